@@ -34,14 +34,12 @@ def document(**changed: Any) -> dict[str, Any]:  # noqa: ANN401 - wrong values t
     return {"acls": [USUAL | {"principal": "User:first"}, entry]}
 
 
-def test_a_host_and_a_pattern_type_may_be_left_out() -> None:
-    """Every host, and the literal name: what kafka-acls takes where nothing is said."""
+def test_host_and_pattern_type_have_defaults() -> None:
     assert list(read_document({"acls": [USUAL]})) == [ACL]
     assert list(read_document({"acls": []})) == []
 
 
-def test_a_yaml_document_says_what_its_json_says() -> None:
-    """Names are Kafka's in any case, with or without their underscores; operations may be many."""
+def test_yaml_and_json_documents_are_equal() -> None:
     text = """
 acls:
   - principal: User:Jörg, Müller   # a comment
@@ -61,8 +59,7 @@ acls:
 
 
 @given(st.lists(acls().filter(lambda acl: acl.resource_name), max_size=5, unique=True))
-def test_every_acl_can_be_written_down(some: list[Acl]) -> None:
-    """Both ways: JSON is read by a reader of its own."""
+def test_every_acl_can_be_written_as_a_document(some: list[Acl]) -> None:
     entries = [
         {
             "principal": acl.principal,
@@ -122,8 +119,7 @@ def test_every_acl_can_be_written_down(some: list[Acl]) -> None:
         (document(principal="User:first"), "acls[1]", "repeats acls[0]"),
     ],
 )
-def test_a_fault_is_named_with_its_place(value: object, place: str, reason: str) -> None:
-    """What Kafka would refuse to create is refused here, with Kafka's text."""
+def test_faults_are_named_with_their_place(value: object, place: str, reason: str) -> None:
     with pytest.raises(DocumentError) as refused:
         list(read_document(value))
     assert refused.value.place == place
@@ -147,18 +143,16 @@ def test_a_fault_is_named_with_its_place(value: object, place: str, reason: str)
         (".json", "[" * 100_000, "document", "not JSON"),
     ],
 )
-def test_text_that_is_no_document_is_named_with_its_line(
+def test_unreadable_text_is_named_with_its_line(
     suffix: str, text: str, place: str, reason: str
 ) -> None:
-    """Of two equal keys a reader of YAML takes the last in silence: here it is an error."""
     with pytest.raises(DocumentError) as refused:
         PARSERS[suffix](text)
     assert refused.value.place == place
     assert reason in refused.value.reason
 
 
-def test_yaml_nested_without_end_is_refused() -> None:
-    """A document may not end the program, however deep it goes."""
+def test_deeply_nested_yaml_is_rejected() -> None:
     with pytest.raises(DocumentError):
         parse_yaml("[" * 1_000_000)
     with pytest.raises(DocumentError, match="nested too deep"):
@@ -166,8 +160,7 @@ def test_yaml_nested_without_end_is_refused() -> None:
 
 
 @given(st.text(max_size=60) | st.text("{}[]:,-&*!|>'\"\n acls#%@", max_size=40))
-def test_any_text_is_acls_or_a_document_error(text: str) -> None:
-    """Whatever a file holds, there is no other exception."""
+def test_any_text_gives_acls_or_a_document_error(text: str) -> None:
     for parse in PARSERS.values():
         try:
             list(read_document(parse(text)))

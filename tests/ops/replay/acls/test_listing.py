@@ -35,28 +35,24 @@ listable = st.builds(
 
 
 @given(st.lists(listable, max_size=8, unique=True))
-def test_what_authorizerd_lists_reads_back(acls: list[Acl]) -> None:
-    """Commas, blanks, brackets, other scripts: every name that stands in one line."""
+def test_listing_of_authorizerd_reads_back(acls: list[Acl]) -> None:
     assert set(read_listing(format_acls(acls))) == set(acls)
 
 
 @given(st.lists(listable, max_size=8, unique=True))
-def test_what_is_listed_by_principal_reads_back(acls: list[Acl]) -> None:
-    """The headings of --principal say nothing that the ACLs do not say."""
+def test_listing_by_principal_reads_back(acls: list[Acl]) -> None:
     principals = [acl.principal for acl in acls]
     assert set(read_listing(format_by_principal(acls, principals))) == set(acls)
 
 
-def test_the_real_listing_holds_1751_acls(real_log_dir: Path) -> None:
-    """It is what kafka-acls of Apache Kafka 4.3.1 printed, and every line of it counts."""
+def test_listing_of_kafka_4_3_1_has_1751_acls(real_log_dir: Path) -> None:
     text = (real_log_dir / "acls-list.txt").read_text(encoding="utf-8")
     acls = list(read_listing(text))
     assert len(acls) == len(set(acls)) == 1751 == text.count("\t(principal=")
 
 
 @pytest.mark.parametrize("ended", ["\n", "\r\n"])
-def test_line_ends_and_blanks_of_other_versions_are_taken(ended: str) -> None:
-    """Kafka before 4 puts a blank behind headings and lists."""
+def test_line_ends_and_blanks_of_other_versions_are_accepted(ended: str) -> None:
     text = ended.join(["", f"{HEADING}", f" {ENTRY} ", "  ", ""])
     assert list(read_listing(text)) == [ACL]
     assert list(read_listing("")) == []
@@ -78,29 +74,25 @@ def test_line_ends_and_blanks_of_other_versions_are_taken(ended: str) -> None:
         ("x" * 10_000, "…'"),
     ],
 )
-def test_a_malformed_line_is_named_by_its_number(line: str, reason: str) -> None:
-    """One bad line ends the reading: a listing that lacks a line is another set of ACLs."""
+def test_malformed_line_is_named_by_its_number(line: str, reason: str) -> None:
     with pytest.raises(ListingError, match=reason) as refused:
         list(read_listing("\n".join([HEADING, ENTRY, "", line, ENTRY])))
     assert refused.value.line == 4
     assert len(refused.value.reason) < 500
 
 
-def test_an_acl_without_a_resource_is_refused() -> None:
-    """A principal's heading begins anew: what stands under it needs a resource of its own."""
+def test_acl_before_any_resource_is_rejected() -> None:
     for text in (ENTRY, f"{HEADING}\n{ENTRY}\nACLs for principal `User:b`\n{ENTRY}"):
         with pytest.raises(ListingError, match="expected a resource before"):
             list(read_listing(text))
 
 
-def test_a_code_from_the_future_reads_as_unknown() -> None:
-    """As it is listed: it denies what it may, and allows nothing."""
+def test_code_from_a_newer_version_reads_as_unknown() -> None:
     text = f"{HEADING}\n{ENTRY.replace('READ', 'UNKNOWN')}"
     assert [acl.operation for acl in read_listing(text)] == [Operation.UNKNOWN]
 
 
 @given(st.text("(),=`:ACLsforpincuhte\n\t *", max_size=80))
-def test_any_text_is_acls_or_a_listing_error(text: str) -> None:
-    """Whatever a file holds, there is no other exception."""
+def test_any_text_gives_acls_or_a_listing_error(text: str) -> None:
     with contextlib.suppress(ListingError):
         list(read_listing(f"{HEADING}\n{text}"))

@@ -16,8 +16,7 @@ def command(tmp_path: Path, program: str) -> tuple[str, ...]:
     return (sys.executable, str(path))
 
 
-def test_the_listing_is_what_the_command_prints(tmp_path: Path) -> None:
-    """It is asked for the servers and the connection's properties, and for nothing else."""
+def test_listing_is_the_output_of_the_command(tmp_path: Path) -> None:
     listing = list_acls(
         "kafka://[::1]:9092,b:9093",
         tmp_path / "client.properties",
@@ -30,8 +29,7 @@ def test_the_listing_is_what_the_command_prints(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["kafka://", "kafka://a:1/x", "kafka://a:1 b", "kafka://u@a:1"])
-def test_an_address_of_another_form_is_refused(source: str) -> None:
-    """Nothing is started for it."""
+def test_malformed_address_is_rejected(source: str) -> None:
     with pytest.raises(ListingFailedError, match="of the form kafka://HOST:PORT"):
         list_acls(source, None, command=("/no/such/program",))
 
@@ -39,25 +37,20 @@ def test_an_address_of_another_form_is_refused(source: str) -> None:
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        (
-            "print('Error while executing ACL command: no\\nCaused by: x'); sys.exit(1)",
-            "^no$",
-        ),
+        ("print('Error while executing ACL command: no\\nCaused by: x'); sys.exit(1)", "^no$"),
         ("print('x', file=sys.stderr); print('y', file=sys.stderr); sys.exit(1)", "^x$"),
         ("sys.exit(3)", "^listing the ACLs failed with exit code 3$"),
         ("sys.stdout.buffer.write(b'ab\\xff')", "^the listing is not valid UTF-8 at byte 2$"),
     ],
 )
-def test_a_failure_is_one_line(tmp_path: Path, program: str, reason: str) -> None:
-    """The line that says why; a stack of causes says no more."""
+def test_failure_is_one_line(tmp_path: Path, program: str, reason: str) -> None:
     with pytest.raises(ListingFailedError, match=reason):
         list_acls("kafka://a:1", None, command=command(tmp_path, program))
 
 
-def test_a_folder_of_the_daemons_name_is_not_run(
+def test_folder_named_authorizerd_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies where the command is typed may be anybody's."""
     planted = tmp_path / "authorizerd"
     (planted / "cli").mkdir(parents=True)
     (planted / "__init__.py").touch()
@@ -69,7 +62,6 @@ def test_a_folder_of_the_daemons_name_is_not_run(
         list_acls("kafka://noport", None)
 
 
-def test_a_command_that_cannot_be_started_is_a_failure() -> None:
-    """A broken installation is told as such."""
+def test_missing_command_is_a_failure() -> None:
     with pytest.raises(ListingFailedError, match="cannot list the ACLs"):
         list_acls("kafka://a:1", None, command=("/no/such/program",))

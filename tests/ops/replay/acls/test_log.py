@@ -88,10 +88,9 @@ def numbers(*wanted: int) -> set[Acl]:
         (5000, 6, (2, 3)),
     ],
 )
-def test_a_time_means_the_last_batch_stamped_by_then(
+def test_time_selects_the_last_batch_up_to_it(
     tmp_path: Path, seconds: float, offset: int, expected: Sequence[int]
 ) -> None:
-    """A batch counts from its own millisecond on; after the last one nothing changes."""
     state = read(usual_log(tmp_path), at(seconds))
     assert (state.offset, acls_of(state)) == (offset, numbers(*expected))
 
@@ -100,16 +99,14 @@ def test_a_time_means_the_last_batch_stamped_by_then(
     ("asked", "offset", "expected"),
     [(0, 0, ()), (1, 0, ()), (2, 2, (1, 2)), (4, 4, (1, 2, 3)), (5, 5, (2, 3)), (6, 6, (2, 3))],
 )
-def test_an_offset_within_a_batch_is_before_the_batch(
+def test_offset_within_a_batch_excludes_the_batch(
     tmp_path: Path, asked: int, offset: int, expected: Sequence[int]
 ) -> None:
-    """A batch shows whole or not at all, as brokers apply it."""
     state = read(usual_log(tmp_path), AtOffset(asked))
     assert (state.offset, acls_of(state)) == (offset, numbers(*expected))
 
 
-def test_each_acl_is_dated_by_the_batch_that_showed_it(tmp_path: Path) -> None:
-    """An auditor may ask since when a grant stands."""
+def test_acl_has_the_date_of_its_batch(tmp_path: Path) -> None:
     state = read(usual_log(tmp_path))
     assert state.acls == (
         DatedAcl(added(2).acl, STAMP_MS + 10 * SECOND),
@@ -118,8 +115,7 @@ def test_each_acl_is_dated_by_the_batch_that_showed_it(tmp_path: Path) -> None:
     assert (state.offset, state.stamped_ms) == (6, STAMP_MS + 50 * SECOND)
 
 
-def test_a_transaction_shows_when_it_ends(tmp_path: Path) -> None:
-    """As of a moment within it nothing of it shows; its ACLs are as old as its end."""
+def test_transaction_becomes_visible_when_it_ends(tmp_path: Path) -> None:
     write_segment(
         tmp_path,
         0,
@@ -138,20 +134,17 @@ def test_a_transaction_shows_when_it_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("as_of", [AtOffset(7), AtOffset(2**62)])
-def test_an_offset_beyond_the_end_is_refused(tmp_path: Path, as_of: AtOffset) -> None:
-    """What was never written is not answered with what was."""
+def test_offset_beyond_the_end_is_rejected(tmp_path: Path, as_of: AtOffset) -> None:
     with pytest.raises(OutOfReachError, match=r"ends at offset 6, before offset \d+"):
         read(usual_log(tmp_path), as_of)
 
 
-def test_a_time_before_the_first_batch_is_refused(tmp_path: Path) -> None:
-    """The error says how far back one may ask."""
+def test_time_before_the_first_batch_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(OutOfReachError, match=r"the log begins at 2026-10-14T17:46:40.000Z"):
         read(usual_log(tmp_path), at(-0.001))
 
 
-def test_a_time_that_is_still_to_come_is_refused(tmp_path: Path) -> None:
-    """After the last batch the state stands until now, and no longer."""
+def test_future_time_is_rejected(tmp_path: Path) -> None:
     now_ms = STAMP_MS + 60 * SECOND
     usual_log(tmp_path)
     assert read(tmp_path, at(60), now_ms).offset == 6
@@ -160,8 +153,7 @@ def test_a_time_that_is_still_to_come_is_refused(tmp_path: Path) -> None:
     assert read(tmp_path, at(50), now_ms=0).offset == 6, "a clock that is behind refuses nothing"
 
 
-def test_clocks_that_differ_do_not_hide_a_batch(tmp_path: Path) -> None:
-    """A controller whose clock is behind writes after one whose clock was ahead."""
+def test_differing_clocks_hide_no_batch(tmp_path: Path) -> None:
     write_segment(
         tmp_path,
         0,
@@ -184,8 +176,7 @@ def retained_log(log_dir: Path) -> Path:
     return log_dir
 
 
-def test_a_newer_checkpoint_hides_nothing_of_what_is_retained(tmp_path: Path) -> None:
-    """The oldest one is where reading begins: from there on every ACL is dated."""
+def test_newer_checkpoint_hides_no_retained_batch(tmp_path: Path) -> None:
     retained_log(tmp_path)
     assert acls_of(read(tmp_path, AtOffset(3))) == numbers(1, 2, 3)
     assert acls_of(read(tmp_path, at(45))) == numbers(1, 2, 3, 4)
@@ -198,8 +189,7 @@ def test_a_newer_checkpoint_hides_nothing_of_what_is_retained(tmp_path: Path) ->
     }
 
 
-def test_the_checkpoint_itself_is_the_earliest_offset(tmp_path: Path) -> None:
-    """What retention has taken cannot be answered."""
+def test_first_checkpoint_is_the_earliest_offset(tmp_path: Path) -> None:
     retained_log(tmp_path)
     assert acls_of(read(tmp_path, AtOffset(2))) == numbers(1, 2)
     with pytest.raises(OutOfReachError, match="the log begins after offset 1"):
@@ -208,8 +198,7 @@ def test_the_checkpoint_itself_is_the_earliest_offset(tmp_path: Path) -> None:
         read(tmp_path, at(29))
 
 
-def test_a_damaged_old_checkpoint_costs_dates_and_no_acls(tmp_path: Path) -> None:
-    """A daemon would start from the newer one, and so does this."""
+def test_damaged_old_checkpoint_costs_dates_but_no_acls(tmp_path: Path) -> None:
     whole = acls_of(read(retained_log(tmp_path)))
     oldest = min((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))
     oldest.write_bytes(flipped(oldest.read_bytes(), 90))
@@ -220,8 +209,7 @@ def test_a_damaged_old_checkpoint_costs_dates_and_no_acls(tmp_path: Path) -> Non
     assert dates[added(5).acl] == STAMP_MS + 60 * SECOND
 
 
-def test_a_log_that_ends_below_its_checkpoint_is_refused(tmp_path: Path) -> None:
-    """Its end is lost; as of a moment that it still holds it can be read."""
+def test_log_that_ends_below_its_checkpoint_is_rejected(tmp_path: Path) -> None:
     usual_log(tmp_path)
     write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
     with pytest.raises(MetadataLogError, match="before the checkpoint that ends at offset 20"):
@@ -229,16 +217,14 @@ def test_a_log_that_ends_below_its_checkpoint_is_refused(tmp_path: Path) -> None
     assert acls_of(read(tmp_path, AtOffset(4))) == numbers(1, 2, 3)
 
 
-def test_a_checkpoint_alone_tells_of_no_time(tmp_path: Path) -> None:
-    """Its ACLs are older than it, and nobody can say by how much."""
+def test_checkpoint_without_a_log_has_no_times(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
     assert read_checkpoint(path) == read(tmp_path) == LogState((DatedAcl(added(9).acl),), 19, None)
     with pytest.raises(OutOfReachError, match="the log has only a checkpoint"):
         read(tmp_path, at(0))
 
 
-def test_damage_is_an_error_and_no_state(tmp_path: Path) -> None:
-    """Half of the ACLs would be a wrong answer."""
+def test_damaged_log_is_an_error(tmp_path: Path) -> None:
     usual_log(tmp_path)
     (segment,) = (tmp_path / "__cluster_metadata-0").iterdir()
     segment.write_bytes(flipped(segment.read_bytes(), 100))
@@ -246,15 +232,13 @@ def test_damage_is_an_error_and_no_state(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_a_directory_that_holds_no_log_is_named(tmp_path: Path) -> None:
-    """The error is that of the log, with the path."""
+def test_directory_without_a_log_is_named(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError, match="__cluster_metadata-0"):
         read(tmp_path)
 
 
 @pytest.mark.parametrize("second", [added(1), removed(2), added(3, added(1).acl)])
-def test_changes_that_do_not_fit_are_refused(tmp_path: Path, second: MetadataRecord) -> None:
-    """A repeated id or binding, or the removal of what is not there: no such log is believed."""
+def test_contradicting_changes_are_rejected(tmp_path: Path, second: MetadataRecord) -> None:
     write_segment(tmp_path, 0, stamped(0, 0, METADATA_VERSION), stamped(1, 1, added(1), second))
     with pytest.raises(ChangeError):
         read(tmp_path)
@@ -277,10 +261,9 @@ def real_batches(real_log_dir: Path) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_every_tenth_moment_of_the_real_log_is_that_of_a_log_cut_there(
+def test_moments_of_the_real_log_equal_truncated_logs(
     real_log_dir: Path, real_batches: list[tuple[int, int, int]], tmp_path: Path
 ) -> None:
-    """What a broker would load, had it stopped then: by offset, and by time."""
     (segment,) = (real_log_dir / "__cluster_metadata-0").glob("*.log")
     data = segment.read_bytes()
     seen = set()
@@ -296,8 +279,7 @@ def test_every_tenth_moment_of_the_real_log_is_that_of_a_log_cut_there(
     assert len(seen) > 5, "the log was empty, or never changed"
 
 
-def test_each_real_acl_shows_from_its_date_on(real_log_dir: Path) -> None:
-    """Dates and moments are of one clock: a day's dates split the ACLs as its states do."""
+def test_real_acls_are_visible_from_their_date(real_log_dir: Path) -> None:
     state = read(real_log_dir)
     dates = sorted({dated.added_ms or 0 for dated in state.acls})
     for date in dates[:: max(1, len(dates) // 8)]:

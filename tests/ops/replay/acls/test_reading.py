@@ -49,7 +49,6 @@ def as_json(acls: AclSet) -> str:
 def test_every_kind_of_source_gives_the_same_1751_acls(
     real_log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What kafka-acls listed is the truth; the log, its checkpoint and documents reach it."""
     truth = read_acl_source(str(real_log_dir / "acls-list.txt"))
     (tmp_path / "acls.json").write_text(as_json(truth), encoding="utf-8")
     (tmp_path / "acls.YAML").write_text(as_json(truth), encoding="utf-8-sig")
@@ -72,8 +71,7 @@ def test_every_kind_of_source_gives_the_same_1751_acls(
     assert truth.offset is truth.stamped_ms is None
 
 
-def test_the_log_as_of_the_recorded_traffic_holds_1616_acls(real_log_dir: Path) -> None:
-    """Of 150 that were created after the last client's line 15 were removed again."""
+def test_log_as_of_the_recorded_traffic_has_1616_acls(real_log_dir: Path) -> None:
     found = read_acl_source(str(real_log_dir), as_of=last_client_time(real_log_dir))
     assert len(found.acls) == 1616
     assert found.stamped_ms is not None
@@ -87,8 +85,7 @@ def test_the_log_as_of_the_recorded_traffic_holds_1616_acls(real_log_dir: Path) 
     assert (len(after - before), len(before - after)) == (135, 0)
 
 
-def test_settings_are_carried_in_one_order(real_log_dir: Path) -> None:
-    """Equal settings make equal plans."""
+def test_super_users_are_sorted(real_log_dir: Path) -> None:
     found = read_acl_source(
         str(real_log_dir), super_users=["User:b", "User:a", "User:b"],
         allow_everyone_if_no_acl_found=True,
@@ -97,8 +94,7 @@ def test_settings_are_carried_in_one_order(real_log_dir: Path) -> None:
     assert found.settings.allow_everyone_if_no_acl_found
 
 
-def test_an_acl_that_is_listed_twice_is_one(tmp_path: Path) -> None:
-    """Listings of several commands may stand in one file."""
+def test_repeated_acl_is_read_once(tmp_path: Path) -> None:
     text = (
         "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, "
         "patternType=LITERAL)`: \n\t(principal=User:a, host=*, operation=READ, "
@@ -121,10 +117,9 @@ def test_an_acl_that_is_listed_twice_is_one(tmp_path: Path) -> None:
         ("acls.yml", b"acls: [1]", "acls[0]", "expected a mapping"),
     ],
 )
-def test_a_fault_is_one_line_that_names_source_and_place(
+def test_fault_is_one_line_with_source_and_place(
     tmp_path: Path, name: str, content: bytes | None, place: str | None, reason: str
 ) -> None:
-    """There is one error for a caller to catch."""
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
@@ -137,9 +132,7 @@ def test_a_fault_is_one_line_that_names_source_and_place(
     assert "\n" not in text
 
 
-def test_a_failed_listing_is_the_sources_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller need not know how a live server is asked."""
-
+def test_failed_listing_is_an_error_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> str:
         raise ListingFailedError("no\x1b[2J")
 
@@ -150,8 +143,7 @@ def test_a_failed_listing_is_the_sources_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("source", ["acls.json", "listing", "kafka://a:1", "9.checkpoint"])
-def test_only_a_log_can_be_asked_for_an_earlier_moment(source: str) -> None:
-    """Elsewhere the moment would be passed over in silence."""
+def test_as_of_requires_a_log(source: str) -> None:
     with pytest.raises(AclSourceError, match="--as-of requires the directory"):
         read_acl_source(source, as_of="5")
 
@@ -165,8 +157,7 @@ def test_only_a_log_can_be_asked_for_an_earlier_moment(source: str) -> None:
         ("9999-01-01", "in the future"),
     ],
 )
-def test_a_moment_out_of_reach_is_refused(real_log_dir: Path, as_of: str, reason: str) -> None:
-    """The place is the option's, not one in the log."""
+def test_moment_outside_the_log_is_rejected(real_log_dir: Path, as_of: str, reason: str) -> None:
     with pytest.raises(AclSourceError, match=reason) as refused:
         read_acl_source(str(real_log_dir), as_of=as_of)
     assert refused.value.place == "as of"

@@ -37,10 +37,9 @@ PLANS: dict[str, Callable[[str, str], Plan]] = {
         ("no", "--events: .*ingest.json: "),
     ],
 )
-def test_a_directory_that_no_ingest_wrote_is_refused(
+def test_directory_that_no_ingest_wrote_is_rejected(
     spark: SparkSession, tmp_path: Path, text: str | None, reason: str
 ) -> None:
-    """The place is named."""
     from authorizerd.replay.ingest.ingested_events import read_accepted
     from authorizerd.replay.spark.errors import JobError
 
@@ -50,8 +49,7 @@ def test_a_directory_that_no_ingest_wrote_is_refused(
         read_accepted(spark, str(tmp_path))
 
 
-def test_the_figures_of_an_accepted_ingest_are_given(spark: SparkSession, tmp_path: Path) -> None:
-    """For the window of usage, and the sums of whatif."""
+def test_accepted_ingest_returns_its_figures(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.ingest.ingested_events import read_accepted
 
     ingested = read_accepted(spark, str(write_events(tmp_path, [EVENT])))
@@ -59,10 +57,9 @@ def test_the_figures_of_an_accepted_ingest_are_given(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.parametrize("command", PLANS)
-def test_events_that_were_not_accepted_are_refused(
+def test_events_that_were_not_accepted_are_rejected(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """Too many lines were set aside: whom they spoke of is not known. Nothing is written."""
     from authorizerd.replay.spark.errors import JobError
 
     run = import_module(f"authorizerd.replay.{command}.job").run

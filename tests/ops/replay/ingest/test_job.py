@@ -68,10 +68,7 @@ def small_splits(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(name, value)
 
 
-def test_a_brokers_log_loses_no_line(
-    spark: SparkSession, real_log_dir: Path, tmp_path: Path
-) -> None:
-    """Each event is what the parser reads, in the recorded order; and again from its own files."""
+def test_broker_log_loses_no_line(spark: SparkSession, real_log_dir: Path, tmp_path: Path) -> None:
     archive = real_log_dir / "kafka-authorizer.log.xz"
     first = ingest(spark, tmp_path / "first", archive)
     again = ingest(spark, tmp_path / "again", tmp_path / "first")
@@ -104,8 +101,7 @@ def test_a_brokers_log_loses_no_line(
 
 
 @pytest.mark.usefixtures("small_splits")
-def test_files_of_every_kind_are_read_as_one(spark: SparkSession, tmp_path: Path) -> None:
-    """What is set aside is kept with reason and file; rows of one file keep their order."""
+def test_files_of_every_kind_are_read_together(spark: SparkSession, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     (logs / "below").mkdir(parents=True)
     (logs / "_hidden.log").write_text("hidden\n")
@@ -136,10 +132,7 @@ def test_files_of_every_kind_are_read_as_one(spark: SparkSession, tmp_path: Path
     ]
 
 
-def test_a_file_that_spark_would_pass_over_is_not_passed_over_in_silence(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Named by itself it is an error; a directory or a glob leaves it out, and may hold others."""
+def test_hidden_file_named_directly_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.ingest.inputs import find_inputs
     from authorizerd.replay.spark.errors import JobError
 
@@ -164,10 +157,9 @@ def test_a_file_that_spark_would_pass_over_is_not_passed_over_in_silence(
         ("hdfs://one:8020/data/x/a.log", "/data/x", False),
     ],
 )
-def test_results_are_not_written_over_what_is_read(
+def test_output_directory_must_not_contain_inputs(
     spark: SparkSession, uri: str, out: str, *, lies_within: bool
 ) -> None:
-    """Only what lies in the very directory is refused, not what has its path for a part."""
     from authorizerd.replay.ingest.inputs import Inputs, check_apart
     from authorizerd.replay.spark.errors import JobError
 
@@ -181,8 +173,7 @@ def test_results_are_not_written_over_what_is_read(
         check_apart(spark, inputs, out)
 
 
-def test_an_earlier_ingest_leaves_nothing_in_a_new_one(spark: SparkSession, tmp_path: Path) -> None:
-    """None of its days, though a cluster may keep those that a write has not by default."""
+def test_new_ingest_replaces_all_days(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.spark.errors import JobError
 
     (tmp_path / "a.log").write_text(ALLOWED.format("a"))
@@ -204,7 +195,6 @@ def test_an_earlier_ingest_leaves_nothing_in_a_new_one(spark: SparkSession, tmp_
 def test_too_many_lines_set_aside_are_not_accepted(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The result says so itself, and is no input of another ingest."""
     from authorizerd.replay.spark.errors import JobError
 
     log = tmp_path / "a.log"
@@ -219,10 +209,9 @@ def test_too_many_lines_set_aside_are_not_accepted(
     assert ingest(spark, tmp_path / "half", log, bad_ratio_max=0.5).accepted
 
 
-def test_tuples_hold_the_figures_of_each_verdict(
+def test_tuples_contain_the_figures_of_each_verdict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of many files and two days; of events in one millisecond the greatest rule is the last."""
     from authorizerd.replay.ingest import job
 
     chosen = random.Random(3)
@@ -254,10 +243,9 @@ def test_tuples_hold_the_figures_of_each_verdict(
     assert found == expected
 
 
-def test_the_recorded_order_outlives_another_ingest(
+def test_second_ingest_keeps_the_recorded_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though the events of the first lie in many files, by their days and not by their order."""
     from authorizerd.replay.ingest import job
 
     lines = [ALLOWED.format(number) for number in range(60)]
@@ -270,8 +258,7 @@ def test_the_recorded_order_outlives_another_ingest(
     assert [int(name) for _, name in in_order] == list(range(60))
 
 
-def test_nothing_is_an_ingest_of_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """An empty log is no fault, and what is written can be read."""
+def test_empty_log_gives_readable_results(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("")
     figures = ingest(spark, tmp_path / "out", log)
@@ -282,8 +269,7 @@ def test_nothing_is_an_ingest_of_nothing(spark: SparkSession, tmp_path: Path) ->
     assert "principal" in spark.read.parquet(str(tmp_path / "out" / "events")).columns
 
 
-def test_columns_of_another_tool_are_events_too(spark: SparkSession, tmp_path: Path) -> None:
-    """What is left out has Kafka's default; a row without a value that events have is set aside."""
+def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     duckdb.sql(
         "COPY (SELECT TIMESTAMPTZ '2026-11-21 16:26:26Z' AS at, true AS allowed, n AS principal, "
@@ -315,10 +301,9 @@ def test_columns_of_another_tool_are_events_too(spark: SparkSession, tmp_path: P
         ("other.parquet", "Nowhere", "unknown time zone 'Nowhere'"),
     ],
 )
-def test_what_cannot_be_read_is_named(
+def test_unreadable_input_is_named(
     spark: SparkSession, tmp_path: Path, name: str, time_zone: str, said: str
 ) -> None:
-    """One line says which input it is, and why; nothing is written."""
     from authorizerd.replay.spark.errors import JobError
 
     (tmp_path / "empty").mkdir()

@@ -24,14 +24,12 @@ INGESTED = Ingested(
 )
 
 
-def test_figures_come_back_as_they_were_written() -> None:
-    """The file is read by every later job."""
+def test_figures_read_back() -> None:
     assert decode_ingested(encode_json(INGESTED)) == INGESTED
 
 
 @pytest.mark.parametrize("name", ["lines", "blank_lines", "events", "set_aside", "denied_events"])
-def test_figures_that_do_not_add_up_are_refused(name: str) -> None:
-    """A line that is not accounted for is found when written, and when read."""
+def test_figures_that_do_not_add_up_are_rejected(name: str) -> None:
     record = msgspec.to_builtins(INGESTED) | {name: 77}
     with pytest.raises(ValueError, match=r"lines were read|counts of allowed"):
         Ingested(**record)

@@ -15,8 +15,7 @@ LINE = (
 )
 
 
-def test_spark_hands_the_bytes_of_lines_to_the_parser(spark: SparkSession) -> None:
-    """And rows back, in their order: what is no UTF-8, too long or of another zone as well."""
+def test_spark_passes_unchanged_bytes_to_the_parser(spark: SparkSession) -> None:
     from pyspark.sql import functions as sql
 
     from authorizerd.replay.ingest.rows import EVENT_COLUMNS, parse_lines

@@ -68,14 +68,12 @@ def totals(found: list[Row]) -> dict[tuple[object, ...], tuple[int, int, int]]:
 
 
 @given(st.lists(rows, min_size=1, max_size=30))
-def test_a_file_says_the_same_in_sum(events: list[Row]) -> None:
-    """Nulls are values like others; a level is no part of a tuple."""
+def test_sums_of_a_file_equal_its_events(events: list[Row]) -> None:
     whole = summed(events, row_group_size=100)
     assert totals(whole) == totals(events)
     assert len(whole) == len(totals(events))
     assert totals(summed(events, row_group_size=7)) == totals(events)
 
 
-def test_no_events_are_no_sums() -> None:
-    """Of an ingest in which there was nothing to read."""
+def test_no_events_give_no_sums() -> None:
     assert summed([], row_group_size=7) == []

@@ -36,15 +36,13 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.lists(acls(unknown_codes=True), max_size=8))
-def test_every_acl_reaches_the_worker_once(some: list[Acl]) -> None:
-    """Repeats in a set are one ACL, and codes from the future keep their code."""
+def test_index_contains_each_acl_once(some: list[Acl]) -> None:
     built = build_index(set_of(*some))
     assert sorted(map(str, built.snapshot.acls.values())) == sorted(map(str, set(some)))
     assert set(built.snapshot.acls.values()) == set(some)
 
 
 def test_equal_sets_are_indexed_once() -> None:
-    """However many tasks a worker runs; a copy of the ACLs is not even asked for again."""
     asked: list[str] = []
 
     def packed(acl_set: AclSet) -> bytes:
@@ -58,7 +56,6 @@ def test_equal_sets_are_indexed_once() -> None:
 
 
 def test_other_settings_are_another_index() -> None:
-    """Who is a super user, and what no ACL means, decide as the ACLs do."""
     plain = set_of(topic(1))
     others = [
         replace(plain, super_users=("User:a",)),
@@ -71,14 +68,12 @@ def test_other_settings_are_another_index() -> None:
         assert index_of(key_of(each), lambda each=each: pack(each)).settings == each.settings  # type: ignore[misc]
 
 
-def test_the_order_of_super_users_is_nothing() -> None:
-    """Equal sets are one index, as they are one digest."""
+def test_order_of_super_users_does_not_matter() -> None:
     both = set_of(super_users=("User:a", "User:b")), set_of(super_users=("User:b", "User:a"))
     assert key_of(both[0]) == key_of(both[1])
 
 
-def test_a_long_lived_worker_keeps_few_indexes() -> None:
-    """A worker outlives a job: what it keeps is bounded, a candidate and a baseline."""
+def test_number_of_kept_indexes_is_bounded() -> None:
     for number in range(5):
         acl_set = set_of(topic(number))
         index_of(key_of(acl_set), lambda acl_set=acl_set: pack(acl_set))  # type: ignore[misc]

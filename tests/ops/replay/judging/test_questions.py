@@ -64,10 +64,9 @@ def question(row: Row) -> Question:
     st.booleans(),
     st.integers(0, 3),
 )
-def test_a_batch_is_decided_as_a_plain_scan_decides(
+def test_batch_is_decided_like_a_scan(
     some: list[Acl], asked: list[Row], allow_everyone: bool, start: int
 ) -> None:
-    """Unknown hosts, everyone's rules, prefixes, odd codes; a slice of a batch, too."""
     index = build_index(set_of(some, allow_everyone=allow_everyone))
     batch = batch_of(asked).slice(start)
     expected: list[tuple[bool, str]] = []
@@ -82,8 +81,7 @@ def test_a_batch_is_decided_as_a_plain_scan_decides(
     assert rules(index, batch) == [rule for _, rule in expected]
 
 
-def test_the_real_authorizers_vectors_are_answered_alike() -> None:
-    """Kafka's own StandardAuthorizer decided these; a batch of each case's questions."""
+def test_batch_is_decided_like_kafkas_authorizer() -> None:
     decided = 0
     plain_cases = [c for c in decision_cases() if not (c.get("load") or c.get("loading"))]
     for case in plain_cases[::10]:
@@ -126,9 +124,7 @@ def test_the_real_authorizers_vectors_are_answered_alike() -> None:
         (("User:a", "READ", "topic", "t", "LITERAL"), "unknown resource type"),
     ],
 )
-def test_what_cannot_be_asked_has_a_reason(
-    asked: tuple[str | None, ...], reason: str | None
-) -> None:
+def test_unusable_question_has_a_reason(asked: tuple[str | None, ...], reason: str | None) -> None:
     principal, *fields, pattern_type = asked
     row = dict(zip(QUESTION_FIELDS, (principal, None, *fields), strict=True))
     batch = pa.RecordBatch.from_pylist(
@@ -146,8 +142,7 @@ def test_what_cannot_be_asked_has_a_reason(
         ("User:*", "h", "READ", "TOPIC", "t"),
     ],
 )
-def test_a_row_that_cannot_be_asked_is_never_answered(row: Row) -> None:
-    """Whoever hands it on has not looked for the reason: that is a fault, not a denial."""
+def test_row_that_cannot_be_judged_is_an_error(row: Row) -> None:
     for ask in (decide, rules):
         with pytest.raises(InvalidQuestionError):
             ask(build_index(set_of([])), batch_of([row]))

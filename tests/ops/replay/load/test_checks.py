@@ -22,8 +22,7 @@ GOOD = LoadPlan(events="in", out="out", target="127.0.0.1:8183", run_id="1")
         {"surface": "http", "token": "id.secret", "fail_on": "p99<5ms,mismatch=0"},
     ],
 )
-def test_a_good_plan_passes_and_travels(changed: dict[str, object]) -> None:
-    """What was checked here is what the job reads."""
+def test_valid_plan_passes_and_reads_back(changed: dict[str, object]) -> None:
     plan = msgspec.structs.replace(GOOD, **changed)
     check_plan(plan)
     assert decode_plan(encode_plan(plan)) == plan
@@ -60,13 +59,11 @@ def test_a_good_plan_passes_and_travels(changed: dict[str, object]) -> None:
         ({"token": ""}, "token: expected one line"),
     ],
 )
-def test_a_bad_plan_is_refused_by_name(changed: dict[str, object], complaint: str) -> None:
-    """The error names the option, in the words of the command line."""
+def test_unusable_value_is_named(changed: dict[str, object], complaint: str) -> None:
     with pytest.raises(LoadError) as raised:
         check_plan(msgspec.structs.replace(GOOD, **changed))
     assert complaint in str(raised.value)
 
 
-def test_the_token_stands_in_no_text_about_the_plan() -> None:
-    """What prints or logs a plan does not tell the secret."""
+def test_repr_hides_the_token() -> None:
     assert "secret" not in repr(msgspec.structs.replace(GOOD, token="id.secret"))

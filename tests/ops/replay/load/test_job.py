@@ -48,10 +48,9 @@ def load(
     return code, json.loads((folder / "out" / "load.json").read_text())
 
 
-def test_everything_is_asked_once_in_the_order_of_each_principal(
+def test_every_question_is_asked_once_in_its_principals_order(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Two tasks at once, each principal on one connection; what cannot be asked is counted."""
     events = events_of(300)
     for number, principal in enumerate(["User:*", "User:a", "User:b"]):
         odd = events[0]._replace(
@@ -63,10 +62,7 @@ def test_everything_is_asked_once_in_the_order_of_each_principal(
         asked, hellos = list(server.asked), server.hellos
     assert code == 0
     assert (report["valid"], report["answered"], report["mismatches"]) == (True, 300, 0)
-    assert report["plan"]["not_asked"] == {
-        "pattern type is not LITERAL": 2,
-        "principal User:*": 1,
-    }
+    assert report["plan"]["not_asked"] == {"pattern type is not LITERAL": 2, "principal User:*": 1}
     assert report["plan"]["planned_s"] == pytest.approx(0.1495, abs=0.001)
     assert hellos == 3, "a probe and two lanes"
     by_connection = {
@@ -83,10 +79,9 @@ def test_everything_is_asked_once_in_the_order_of_each_principal(
     assert (report["first_offset"], report["last_offset"]) == (7, 7)
 
 
-def test_a_stall_of_the_target_shows_in_the_corrected_latency(
+def test_stall_of_the_target_shows_in_the_corrected_latency(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Half a second: the questions that were due in it were late, and the threshold fails."""
     with target_server(stalls_at=200, stall_seconds=0.5) as server:
         code, report = load(
             spark, tmp_path, events_of(1500), target=server.address, fail_on="p99<150ms,mismatch=0"
@@ -98,10 +93,9 @@ def test_a_stall_of_the_target_shows_in_the_corrected_latency(
     assert [verdict["passed"] for verdict in report["thresholds"]] == [False, True]
 
 
-def test_a_target_that_dies_leaves_a_result_that_says_when(
+def test_lost_target_leaves_a_result_with_its_time(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The job fails, and what was measured until then is kept."""
     with target_server(dies_after=100) as server:
         code, report = load(spark, tmp_path, events_of(1000), target=server.address)
     assert code == 1
@@ -113,8 +107,7 @@ def test_a_target_that_dies_leaves_a_result_that_says_when(
     assert "was lost at" in capsys.readouterr().err
 
 
-def test_a_plan_depends_on_the_events_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """Other partitions, the same plan; other options, another one. A dry run asks nobody."""
+def test_plan_depends_on_events_and_options_only(spark: SparkSession, tmp_path: Path) -> None:
     events = events_of(400, every_ms=20)
     hashes = []
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
@@ -131,8 +124,7 @@ def test_a_plan_depends_on_the_events_alone(spark: SparkSession, tmp_path: Path)
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-def test_as_often_as_the_duration_needs(spark: SparkSession, tmp_path: Path) -> None:
-    """A rate over a short record repeats it, and ends on time."""
+def test_loop_0_repeats_until_the_duration_is_over(spark: SparkSession, tmp_path: Path) -> None:
     code, report = load(
         spark, tmp_path, events_of(30), dry_run=True, rate=100.0, loop=0, duration_s=2.0
     )
@@ -143,18 +135,14 @@ def test_as_often_as_the_duration_needs(spark: SparkSession, tmp_path: Path) -> 
     assert report["plan"]["planned_s"] == 1.99
 
 
-def test_too_few_slots_are_told_before_anything_is_done(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """A barrier without room for all would wait for minutes."""
+def test_too_few_slots_are_rejected_first(spark: SparkSession, tmp_path: Path) -> None:
     with target_server() as server:
         with pytest.raises(LoadError, match="3 lanes need 3 task slots, and Spark has 2"):
             load(spark, tmp_path, events_of(3), target=server.address, lanes=3)
         assert server.hellos == 0
 
 
-def test_nothing_is_read_for_a_target_that_refuses(spark: SparkSession, tmp_path: Path) -> None:
-    """One line, and no result."""
+def test_rejecting_target_leaves_no_result(spark: SparkSession, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
@@ -167,8 +155,7 @@ def test_nothing_is_read_for_a_target_that_refuses(spark: SparkSession, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_events_that_cannot_be_asked_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing is a question."""
+def test_events_without_questions_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
     everyone = [event._replace(principal="User:*") for event in events_of(2)]
     with pytest.raises(LoadError, match="no event can be asked"):
         load(spark, tmp_path, everyone, dry_run=True)

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("surface", ["stream", "http"])
-def test_a_daemon_answers_what_was_recorded(
-    spark: SparkSession, tmp_path: Path, surface: str
-) -> None:
-    """Alice may read orders and nobody else may; the one event that says otherwise is listed."""
+def test_daemon_answers_as_recorded(spark: SparkSession, tmp_path: Path, surface: str) -> None:
     from authorizerd.replay.load.job import run
 
     events = [

@@ -21,7 +21,6 @@ def make_plan(folder: Path, *words: str) -> LoadPlan:
 
 
 def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
-    """In the units of the plan; the token is the first line of its file."""
     token = tmp_path / "token"
     token.write_text("id.secret\nmore\n")
     plan = make_plan(
@@ -52,28 +51,23 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
         (("--mode", "closed", "--rate", "5"), "mode closed"),
     ],
 )
-def test_a_wrong_option_is_exit_code_2(
+def test_wrong_option_exits_with_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
-    """Before anything is started, with a line that names it."""
     with pytest.raises(SystemExit) as ended:
         make_plan(tmp_path, *words)
     assert ended.value.code == 2
     assert complaint in capsys.readouterr().err
 
 
-def test_an_empty_token_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is not taken for no token."""
+def test_empty_token_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "token").touch()
     with pytest.raises(SystemExit):
         make_plan(tmp_path, "--token-file", str(tmp_path / "token"))
     assert "token: empty" in capsys.readouterr().err
 
 
-def test_a_printed_line_leaves_no_token_behind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """--print keeps the plan's file, so what would put a token into it is refused."""
+def test_print_rejects_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "token").write_text("id.secret\n")
     words = ("--print", "--token-file", str(tmp_path / "token"))
     with pytest.raises(SystemExit) as ended:

@@ -34,10 +34,7 @@ PLANNED = LoadReport(
 
 def judged(*results: LaneResult, fail_on: str = "", warm_up_s: float = 0.0) -> LoadReport:
     terms = LoadTerms(
-        warm_up_s=warm_up_s,
-        send_lag_max_ms=10,
-        thresholds=parse_thresholds(fail_on),
-        listed_max=2,
+        warm_up_s=warm_up_s, send_lag_max_ms=10, thresholds=parse_thresholds(fail_on), listed_max=2
     )
     return with_results(PLANNED, results, terms)
 
@@ -47,8 +44,7 @@ def lane(number: int, target: VirtualTarget, *, warm_up_ns: int = 0) -> LaneResu
     return msgspec.structs.replace(result, lane=number, start_s=1_700_000_000.0)
 
 
-def test_lanes_are_added_up() -> None:
-    """Counts, rates, latencies and seconds are those of all lanes."""
+def test_lanes_are_summed() -> None:
     report = judged(lane(0, VirtualTarget()), lane(1, VirtualTarget()), fail_on="p99<1ms,rate>=1")
     assert (report.sent, report.answered, report.not_sent) == (4000, 4000, 0)
     assert report.valid
@@ -63,8 +59,7 @@ def test_lanes_are_added_up() -> None:
     assert msgspec.json.decode(encode_json(report), type=LoadReport) == report
 
 
-def test_a_late_generator_makes_no_good_run() -> None:
-    """Above the limit of the send lag no threshold can make it one."""
+def test_late_generator_makes_the_run_invalid() -> None:
     slow = VirtualTarget(pauses=((S, S // 2),))
     report = judged(lane(0, slow), lane(1, VirtualTarget()), fail_on="p50<1s")
     assert report.valid is False
@@ -74,8 +69,7 @@ def test_a_late_generator_makes_no_good_run() -> None:
     )
 
 
-def test_a_stall_of_the_target_fails_a_threshold_of_a_valid_run() -> None:
-    """The generator did its part: the exit code is that of a threshold."""
+def test_stall_of_the_target_fails_a_threshold() -> None:
     stalled = VirtualTarget(stalls=((S, S + S // 2),))
     report = judged(lane(0, stalled), lane(1, VirtualTarget()), fail_on="p99<100ms,dropped=0")
     assert report.valid
@@ -85,8 +79,7 @@ def test_a_stall_of_the_target_fails_a_threshold_of_a_valid_run() -> None:
     assert line.startswith("threshold p99<100ms failed: measured 4")
 
 
-def test_a_target_that_dies_is_told_with_its_time() -> None:
-    """The figures until then stand in the report, and it is no good run."""
+def test_lost_target_is_reported_with_its_time() -> None:
     dead = VirtualTarget(dies_at=S)
     report = judged(lane(0, VirtualTarget()), lane(1, dead))
     assert report.death is not None
@@ -99,8 +92,7 @@ def test_a_target_that_dies_is_told_with_its_time() -> None:
     assert "was lost at 2023-11-14T22:13:21.000Z: the target closed" in next(fault_lines(report))
 
 
-def test_answers_that_are_not_as_recorded_are_counted_and_listed() -> None:
-    """Each with question, both decisions and offset; no more of them than asked for."""
+def test_differing_answers_are_counted_and_listed() -> None:
     answers = {number: encode_answer(number, 0, 9, b"\0") for number in (3, 4, 5)}
     report = judged(lane(0, VirtualTarget(answers=answers)), fail_on="mismatch=0")
     assert (report.mismatches, report.answered) == (3, 2000)
@@ -112,8 +104,7 @@ def test_answers_that_are_not_as_recorded_are_counted_and_listed() -> None:
     assert any(line.startswith("mismatch: ['User:a'") for line in summary_lines(report))
 
 
-def test_what_is_no_decision_is_no_mismatch_and_no_answer() -> None:
-    """Not valid, not ready and errors of a frame are told apart."""
+def test_answer_without_a_decision_is_an_error() -> None:
     answers = {
         3: encode_answer(3, 0, 9, b"\2"),
         4: encode_answer(4, 0, 9, b"\3"),
@@ -139,10 +130,7 @@ def test_what_is_no_decision_is_no_mismatch_and_no_answer() -> None:
     st.none() | st.integers(0, 3 * S),
     st.integers(1, 20),
 )
-def test_every_question_has_one_end(
-    stall: int, length: int, dies_at: int | None, depth: int
-) -> None:
-    """Planned is sent, dropped and not sent; sent is answered, errors and unanswered."""
+def test_counts_add_up(stall: int, length: int, dies_at: int | None, depth: int) -> None:
     target = VirtualTarget(stalls=((stall, stall + length),), dies_at=dies_at)
     result = run_lane(target, frames_each(20_000, 100), depth=depth, drop_after_ns=S)
     assert result.sent == result.answered + sum(result.errors.values()) + result.unanswered
@@ -152,8 +140,7 @@ def test_every_question_has_one_end(
     assert result.send_lag.samples == result.sent
 
 
-def test_nothing_after_the_warm_up_is_nothing_measured() -> None:
-    """No figure is made up, and a threshold on it has failed."""
+def test_run_within_the_warm_up_has_no_figures() -> None:
     report = judged(
         lane(0, VirtualTarget(), warm_up_ns=10 * S), fail_on="p99<1s,rate>=1", warm_up_s=10
     )

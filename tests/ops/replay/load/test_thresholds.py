@@ -20,8 +20,7 @@ from authorizerd.replay.load.thresholds import judge, parse_thresholds
         ("rate>=1000", "rate", ">=", 1000),
     ],
 )
-def test_a_threshold_is_read(text: str, figure: str, comparison: str, limit: float) -> None:
-    """Each figure with its comparison; durations become nanoseconds."""
+def test_thresholds_are_parsed(text: str, figure: str, comparison: str, limit: float) -> None:
     (threshold,) = parse_thresholds(text)
     assert (threshold.figure, threshold.comparison, threshold.limit) == (figure, comparison, limit)
 
@@ -43,16 +42,14 @@ def test_a_threshold_is_read(text: str, figure: str, comparison: str, limit: flo
         ("p99<5min", "expected a unit after the duration"),
     ],
 )
-def test_what_is_none_is_named(text: str, complaint: str) -> None:
-    """A threshold that would silently judge something else is an error."""
+def test_malformed_threshold_is_named(text: str, complaint: str) -> None:
     with pytest.raises(LoadError, match="threshold") as raised:
         parse_thresholds(text)
     assert complaint in str(raised.value)
 
 
 @given(st.text("p950.<>=msu, rate1", max_size=12))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text ends in another error."""
+def test_any_text_gives_thresholds_or_a_load_error(text: str) -> None:
     try:
         parse_thresholds(text)
     except LoadError as error:
@@ -74,20 +71,17 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("rate>=0", None, False),
     ],
 )
-def test_a_threshold_is_judged(text: str, measured: float | None, passed: bool) -> None:
-    """The limit itself counts as it is written; nothing measured has failed."""
+def test_thresholds_are_judged(text: str, measured: float | None, passed: bool) -> None:
     (threshold,) = parse_thresholds(text)
     assert judge(threshold, measured).passed is passed
 
 
-def test_nothing_asked_is_nothing_judged() -> None:
-    """An empty text has no thresholds; several stand behind each other."""
+def test_empty_text_has_no_thresholds() -> None:
     assert parse_thresholds(" ") == ()
     assert [each.figure for each in parse_thresholds("p99<5ms,mismatch=0")] == ["p99", "mismatch"]
 
 
-def test_what_was_measured_is_shown_with_its_unit() -> None:
-    """Milliseconds for a time, and nothing is called nothing."""
+def test_measured_value_has_its_unit() -> None:
     measured = {"p99<5ms": 6_500_000.0, "rate>=10": 9.5, "mismatch=0": 3.0, "max<1s": None}
     shown = [
         judge(threshold, measured[threshold.text]).measured_text

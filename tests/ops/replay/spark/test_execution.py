@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_an_output_that_holds_something_is_replaced_only_if_that_is_said(
+def test_only_overwrite_replaces_results(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it is replaced, the earlier summary is gone before anything else is written."""
     from authorizerd.replay.spark.errors import JobError
     from authorizerd.replay.spark.execution import run_plan
 
@@ -45,10 +44,9 @@ def test_an_output_that_holds_something_is_replaced_only_if_that_is_said(
     assert ran == [plan, plan, replacing]
 
 
-def test_progress_is_told_while_stages_run(
+def test_progress_is_printed_while_stages_run(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """How many tasks of how many, and nothing where nothing runs."""
     from authorizerd.replay.spark.progress import printing_progress, stages_text
 
     def wait(rows: object) -> object:

@@ -84,13 +84,11 @@ NO_PROGRAM = 'Cannot run program "/x/python": error=2, No such file'
         (Py4JNetworkError("no answer"), "the connection to Spark's JVM was lost: no answer"),
     ],
 )
-def test_a_fault_is_one_line_that_names_what_went_wrong(error: Exception, said: str) -> None:
-    """The last line of a worker's traceback, the innermost cause that tells something."""
+def test_fault_is_one_line_with_its_cause(error: Exception, said: str) -> None:
     assert one_line(error) == said
 
 
-def test_a_long_fault_and_an_endless_one_are_cut() -> None:
-    """Nothing that Spark says fills the screen, and a ring of causes ends."""
+def test_long_and_circular_faults_are_cut() -> None:
     assert len(one_line(JobError("x" * 5_000))) == CHARACTERS_MAX
     ring = Thrown("around", Thrown("and"))
     assert ring.cause is not None
@@ -98,7 +96,6 @@ def test_a_long_fault_and_an_endless_one_are_cut() -> None:
     assert one_line(java_error(ring)).startswith("SparkException: a")
 
 
-def test_errors_of_ours_say_all_there_is_to_say() -> None:
-    """For them no trace is kept."""
+def test_own_errors_are_recognised() -> None:
     assert is_named(JobError("x"))
     assert not is_named(KeyError("x"))

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_text_is_read_as_it_was_written_and_replaced_whole(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Directories are made, the last text wins, nothing written aside is left behind."""
+def test_text_is_written_read_and_replaced(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.spark.files import is_occupied, read_text, remove_file, write_text
 
     folder = tmp_path / "not there yet"
@@ -31,8 +28,7 @@ def test_a_text_is_read_as_it_was_written_and_replaced_whole(
         read_text(spark, uri)
 
 
-def test_what_cannot_be_reached_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """One line with the place, whatever Java threw."""
+def test_unreachable_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.spark.files import read_text, write_text
 
     (tmp_path / "file").touch()
@@ -44,7 +40,7 @@ def test_what_cannot_be_reached_is_named(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_python_workers_import_this_tree(spark: SparkSession) -> None:
-    """What is tested is the code beside the tests, not an installed copy."""
+    """The tests must not use an installed copy."""
 
     def place(_: object) -> list[str]:
         import authorizerd.replay.plans

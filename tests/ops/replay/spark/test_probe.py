@@ -56,16 +56,14 @@ ONE = Finding("one", 10, "/env/bin/python", ())
 TWO = Finding("two", 10, "/env/bin/python", ())
 
 
-def test_each_executor_is_looked_at_and_none_of_a_local_master() -> None:
-    """Once, again while some have not answered, and not for ever."""
+def test_every_executor_is_probed_except_a_local_one() -> None:
     assert asked(Cluster(2, [], master="local[2]")) == 0
     assert asked(Cluster(2, [[ONE, TWO]])) == 1
     assert asked(Cluster(2, [[ONE], [ONE], [TWO]])) == 3
     assert asked(Cluster(2, [[ONE]])) == 5
 
 
-def test_what_is_missing_is_named_with_its_place() -> None:
-    """Host, interpreter and modules, each once."""
+def test_missing_modules_are_named_with_host_and_python() -> None:
     bare = Finding("two", 11, "/usr/bin/python3", ("Python 3.11", "pyarrow"))
     with pytest.raises(JobError) as caught:
         asked(Cluster(3, [[ONE, bare, bare._replace(process=12)]]))
@@ -74,10 +72,9 @@ def test_what_is_missing_is_named_with_its_place() -> None:
     )
 
 
-def test_a_module_that_is_there_and_does_not_load_is_missing_too(
+def test_module_that_does_not_load_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wheel of another platform, or a Python that is too old."""
     (tmp_path / "broken_wheel.py").write_text("raise ImportError('no such symbol')")
     monkeypatch.syspath_prepend(tmp_path)
     names = ("json", "broken_wheel", "not_there_at_all")

@@ -11,8 +11,7 @@ import pytest
 from authorizerd.replay.spark.speech import Speaker, trace, trace_warning
 
 
-def test_each_line_to_standard_error_is_a_message_once() -> None:
-    """In whatever pieces it is written, and if it began as one already."""
+def test_each_line_to_standard_error_gets_one_prefix() -> None:
     out = io.StringIO()
     print("one", 2, "three\nfour", file=Speaker(out))
     speaker = Speaker(out)
@@ -25,10 +24,9 @@ def test_each_line_to_standard_error_is_a_message_once() -> None:
     ]
 
 
-def test_traces_and_warnings_are_for_the_log(
+def test_traces_and_warnings_go_to_the_log(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A warning of a library's is no message to the user."""
     trace("Traceback:\n  File x\n")
     monkeypatch.setattr(warnings, "showwarning", trace_warning)
     with warnings.catch_warnings():

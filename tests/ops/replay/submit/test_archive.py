@@ -27,8 +27,7 @@ def copy_sources(to: Path) -> Path:
     return to
 
 
-def test_equal_sources_make_equal_bytes(tmp_path: Path) -> None:
-    """Neither times, nor modes, nor what a folder lists first, nor compiled files play a part."""
+def test_equal_sources_give_equal_bytes(tmp_path: Path) -> None:
     copied = copy_sources(tmp_path / "copy")
     os.utime(copied / "acl/model.py", (1_600_000_000, 1_600_000_000))
     (copied / "acl/model.py").chmod(0o600)
@@ -40,19 +39,15 @@ def test_equal_sources_make_equal_bytes(tmp_path: Path) -> None:
     assert archive.name == f"authorizerd-replay-{archive.sha256[:16]}.zip"
 
 
-def test_another_line_of_code_makes_another_name(tmp_path: Path) -> None:
-    """The hash stands for the code."""
+def test_changed_code_changes_the_name(tmp_path: Path) -> None:
     copied = copy_sources(tmp_path / "copy")
     with open(copied / "acl/model.py", "a") as file:
         file.write("# another line\n")
     assert make_archive(copied).name != make_archive().name
 
 
-def test_the_zip_alone_can_be_imported(tmp_path: Path) -> None:
-    """It holds every package on the way to what jobs and workers import, and nothing of ours else.
-
-    Run without site packages but those that an executor has: an import of anything else fails.
-    """
+def test_jobs_import_from_the_archive_only(tmp_path: Path) -> None:
+    """Runs without site packages, except those that an executor has."""
     archive = make_archive()
     path = tmp_path / archive.name
     path.write_bytes(archive.data)

@@ -12,8 +12,7 @@ from tests.ops.replay.submit.programs import write_java, write_program
 
 
 @pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.1", "25-ea"])
-def test_java_17_and_later_will_do(tmp_path: Path, version: str) -> None:
-    """Whatever follows the first number."""
+def test_java_17_and_later_are_accepted(tmp_path: Path, version: str) -> None:
     home = write_java(tmp_path, version)
     assert find_java({"JAVA_HOME": str(home), "PATH": "/usr/bin:/bin"}) == home / "bin/java"
 
@@ -22,15 +21,13 @@ def test_java_17_and_later_will_do(tmp_path: Path, version: str) -> None:
     ("version", "said"),
     [("1.8.0_402", "is Java 8;"), ("11.0.2", "is Java 11;"), ("16", "is Java 16;")],
 )
-def test_an_older_java_is_refused_by_its_number(tmp_path: Path, version: str, said: str) -> None:
-    """Also by the way that Java 8 counted."""
+def test_older_java_is_rejected(tmp_path: Path, version: str, said: str) -> None:
     home = write_java(tmp_path, version)
     with pytest.raises(SubmissionError, match=f"{said} Spark 4 needs 17 or later"):
         find_java({"JAVA_HOME": str(home), "PATH": "/usr/bin:/bin"})
 
 
-def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
-    """As spark-class chooses."""
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path) -> None:
     new, old = write_java(tmp_path / "new", "21"), write_java(tmp_path / "old", "11")
     path = f"{old}/bin:/usr/bin:/bin"
     assert find_java({"JAVA_HOME": str(new), "PATH": path}) == new / "bin/java"
@@ -38,8 +35,7 @@ def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
         find_java({"PATH": path})
 
 
-def test_what_is_no_java_is_named(tmp_path: Path) -> None:
-    """None on the path, none in JAVA_HOME, one that says nothing known, one that does not run."""
+def test_unusable_java_is_named(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="Java not found: install Java 17 or later"):
         find_java({"PATH": str(tmp_path)})
     with pytest.raises(

@@ -25,8 +25,7 @@ def settings(options: SparkOptions) -> dict[str, str]:
     return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
 
 
-def test_a_local_line_needs_nothing_of_the_network() -> None:
-    """This Python, this machine's address alone, no user interface, memory for all of it."""
+def test_local_line_opens_no_network_port() -> None:
     assert line(SparkOptions()) == [
         *("/spark/bin/spark-submit", "--name", "authorizerd replay whatif"),
         *("--master", "local[*]", "--deploy-mode", "client"),
@@ -45,8 +44,7 @@ def test_a_local_line_needs_nothing_of_the_network() -> None:
     ]
 
 
-def test_a_cluster_keeps_its_own_defaults() -> None:
-    """Its executors run their own Python, and their sizes are said only if the user says them."""
+def test_cluster_keeps_its_own_defaults() -> None:
     options = SparkOptions(master="yarn", deploy_mode="cluster", python="./env/bin/python")
     assert settings(options) == {
         "spark.ui.showConsoleProgress": "false",
@@ -71,8 +69,7 @@ def test_a_cluster_keeps_its_own_defaults() -> None:
         assert words[words.index(flag) + 1] == value
 
 
-def test_a_setting_of_the_user_s_wins_and_java_options_are_joined() -> None:
-    """Nothing that is chosen here takes anything away."""
+def test_conf_overrides_defaults_and_joins_java_options() -> None:
     options = SparkOptions(
         conf=(
             "spark.ui.enabled=true",
@@ -97,8 +94,7 @@ def test_a_setting_of_the_user_s_wins_and_java_options_are_joined() -> None:
         ("spark.executor.instances=2", "spark.executor.instances=2"),
     ],
 )
-def test_a_secret_is_used_and_not_shown(setting: str, shown: str) -> None:
-    """By its key or its value, as Spark itself tells secrets."""
+def test_secret_is_used_but_not_shown(setting: str, shown: str) -> None:
     words = line(SparkOptions(conf=(setting,)))
     assert setting in words
     seen = shlex.split(show_line(words))

@@ -11,10 +11,7 @@ from authorizerd.replay.submit.spark_home import find_spark_home, spark_version
 from tests.ops.replay.submit.programs import write_spark
 
 
-def test_the_named_spark_wins_over_the_environment_s_and_that_over_pyspark_s(
-    tmp_path: Path,
-) -> None:
-    """From the nearest to whoever typed the command to the furthest."""
+def test_option_precedes_environment_precedes_pyspark(tmp_path: Path) -> None:
     named, other = write_spark(tmp_path / "named"), write_spark(tmp_path / "other", version="4.0.1")
     environment = {"SPARK_HOME": str(other)}
     assert find_spark_home(named, environment) == named
@@ -24,8 +21,7 @@ def test_the_named_spark_wins_over_the_environment_s_and_that_over_pyspark_s(
     assert find_spark_home(None, {}).name == "pyspark"
 
 
-def test_what_is_no_spark_4_is_refused(tmp_path: Path) -> None:
-    """By what it lacks, or by the version that it is."""
+def test_other_sparks_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         SubmissionError, match=f"--spark-home is {tmp_path}, but .*/bin/spark-submit does not exist"
     ):
@@ -40,8 +36,7 @@ def test_what_is_no_spark_4_is_refused(tmp_path: Path) -> None:
         find_spark_home(old, {})
 
 
-def test_no_spark_at_all_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyspark is an extra: many have none."""
+def test_missing_spark_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("authorizerd.replay.submit.spark_home.find_spec", lambda _: None)
     with pytest.raises(SubmissionError, match=r"install authorizerd\[replay\], set SPARK_HOME"):
         find_spark_home(None, {})

@@ -60,8 +60,7 @@ class Submission:
         return [path.name for path in self.temporary.rglob("*") if path.is_file()]
 
 
-def test_results_are_printed_messages_said_and_the_rest_kept_quiet(tmp_path: Path) -> None:
-    """The job's exit code is the command's, and a run that ended well leaves nothing."""
+def test_results_and_messages_are_forwarded(tmp_path: Path) -> None:
     script = """
 print("a result")
 print("authorizerd replay: running: stage 0: 1 of 2 tasks")
@@ -80,16 +79,14 @@ sys.exit(3)"""
 
 
 @pytest.mark.parametrize("code", [0, 1, 3])
-def test_a_job_that_told_why_it_ended_is_not_explained_again(tmp_path: Path, code: int) -> None:
-    """Its own line is all that the user gets, and no file is left."""
+def test_reported_fault_is_not_reported_again(tmp_path: Path, code: int) -> None:
     script = f"print('authorizerd replay: enough was said'); sys.exit({code})"
     submission = Submission(tmp_path, script)
     assert submission.run() == (code, "", ["authorizerd replay: enough was said"])
     assert submission.left() == []
 
 
-def test_a_fault_with_a_trace_leaves_the_trace(tmp_path: Path) -> None:
-    """One line says what, another where the rest is; the plan is gone."""
+def test_trace_of_a_fault_is_kept(tmp_path: Path) -> None:
     script = """
 sys.stderr.write("WARN before it\\n"); sys.stderr.flush(); time.sleep(0.2)
 print("authorizerd replay trace: Traceback (most recent call last):")
@@ -119,10 +116,7 @@ print("authorizerd replay: KeyError: 'topic'"); sys.exit(1)"""
         ("os.kill(os.getpid(), signal.SIGKILL)", "Spark ended with exit code -9"),
     ],
 )
-def test_a_spark_that_dies_by_itself_is_told_of_in_one_line(
-    tmp_path: Path, script: str, said: str
-) -> None:
-    """By its own cause if it named one, and always as a fault."""
+def test_fault_of_spark_is_one_line(tmp_path: Path, script: str, said: str) -> None:
     submission = Submission(tmp_path, script)
     code, _, lines = submission.run()
     assert code == 1
@@ -131,10 +125,7 @@ def test_a_spark_that_dies_by_itself_is_told_of_in_one_line(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_spark_and_all_that_it_started(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    """The child may tidy up; what it left in its process group goes with it."""
+def test_signal_ends_the_process_group(tmp_path: Path, number: signal.Signals) -> None:
     script = f"""
 def tidy(*_):
     open({str(tmp_path / "tidied")!r}, "w").close(); os._exit(0)
@@ -180,8 +171,7 @@ def is_running(process: int) -> bool:
     return state not in "ZX"
 
 
-def test_a_reader_that_has_read_enough_ends_the_run(tmp_path: Path) -> None:
-    """``replay … | head`` neither waits for a job that does not mind nor shows a trace."""
+def test_closed_pipe_ends_the_run(tmp_path: Path) -> None:
     script = f"""
 def tidy(*_):
     open({str(tmp_path / "tidied")!r}, "w").close(); os._exit(0)
@@ -206,8 +196,7 @@ while time.monotonic() < until:
     assert "Traceback" not in ran.stderr
 
 
-def test_a_printed_line_runs_the_same_job_later(tmp_path: Path) -> None:
-    """Nothing is run for it, not even Java; the files that it names are there."""
+def test_printed_line_runs_the_same_job(tmp_path: Path) -> None:
     submission = Submission(tmp_path, "print(len(sys.argv)); sys.exit(3)")
     submission.environment["JAVA_HOME"] = "/no/java"
     code, printed, said = submission.run("--print")
@@ -219,8 +208,7 @@ def test_a_printed_line_runs_the_same_job_later(tmp_path: Path) -> None:
     assert subprocess.run(words, capture_output=True, timeout=60, check=False).returncode == 3
 
 
-def test_without_java_nothing_is_started(tmp_path: Path) -> None:
-    """One line, and no file is left."""
+def test_without_java_nothing_starts(tmp_path: Path) -> None:
     submission = Submission(tmp_path, "print('started')")
     submission.environment["JAVA_HOME"] = "/no/java"
     said = ["authorizerd replay: JAVA_HOME is /no/java, but /no/java/bin/java does not exist"]

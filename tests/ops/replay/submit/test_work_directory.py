@@ -15,10 +15,7 @@ PLAN = IngestPlan(inputs=("/logs",), out="/out")
 ARCHIVE = Archive(data=b"zip", sha256="0" * 64)
 
 
-def test_the_files_are_readable_by_nobody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A plan holds ACLs."""
+def test_only_the_owner_can_read_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     made = make_work_directory(PLAN, ARCHIVE)
     assert made.path.parent == tmp_path
@@ -30,10 +27,7 @@ def test_the_files_are_readable_by_nobody_else(
     assert "def main(" in made.entry.read_text()
 
 
-def test_a_fault_leaves_the_log_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The log is what the user was pointed to; ACLs are not left lying about."""
+def test_fault_leaves_only_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     made = make_work_directory(PLAN, ARCHIVE)
     made.log.write_text("a trace")

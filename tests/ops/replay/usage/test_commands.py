@@ -48,8 +48,7 @@ _acls = st.builds(
 @example(topic_read("a"))
 @example(topic_read(" a"))
 @example(topic_read("a", principal="User:a\t"))
-def test_an_acl_is_refused_or_read_back_by_kafka_acls_as_itself(acl: Acl) -> None:
-    """Adding it adds just it; removing it removes just it. What is refused cannot be said."""
+def test_acl_is_rejected_or_round_trips_through_kafka_acls(acl: Acl) -> None:
     if why_inexpressible(acl) is None:
         arguments = entry_arguments(acl)
         added = make_plan(parse_arguments([*SERVER, "--add", *arguments]))
@@ -61,8 +60,7 @@ def test_an_acl_is_refused_or_read_back_by_kafka_acls_as_itself(acl: Acl) -> Non
 
 
 @given(_acls)
-def test_what_is_refused_is_what_kafka_acls_cannot_say(acl: Acl) -> None:
-    """Nothing is refused that its flags would have carried; the empty name is Kafka's to refuse."""
+def test_only_inexpressible_acls_are_rejected(acl: Acl) -> None:
     if why_inexpressible(acl) is None or not acl.resource_name or not acl.host:
         return
     try:
@@ -73,8 +71,7 @@ def test_what_is_refused_is_what_kafka_acls_cannot_say(acl: Acl) -> None:
     assert [one for group in plan.groups for one in group.acls()] != [acl]
 
 
-def test_no_command_line_holds_a_nul() -> None:
-    """The operating system ends a text there."""
+def test_name_with_nul_is_rejected() -> None:
     assert (
         why_inexpressible(topic_read("a\0b")) == "a command line cannot contain the character NUL"
     )
@@ -106,10 +103,9 @@ def _run(
     )
 
 
-def test_the_script_adds_before_it_removes_and_quotes_every_text(
+def test_script_adds_before_it_removes_and_quotes_names(
     recorded_calls: tuple[str, Path], tmp_path: Path
 ) -> None:
-    """Whatever is in the names and in the comments, the shell runs the commands and no more."""
     kafka_acls, calls = recorded_calls
     wide, narrow = topic_read("*"), topic_read(f"x{NASTY}", principal=f"User:{NASTY}")
     text = script([f"source\nexit 7 {NASTY}"], [narrow], [wide])
@@ -122,20 +118,16 @@ def test_the_script_adds_before_it_removes_and_quotes_every_text(
     assert "--resource-pattern-type literal" in text
 
 
-def test_the_script_stops_where_a_command_fails(
-    recorded_calls: tuple[str, Path], tmp_path: Path
-) -> None:
-    """What could not be added must not have its wide grant removed."""
+def test_script_stops_at_a_failure(recorded_calls: tuple[str, Path], tmp_path: Path) -> None:
     kafka_acls, calls = recorded_calls
     text = script([], [topic_read("fails"), topic_read("b")], [topic_read("*")])
     assert _run(tmp_path, text, kafka_acls, SERVER).returncode == 1
     assert len(calls.read_text().splitlines()) == 1
 
 
-def test_the_script_without_arguments_says_what_it_needs(
+def test_script_without_arguments_prints_its_usage(
     recorded_calls: tuple[str, Path], tmp_path: Path
 ) -> None:
-    """It would not know which cluster is meant."""
     kafka_acls, calls = recorded_calls
     ran = _run(tmp_path, script([], [], [topic_read("a")]), kafka_acls, [])
     assert ran.returncode == 2
@@ -144,13 +136,11 @@ def test_the_script_without_arguments_says_what_it_needs(
     assert script([], [], []).count("# none\n") == 2
 
 
-def test_what_cannot_be_seen_is_escaped() -> None:
-    """A comment stays on its line."""
+def test_unprintable_characters_are_escaped() -> None:
     assert escape_unprintable("a\nb\u202e\ud800é") == "a\\nb\\u202e\\ud800é"
 
 
-def test_the_words_are_those_of_kafka_acls() -> None:
-    """As its help gives them."""
+def test_flags_are_those_of_kafka_acls() -> None:
     acl = Acl(
         ResourceType.USER,
         "u",

@@ -63,10 +63,9 @@ def commands_of(text: str) -> list[tuple[str, list[Acl]]]:
     return found
 
 
-def test_what_was_used_is_told_and_what_was_not_is_suggested_to_go(
+def test_use_is_reported_and_unused_grants_are_suggested(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Literals for few names, a prefix for many; denials stay; young and undated ACLs too."""
     wide, prefix = topic_read("*"), topic_read("log-", prefixed=True, principal="User:b")
     unused, literal = topic_read("unused"), topic_read("x")
     deny = Acl(ResourceType.TOPIC, "d", 3, "User:*", "*", Operation.ALL, 2)
@@ -114,10 +113,7 @@ def test_what_was_used_is_told_and_what_was_not_is_suggested_to_go(
     assert "suggested: 1 removal, 2 narrowings\n" in capsys.readouterr().out
 
 
-def test_the_last_days_alone_count_and_what_breaks_is_named(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """What was used before them is not known to be; a denial against the ACLs keeps one."""
+def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None:
     old, kept = topic_read("old"), topic_read("kept")
     acls = acl_set_of([old, kept])
     events = [
@@ -144,7 +140,6 @@ def test_the_last_days_alone_count_and_what_breaks_is_named(
 def test_without_evidence_nothing_is_written(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Denials only, in the log or its last days; ACLs of unknown age. No earlier script stays."""
     denials = [read_of("t", at=at, allowed=False) for at in (0, 2 * DAY_MS)]
     acls, undated = (acl_set_of([topic_read("t")], added_ms=age) for age in (0, None))
     cases: list[tuple[str, list[Event], UsagePlan, str]] = []
@@ -185,10 +180,9 @@ def real(
     return folder, plan, decode_usage((out / "usage.json").read_text()), events
 
 
-def test_a_real_brokers_log_gives_what_a_plain_scan_of_it_gives(
+def test_real_log_gives_the_results_of_a_scan(
     real: tuple[Path, UsagePlan, UsageReport, list[Event]],
 ) -> None:
-    """Every ACL: whether it was there, was used, how often alone and with others, and when."""
     _, plan, report, events = real
     recorded = [
         Recorded(question_of(event), event.allowed, START_MS + event.at) for event in events
@@ -221,10 +215,9 @@ def test_a_real_brokers_log_gives_what_a_plain_scan_of_it_gives(
     assert report.by_super_users.events == len(admin) > 0
 
 
-def test_the_suggestions_for_a_real_cluster_change_no_recorded_answer(
+def test_suggestions_for_a_real_cluster_change_no_answer(
     real: tuple[Path, UsagePlan, UsageReport, list[Event]],
 ) -> None:
-    """By a plain scan of both sets, made of the commands as kafka-acls reads them."""
     _, plan, report, events = real
     acls = [item.acl for item in plan.acls.acls]
     suggested = suggested_by_commands(real[0], acls)
@@ -240,10 +233,9 @@ def test_the_suggestions_for_a_real_cluster_change_no_recorded_answer(
         assert before == after
 
 
-def test_whatif_finds_nothing_in_what_usage_suggests(
+def test_whatif_finds_no_change_by_the_suggestions(
     spark: SparkSession, real: tuple[Path, UsagePlan, UsageReport, list[Event]]
 ) -> None:
-    """The other command, told to compare the suggested ACLs with the old ones."""
     from authorizerd.replay.whatif.job import run
 
     folder, plan, _, _ = real

@@ -16,8 +16,7 @@ REASON = "3 events would be newly denied, such as those of User:a on t\\n"
 A, B = topic_read("a"), topic_read("b")
 
 
-def test_what_breaks_is_left_out_and_named_and_the_rest_is_proven_again() -> None:
-    """The proof is of the set that is suggested in the end."""
+def test_breaking_suggestion_is_left_out_and_the_rest_proven() -> None:
     seen: list[AclSet] = []
 
     def compare(other: AclSet) -> Comparison:
@@ -31,9 +30,7 @@ def test_what_breaks_is_left_out_and_named_and_the_rest_is_proven_again() -> Non
     assert (proof.digest, proof.acls, proof.tuples) == (seen[1].digest, 1, 9)
 
 
-def test_where_nothing_is_suggested_nothing_is_run() -> None:
-    """Also where all that was suggested has been left out."""
-
+def test_without_suggestions_nothing_is_compared() -> None:
     def compare(_: AclSet) -> Comparison:
         return Comparison(DENIED, {A: DENIED})
 
@@ -45,8 +42,7 @@ def test_where_nothing_is_suggested_nothing_is_run() -> None:
     assert prove(acl_set_of([A]), Suggestions((A,)), compare, tuples=1) == (left, None)
 
 
-def test_a_difference_that_nothing_explains_suggests_nothing() -> None:
-    """It ends after few runs, as an error that tells the difference."""
+def test_unexplained_difference_is_an_error() -> None:
     opened = Changed(Count(), Count(events=2, tuples=1), "t", "User:b")
     runs: list[AclSet] = []
 

@@ -74,19 +74,14 @@ def example_report() -> UsageReport:
     )
 
 
-def test_a_report_is_read_back_as_it_was_written() -> None:
-    """Every struct of it."""
+def test_report_reads_back() -> None:
     report = example_report()
     assert decode_usage(encode_json(report)) == report
 
 
-def test_use_is_told_by_events_tuples_names_and_time() -> None:
-    """What it alone granted stands apart from what others granted too."""
+def test_used_acl_has_its_counts_names_and_times() -> None:
     (used,) = example_report().used
-    assert (used.alone, used.with_others) == (
-        Count(events=2, tuples=1),
-        Count(events=3, tuples=2),
-    )
+    assert (used.alone, used.with_others) == (Count(events=2, tuples=1), Count(events=3, tuples=2))
     assert (used.last_used_at, used.names) == ("1970-01-01T00:00:01.500Z", 2)
     assert used.added_at == "1970-01-01T00:00:00.001Z"
     (narrowing,) = example_report().suggestions.narrowings
@@ -94,8 +89,7 @@ def test_use_is_told_by_events_tuples_names_and_time() -> None:
 
 
 @given(st.lists(st.tuples(acls(), st.sampled_from([None, 999, 1_000, 9_999]), st.booleans())))
-def test_every_acl_stands_in_one_place(rows: list[tuple[Acl, int | None, bool]]) -> None:
-    """Used if that was after it was added; unused only if it was there before the window began."""
+def test_every_acl_is_in_exactly_one_group(rows: list[tuple[Acl, int | None, bool]]) -> None:
     dated = {acl: (added_ms, is_used) for acl, added_ms, is_used in rows}
     acl_set = AclSet(
         source="s",
@@ -118,21 +112,18 @@ def test_every_acl_stands_in_one_place(rows: list[tuple[Acl, int | None, bool]])
 
 
 @given(acls())
-def test_a_source_reads_the_names_back(acl: Acl) -> None:
-    """A list of ACLs of the report, below ``acls:``, is a document."""
+def test_named_acls_are_a_document(acl: Acl) -> None:
     if acl.resource_name:
         fields = {name: getattr(named(acl), name) for name in NamedAcl.__struct_fields__}
         assert list(read_document({"acls": [fields]})) == [acl]
 
 
-def test_a_code_of_the_future_is_its_number() -> None:
-    """Nothing is called UNKNOWN that is not."""
+def test_unknown_code_is_its_number() -> None:
     acl = Acl(ResourceType.TOPIC, "t", 9, "User:a", "*", Operation.READ, -3)
     assert (named(acl).pattern_type, named(acl).permission_type) == ("9", "-3")
 
 
-def test_the_summary_says_what_was_found_in_few_lines() -> None:
-    """Each line for itself, whatever the source is called."""
+def test_summary_is_short() -> None:
     assert list(summary(example_report())) == [
         "4 ACLs of a\\nb, 3 tuples of 1,234 allowed events and 1 denied event",
         "window: b to e",
@@ -149,8 +140,7 @@ def test_the_summary_says_what_was_found_in_few_lines() -> None:
     assert any("f to l" in comment for comment in script_comments(example_report()))
 
 
-def test_the_settings_of_the_set_are_told() -> None:
-    """A claim holds under these and no others."""
+def test_report_contains_the_settings() -> None:
     told = JudgedBy.of(acl_set_of([topic_read("t")], super_users=("User:b",), allow_everyone=True))
     assert (told.super_users, told.allow_everyone_if_no_acl_found) == (("User:b",), True)
     assert (told.acls, told.stamped_at, told.source) == (1, None, "test")

@@ -46,8 +46,7 @@ READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")
     acl_set_of([topic_read("t"), topic_read("*"), topic_read("u")]),
     [Recorded(READ_T, True, 1), Recorded(READ_T, True, 5), Recorded(READ_T, False, 9)],
 )
-def test_the_rows_sum_to_what_a_plain_scan_finds(acl_set: AclSet, events: list[Recorded]) -> None:
-    """Events and tuples, alone and with others, last use and names: of every ACL."""
+def test_rows_sum_to_the_use_by_a_scan(acl_set: AclSet, events: list[Recorded]) -> None:
     index = UseIndex(acl_set)
     rows = uses_in(index, tuples_batch(events)).to_pylist()
     found: dict[Acl, list[object]] = {}
@@ -76,8 +75,7 @@ def _int(value: object) -> int:
 
 
 @given(acl_sets(), recorded_events())
-def test_what_the_acls_decide_otherwise_is_counted(acl_set: AclSet, events: list[Recorded]) -> None:
-    """An event disagrees if a plain scan answers otherwise; a super user's does neither."""
+def test_disagreeing_events_are_counted(acl_set: AclSet, events: list[Recorded]) -> None:
     rows = uses_in(UseIndex(acl_set), tuples_batch(events)).to_pylist()
     expected: Counter[int] = Counter()
     acls = [item.acl for item in acl_set.acls]
@@ -95,8 +93,7 @@ def test_what_the_acls_decide_otherwise_is_counted(acl_set: AclSet, events: list
     assert found == expected
 
 
-def test_read_serves_describe_and_a_denial_implies_nothing() -> None:
-    """An ALLOW of READ is used by DESCRIBE; a DENY of READ is not."""
+def test_allow_read_is_used_by_describe_but_deny_is_not() -> None:
     allow, deny = topic_read("t"), topic_read("t", principal="User:b")
     deny = msgspec.structs.replace(deny, permission_type=int(PermissionType.DENY))
     index = UseIndex(acl_set_of([allow, deny]))
@@ -106,8 +103,7 @@ def test_read_serves_describe_and_a_denial_implies_nothing() -> None:
     assert index.uses(by_b, was_allowed=False) == []
 
 
-def test_a_tuple_that_cannot_be_asked_uses_nothing_and_says_why() -> None:
-    """By the evaluation's reasons, with all of its events."""
+def test_tuple_that_cannot_be_judged_uses_nothing() -> None:
     index = UseIndex(acl_set_of([topic_read("t")]))
     batch = tuples_batch([Recorded(READ_T, True, 1)] * 3, pattern_type="PREFIXED")
     assert uses_in(index, batch).to_pylist() == [
@@ -122,18 +118,16 @@ def test_a_tuple_that_cannot_be_asked_uses_nothing_and_says_why() -> None:
     assert changes_in(index, UseIndex(acl_set_of([])), batch).num_rows == 0
 
 
-def test_no_tuples_make_no_rows() -> None:
-    """An empty batch has the same columns."""
+def test_no_tuples_give_no_rows() -> None:
     batch = pa.RecordBatch.from_pylist([], schema=TUPLES)
     index = UseIndex(acl_set_of([]))
     assert uses_in(index, batch).num_rows == changes_in(index, index, batch).num_rows == 0
 
 
 @given(acl_sets(), recorded_events(), st.data())
-def test_changes_are_those_of_a_plain_scan_and_name_what_allowed_before(
+def test_changes_equal_a_scan_and_name_removed_allows(
     acl_set: AclSet, events: list[Recorded], data: st.DataObject
 ) -> None:
-    """Each tuple answered otherwise is told once, and once for each ALLOW of it that is gone."""
     acls = [item.acl for item in acl_set.acls]
     kept = [acl for acl in acls if data.draw(st.booleans())]
     after = acl_set.with_acls(kept, "after")
@@ -157,8 +151,7 @@ def test_changes_are_those_of_a_plain_scan_and_name_what_allowed_before(
     assert culprits == {acls[row["number"]] for row in rows if row["number"] >= 0}
 
 
-def test_an_acl_that_stays_has_no_part_in_what_changes() -> None:
-    """Where a denial goes, what allows comes to light; it was not taken away."""
+def test_remaining_acl_is_not_blamed() -> None:
     allow = topic_read("t")
     deny = msgspec.structs.replace(allow, permission_type=int(PermissionType.DENY))
     before, after = UseIndex(acl_set_of([allow, deny])), UseIndex(acl_set_of([allow]))
@@ -168,10 +161,7 @@ def test_an_acl_that_stays_has_no_part_in_what_changes() -> None:
 
 @given(acl_sets(), asked_questions)
 @example(acl_set_of([topic_read("t"), topic_read("")]), READ_T)
-def test_a_worker_builds_each_set_once_and_keeps_orders_apart(
-    acl_set: AclSet, question: Question
-) -> None:
-    """Numbers are of an order, so equal sets in another order are other indexes."""
+def test_index_depends_on_the_order_of_acls(acl_set: AclSet, question: Question) -> None:
     key, packed = pack(acl_set)
     index = index_of(key, lambda: packed)
     assert index_of(key, _never) is index
@@ -191,8 +181,7 @@ def _never() -> bytes:
     raise AssertionError("built a second time")
 
 
-def test_an_acl_that_stands_twice_is_one() -> None:
-    """A listing may name an ACL twice; it is alone all the same."""
+def test_repeated_acl_counts_once() -> None:
     index = UseIndex(acl_set_of([topic_read("t"), topic_read("t")]))
     assert index.uses(READ_T, was_allowed=True) == [(0, True)]
     assert topic_read("t") in index

@@ -76,10 +76,9 @@ def by_plain_scan(acl_set: AclSet, events: list[Recorded], other: AclSet) -> Com
 
 
 @given(acl_sets(), recorded_events(), st.integers(0, 3))
-def test_the_proven_suggestions_change_no_recorded_answer(
+def test_proven_suggestions_change_no_recorded_answer(
     acl_set: AclSet, events: list[Recorded], names_max: int
 ) -> None:
-    """However the recorded answers and these ACLs disagree; what breaks one is left out."""
     first = suggested(acl_set, events, names_max=names_max)
     suggestions, proof = prove(
         acl_set, first, lambda other: by_plain_scan(acl_set, events, other), tuples=7
@@ -104,10 +103,9 @@ def test_the_proven_suggestions_change_no_recorded_answer(
     0,
     Question("User:a", "h", Operation.READ, ResourceType.TOPIC, "*x"),
 )
-def test_nothing_that_was_denied_becomes_allowed_by_any_suggestion(
+def test_suggestions_never_allow_a_denied_question(
     acl_set: AclSet, events: list[Recorded], names_max: int, question: Question
 ) -> None:
-    """Of any question, recorded or not, also under allow.everyone.if.no.acl.found."""
     suggestions = suggested(acl_set, events, names_max=names_max)
     acls = [item.acl for item in acl_set.acls]
     allow_everyone = acl_set.allow_everyone_if_no_acl_found
@@ -116,10 +114,9 @@ def test_nothing_that_was_denied_becomes_allowed_by_any_suggestion(
 
 
 @given(acl_sets(), recorded_events(), st.integers(0, 3))
-def test_where_the_record_agrees_nothing_needs_to_be_left_out(
+def test_agreeing_record_needs_one_pass(
     acl_set: AclSet, events: list[Recorded], names_max: int
 ) -> None:
-    """The first set that is suggested already answers every recorded question as before."""
     acls = [item.acl for item in acl_set.acls]
     allow_everyone = acl_set.allow_everyone_if_no_acl_found
     agreeing = [
@@ -132,10 +129,9 @@ def test_where_the_record_agrees_nothing_needs_to_be_left_out(
 
 
 @given(acl_sets(unknown_codes=True), recorded_events(), st.integers(0, 3))
-def test_denials_stay_and_so_does_what_was_used_under_its_own_name(
+def test_denials_and_used_literals_stay(
     acl_set: AclSet, events: list[Recorded], names_max: int
 ) -> None:
-    """Removals are of unused ALLOWs, narrowings of used wide ones."""
     suggestions = suggested(acl_set, events, names_max=names_max)
     used = usage_of(acl_set, events, names_max=names_max)
     for acl in suggestions.removals:
@@ -168,14 +164,13 @@ NARROWED = [
 
 
 @pytest.mark.parametrize(("name", "prefixed", "names", "names_max", "expected"), NARROWED)
-def test_few_names_become_literals_and_many_their_longer_prefix(
+def test_few_names_become_literals_and_many_a_prefix(
     name: str,
     prefixed: bool,
     names: tuple[str, ...],
     names_max: int,
     expected: list[tuple[str, bool]],
 ) -> None:
-    """A literal ``*`` and a prefix that begins with one would grant more, or as much."""
     wide = topic_read(name, prefixed=prefixed)
     listed = names[:names_max]
     usage = AclUsage(9, 1, 0, 0, 1, len(names), names[0], names[-1], listed)
@@ -190,8 +185,7 @@ def test_few_names_become_literals_and_many_their_longer_prefix(
         assert found == Suggestions()
 
 
-def test_the_last_acl_of_a_resource_stays_where_none_means_everyone() -> None:
-    """Even one that no recorded request speaks of; with a wider one beside it, it may go."""
+def test_last_acl_stays_with_allow_everyone() -> None:
     question = Question("User:b", "h", Operation.READ, ResourceType.TOPIC, "other")
     events = [Recorded(question, True, 1)]
     alone = acl_set_of([topic_read("secret")], allow_everyone=True)
@@ -220,10 +214,9 @@ COVERED = [
 
 
 @pytest.mark.parametrize(("removed", "staying", "may_go"), COVERED)
-def test_a_pattern_may_go_only_where_another_covers_all_of_it(
+def test_covered_pattern_may_be_removed(
     removed: tuple[str, bool], staying: tuple[str, bool], may_go: bool
 ) -> None:
-    """The wildcard covers no name that goes on after a ``*``."""
     gone = topic_read(removed[0], prefixed=removed[1])
     deny = topic_read(staying[0], prefixed=staying[1], principal="User:z")
     deny = msgspec.structs.replace(deny, permission_type=int(PermissionType.DENY))
@@ -232,10 +225,9 @@ def test_a_pattern_may_go_only_where_another_covers_all_of_it(
 
 
 @given(acl_sets(), recorded_events(), st.text("ab-*!", max_size=5))
-def test_every_name_that_met_an_acl_still_meets_one_where_none_means_everyone(
+def test_no_name_loses_its_last_acl_with_allow_everyone(
     acl_set: AclSet, events: list[Recorded], name: str
 ) -> None:
-    """A removal opens no resource, whether or not anybody has asked for it."""
     assume(acl_set.allow_everyone_if_no_acl_found)
     acls = [item.acl for item in acl_set.acls]
     resulting = suggested(acl_set, events, names_max=2).resulting(acls)

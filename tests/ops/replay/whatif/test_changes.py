@@ -65,8 +65,7 @@ def summed(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
     return [(row["change"], row["principal"], row["events"]) for row in rows]
 
 
-def test_only_events_that_were_recorded_otherwise_change() -> None:
-    """A tuple with both kinds of events (its ACLs changed that day) changes in one of them."""
+def test_only_events_decided_differently_change() -> None:
     batch = batch_of(("User:a", 5, 2), ("User:a", 5, 0), ("User:b", 4, 3), ("User:b", 0, 9))
     assert summed(told(batch, set_of(READ_A), None)) == [
         ("newly_allowed", "User:a", 2),
@@ -74,8 +73,7 @@ def test_only_events_that_were_recorded_otherwise_change() -> None:
     ]
 
 
-def test_against_other_acls_all_events_of_a_tuple_change() -> None:
-    """What was recorded then decides nothing; the counts are those of the traffic."""
+def test_all_events_change_against_a_baseline() -> None:
     batch = batch_of(("User:a", 5, 2), ("User:b", 4, 3), ("User:c", 7, 7))
     rows = told(batch, set_of(READ_A), set_of(READ_B))
     assert summed(rows) == [("newly_allowed", "User:a", 7), ("newly_denied", "User:b", 7)]
@@ -86,21 +84,16 @@ def test_against_other_acls_all_events_of_a_tuple_change() -> None:
     assert [(row["first_at"].hour, row["last_at"].hour) for row in rows] == [(0, 13), (0, 13)]
 
 
-def test_nothing_that_changes_is_no_batch() -> None:
-    """Most batches are of this kind, and cost nothing to hand on."""
+def test_no_change_gives_no_batch() -> None:
     batch = batch_of(("User:a", 5, 0), ("User:b", 0, 3))
     assert told(batch, set_of(READ_A), None) == []
     assert told(batch, set_of(READ_A), set_of(READ_A)) == []
     assert told(batch.slice(2), set_of(READ_A), None) == []
 
 
-def test_recorded_decisions_tell_their_own_rule_and_times() -> None:
-    """Those of the events that change, of a tuple that was decided both ways."""
+def test_change_has_the_recorded_rule_and_times() -> None:
     rows = told(batch_of(("User:a", 5, 2), ("User:b", 4, 3)), set_of(READ_A), None)
     assert [
         (row["baseline_rule"], row["first_at"].hour, row["last_at"].hour, row["candidate_rule"])
         for row in rows
-    ] == [
-        ("Rule12", 12, 13, f"MatchingAcl(acl={READ_A})"),
-        ("Rule0", 0, 1, "DefaultDeny"),
-    ]
+    ] == [("Rule12", 12, 13, f"MatchingAcl(acl={READ_A})"), ("Rule0", 0, 1, "DefaultDeny")]

@@ -148,10 +148,9 @@ def real_acls(real_log_dir: Path, as_of: str | None) -> AclSet:
     return read_acl_source(str(real_log_dir), as_of=as_of, super_users=ADMIN)
 
 
-def test_the_acls_of_the_time_change_nothing_of_the_real_traffic(
+def test_acls_of_that_time_change_no_real_decision(
     spark: SparkSession, real: tuple[Path, list[Event]], real_log_dir: Path, tmp_path: Path
 ) -> None:
-    """13,518 decisions of a real broker, 13,117 of them no super user's: all as it decided."""
     events, recorded = real
     assert len(recorded) == 13_518
     assert sum(event.principal not in ADMIN for event in recorded) == 13_117
@@ -165,10 +164,9 @@ def test_the_acls_of_the_time_change_nothing_of_the_real_traffic(
     assert report["baseline"] == {"source": "recorded"}
 
 
-def test_the_later_acls_change_what_a_plain_scan_says(
+def test_later_acls_change_what_a_scan_finds(
     spark: SparkSession, real: tuple[Path, list[Event]], real_log_dir: Path, tmp_path: Path
 ) -> None:
-    """Against the log's end: one consumer may now describe its group, and nobody loses anything."""
     events, recorded = real
     candidate = real_acls(real_log_dir, None)
     assert run(spark, events, tmp_path, candidate) == 0
@@ -184,14 +182,13 @@ def test_the_later_acls_change_what_a_plain_scan_says(
     check_sums(report_of(tmp_path), rows)
 
 
-def test_taking_back_what_a_real_client_used_is_newly_denied(
+def test_removed_grant_is_newly_denied(
     spark: SparkSession,
     real: tuple[Path, list[Event]],
     real_log_dir: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The grant behind the most decisions is left out: exit code 3, and who loses it is told."""
     events, recorded = real
     baseline = real_acls(real_log_dir, LAST_CLIENT_LINE)
     uses: dict[str, int] = defaultdict(int)
@@ -280,13 +277,12 @@ BASELINE = set_of(
 )
 
 
-def test_generated_traffic_changes_event_by_event_as_a_scan_says(
+def test_generated_traffic_changes_like_a_scan(
     spark: SparkSession,
     generated: tuple[Path, list[Event]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Unknown hosts, everyone's rules, tuples decided both ways; what is not asked is counted."""
     folder, asked = generated
     monkeypatch.setattr("authorizerd.replay.whatif.job.LISTED_MAX", 10)
     assert run(spark, folder, tmp_path, CANDIDATE) == 3
@@ -304,10 +300,9 @@ def test_generated_traffic_changes_event_by_event_as_a_scan_says(
         assert row["baseline_rule"] == max(told)[1]
 
 
-def test_other_acls_as_the_baseline_are_compared_by_their_own_settings(
+def test_baseline_is_judged_with_the_same_settings(
     spark: SparkSession, generated: tuple[Path, list[Event]], tmp_path: Path
 ) -> None:
-    """With allow.everyone, and other super users; what was recorded decides nothing then."""
     folder, asked = generated
     assert run(spark, folder, tmp_path / "one", CANDIDATE, baseline=BASELINE) == 3
     rows = changes_of(tmp_path / "one")
@@ -327,7 +322,6 @@ def test_identical_acls_change_nothing(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whatever was recorded: the same ACLs, in another order, decide alike."""
     backwards = replace(BASELINE, acls=BASELINE.acls[::-1], source="other")
     assert run(spark, generated[0], tmp_path, backwards, baseline=BASELINE) == 0
     assert changes_of(tmp_path) == []
@@ -359,7 +353,7 @@ DECIDED_SQL = f"""
 """
 
 
-def test_a_join_in_sql_finds_the_same_changes(
+def test_sql_join_finds_the_same_changes(
     spark: SparkSession, generated: tuple[Path, list[Event]], tmp_path: Path
 ) -> None:
     """A second oracle: a broadcast join of all tuples with all ACLs, written from the KIPs."""
@@ -399,7 +393,6 @@ def test_a_join_in_sql_finds_the_same_changes(
 
 
 def test_no_events_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """An empty log is no fault of the ACLs'."""
     write_events(tmp_path, [])
     assert run(spark, tmp_path, tmp_path / "out", CANDIDATE) == 0
     report = report_of(tmp_path / "out")

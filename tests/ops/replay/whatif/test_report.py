@@ -41,8 +41,7 @@ def text(report: WhatIf) -> str:
     return "\n".join(summary_lines(report))
 
 
-def test_nothing_is_said_to_be_nothing() -> None:
-    """An operator reads it before Friday: no change is told as clearly as one."""
+def test_summary_says_that_nothing_changes() -> None:
     assert text(REPORT).splitlines() == [
         "9 events of 3 tuples, from 2026-11-21T01:00:00.000Z to 2026-11-21T02:00:00.000Z, "
         "judged by 0 ACLs (log)",
@@ -52,16 +51,14 @@ def test_nothing_is_said_to_be_nothing() -> None:
     ]
 
 
-def test_a_log_of_denials_alone_proves_nothing() -> None:
-    """Kafka's default level leaves the allowed requests out, of which somebody may lose some."""
+def test_summary_warns_about_a_log_of_denials() -> None:
     assert "cannot show that nobody loses access" in text(replace(REPORT, allowed_events=0))
     assert "cannot show" not in text(replace(REPORT, allowed_events=0, events=0))
     with_baseline = replace(REPORT, allowed_events=0, baseline=JudgedBy.of(ACLS))
     assert "cannot show" not in text(with_baseline)
 
 
-def test_who_loses_what_is_told_first_and_briefly() -> None:
-    """The most frequent by name, the rest by their number; recorded names print no commands."""
+def test_summary_lists_the_most_frequent_changes() -> None:
     detail = Detail(
         principal="User:\x1b[2J", host=None, operation="READ", resource_type="TOPIC",
         resource_name="t\n", events=5, first_at=None, last_at=None, baseline_rule=None,
@@ -90,8 +87,7 @@ def test_who_loses_what_is_told_first_and_briefly() -> None:
     assert len(shown.splitlines()) == 2 + 1 + 1 + SHOWN_MAX + 1 + 1 + SHOWN_MAX + 1
 
 
-def test_identical_acls_are_told_as_such_whatever_their_source() -> None:
-    """Not so with other settings, which decide as much."""
+def test_summary_names_identical_acls() -> None:
     same = replace(REPORT, baseline=JudgedBy.of(replace(ACLS, source="other", offset=None)))
     assert "identical ACLs: nothing changes" in text(same)
     for other in (
@@ -102,8 +98,7 @@ def test_identical_acls_are_told_as_such_whatever_their_source() -> None:
         assert "identical" not in text(replace(REPORT, baseline=JudgedBy.of(other)))
 
 
-def test_the_file_names_the_acls_by_digest_and_moment() -> None:
-    """Whoever reads it later can tell which ACLs were meant."""
+def test_report_names_the_acls_by_digest_and_moment() -> None:
     told = json.loads(encode_json(REPORT))
     assert told["candidate"] == {
         "source": "log",

@@ -37,8 +37,7 @@ def unpacked(name: str, packed: bytes) -> tuple[list[bytes], list[Reason | None]
 
 @pytest.mark.parametrize("suffix", PACK)
 @pytest.mark.parametrize("ending", [b"", b"\n"])
-def test_lines_come_out_as_they_went_in(suffix: str, ending: bytes) -> None:
-    """Also out of archives that were appended to one another, as log rotation does."""
+def test_unpacked_lines_equal_the_original(suffix: str, ending: bytes) -> None:
     packed = PACK[suffix](b"\n".join(LINES[:20_000]) + b"\n")
     packed += PACK[suffix](b"\n".join(LINES[20_000:]) + ending)
     lines, faults = unpacked(f"a.log.{suffix}", packed)
@@ -47,10 +46,7 @@ def test_lines_come_out_as_they_went_in(suffix: str, ending: bytes) -> None:
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_an_archive_that_breaks_off_keeps_what_stood_before(
-    suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The break is a line of its own, so that it is counted."""
+def test_damaged_archive_keeps_earlier_lines(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "PIECE_BYTES", 1_000)
     packed = PACK[suffix](b"\n".join(LINES) + b"\n")
     lines, faults = unpacked(f"a.{suffix}", packed[:-40])
@@ -60,13 +56,11 @@ def test_an_archive_that_breaks_off_keeps_what_stood_before(
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_what_is_no_archive_is_one_break(suffix: str) -> None:
-    """A name that lies is found out."""
+def test_file_that_is_not_an_archive_is_one_fault(suffix: str) -> None:
     assert unpacked(f"a.{suffix}", b"no archive at all") == ([b""], [Reason.BROKEN_ARCHIVE])
 
 
-def test_a_line_that_never_ends_is_not_gathered() -> None:
-    """A megabyte packed may be a gigabyte: no more is held than shows it to be too long."""
+def test_endless_line_is_not_kept_in_memory() -> None:
     packed = gzip.compress(b"a" * 8 * LINE_BYTES_MAX + b"\nb\n")
     lines, _ = unpacked("a.gz", packed)
     assert len(lines[0]) > LINE_BYTES_MAX

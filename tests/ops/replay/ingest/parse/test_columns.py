@@ -84,10 +84,9 @@ def read(reader: EventReader, lines: list[bytes]) -> list[Parsed]:
     st.sampled_from(("auto", "kafka", "json")),
     st.sampled_from(("UTC", "Europe/Berlin", "+05:30")),
 )
-def test_columns_say_of_each_line_what_the_parser_does(
+def test_columns_equal_what_the_parser_reads(
     lines: list[bytes], line_format: LineFormat, time_zone: str
 ) -> None:
-    """What was read before, in this batch or an earlier one, changes nothing."""
     zone = find_zone(time_zone)
     expected = [parse_line(line, zone, line_format) for line in lines]
     reader = EventReader(zone, line_format)
@@ -96,8 +95,7 @@ def test_columns_say_of_each_line_what_the_parser_does(
 
 
 @pytest.mark.parametrize("time_zone", ["UTC", "Europe/Berlin"])
-def test_lines_that_differ_in_their_beginning_are_told_apart(time_zone: str) -> None:
-    """One message at many times, of many levels, and behind what is no plain beginning."""
+def test_lines_with_different_beginnings_stay_distinct(time_zone: str) -> None:
     zone = find_zone(time_zone)
     lines = [beginning + MESSAGE % b"a" for beginning in BEGINNINGS]
     expected = [parse_line(line, zone) for line in lines]
@@ -107,8 +105,7 @@ def test_lines_that_differ_in_their_beginning_are_told_apart(time_zone: str) -> 
 
 
 @pytest.mark.parametrize("line_format", get_args(LineFormat))
-def test_a_format_that_was_fixed_is_kept_to(line_format: LineFormat) -> None:
-    """A plain line of Kafka's is no event where JSON is asked for; by itself it would be one."""
+def test_fixed_format_is_not_detected_again(line_format: LineFormat) -> None:
     line = b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"a"
     line += b" for request = Fetch with resourceRefCount = 1 (kafka.authorizer.logger)"
     expected = parse_line(line, UTC, line_format)
@@ -116,8 +113,7 @@ def test_a_format_that_was_fixed_is_kept_to(line_format: LineFormat) -> None:
     assert read(EventReader(UTC, line_format), [line]) == [expected]
 
 
-def test_what_repeats_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever it happened: lines of a layout that is not plain differ in their times alone."""
+def test_repeated_lines_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def parse(line: bytes, *_: object) -> None:
@@ -146,14 +142,13 @@ def test_what_repeats_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=range(12),
 )
-def test_a_line_that_was_made_to_hurt_is_read_as_any_other(line: bytes) -> None:
-    """It costs time that grows with its length, and ends no job."""
+def test_hostile_line_is_read_like_any_other(line: bytes) -> None:
+    """Parsing takes time in proportion to its length."""
     assert read(EventReader(UTC, "auto"), [line]) == [parse_line(line, UTC)]
 
 
 @pytest.mark.parametrize("change", [{"principal": "\ud800"}, {"resource_reference_count": 2**31}])
-def test_a_value_that_no_column_holds_is_bad_json(change: dict[str, object]) -> None:
-    """Half a character, or a count beyond Kafka's: the line is set aside, and the job goes on."""
+def test_value_too_large_for_its_column_is_bad_json(change: dict[str, object]) -> None:
     said = {
         "time": "2026-11-21T16:26:26.966Z",
         "principal": "User:a",
@@ -167,11 +162,9 @@ def test_a_value_that_no_column_holds_is_bad_json(change: dict[str, object]) -> 
     assert read(EventReader(UTC, "auto"), [line]) == [Reason.BAD_JSON]
 
 
-def test_no_lines_are_no_rows() -> None:
-    """An empty batch has the columns of any other."""
+def test_empty_batch_has_all_columns() -> None:
     assert read(EventReader(UTC, "auto"), []) == []
 
 
-def test_a_line_that_is_not_to_be_read_is_set_aside() -> None:
-    """Whatever it says."""
+def test_set_aside_keeps_the_line() -> None:
     assert rows_of(set_aside(b"\xff", Reason.BROKEN_ARCHIVE), [b"\xff"]) == [Reason.BROKEN_ARCHIVE]

@@ -64,9 +64,7 @@ LAYOUTS = {
         + RULE.replace("[", "(").replace("]", ")")
         + " (kafka.authorizer.logger)",
         changed(
-            request="Metadata",
-            reference_count=1,
-            rule=RULE.replace("[", "(").replace("]", ")"),
+            request="Metadata", reference_count=1, rule=RULE.replace("[", "(").replace("]", ")")
         ),
     ),
     "Strimzi": (
@@ -81,10 +79,7 @@ LAYOUTS = {
         EVENT,
     ),
     "compose": ("kafka-1  | " + HEAD + SAYS + "Topic:LITERAL:demo", EVENT),
-    "with a zone": (
-        "[2026-11-21T17:26:26,966+0100] INFO " + SAYS + "Topic:LITERAL:demo",
-        EVENT,
-    ),
+    "with a zone": ("[2026-11-21T17:26:26,966+0100] INFO " + SAYS + "Topic:LITERAL:demo", EVENT),
     "no level": (
         "2026-11-21T16:26:26.966Z " + SAYS + "Topic:LITERAL:demo",
         changed(level="UNKNOWN"),
@@ -98,9 +93,7 @@ LAYOUTS = {
         + SAYS.replace("operation = DESCRIBE", "Operation = DescribeConfigs")
         + "TransactionalId:PREFIXED:demo",
         changed(
-            operation="DESCRIBE_CONFIGS",
-            resource_type="TRANSACTIONAL_ID",
-            pattern_type="PREFIXED",
+            operation="DESCRIBE_CONFIGS", resource_type="TRANSACTIONAL_ID", pattern_type="PREFIXED"
         ),
     ),
     "a name of the old layout with a colon": (
@@ -118,7 +111,6 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_each_layout_is_read(layout: str) -> None:
-    """What brokers, operators and containers of all versions write is one kind of event."""
     line, event = LAYOUTS[layout]
     assert parse_kafka_line(line, UTC) == event
 
@@ -155,8 +147,7 @@ SET_ASIDE = {
 
 
 @pytest.mark.parametrize("line", SET_ASIDE)
-def test_what_cannot_be_read_in_one_way_is_set_aside(line: str) -> None:
-    """No field is guessed: the line is kept, with the reason."""
+def test_ambiguous_line_is_set_aside(line: str) -> None:
     assert parse_kafka_line(line, UTC) is SET_ASIDE[line]
 
 
@@ -168,10 +159,9 @@ def test_what_cannot_be_read_in_one_way_is_set_aside(line: str) -> None:
     rule=st.sampled_from((*DefaultRule, None)),
     ending=st.sampled_from(("", " (kafka.authorizer.logger)")),
 )
-def test_no_name_changes_what_was_decided(
+def test_no_name_changes_the_recorded_decision(
     principal: str, name: str, host: str | None, request: str, rule: Rule | None, ending: str
 ) -> None:
-    """A line is read as it was meant, or set aside; a denial is never read as anything else."""
     acl = Acl(2, name, 3, principal, "*", 2, 2)
     decision = Decision(False, MatchingAcl(acl) if rule is None else rule)
     question = Question(principal, host, 8, 2, name)

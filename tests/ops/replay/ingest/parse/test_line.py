@@ -42,8 +42,7 @@ EVENT = Event(
 )
 
 
-def test_the_two_formats_of_the_daemon_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which of them an operator chose makes no difference to what is concluded."""
+def test_both_formats_of_the_daemon_give_the_same_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "authorizerd.daemon.audit.format._local_time", lambda _: "2026-11-21 16:26:26"
     )
@@ -52,8 +51,7 @@ def test_the_two_formats_of_the_daemon_say_the_same(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("line_format", ["auto", "json"])
-def test_a_container_runtime_wraps_either_format(line_format: str) -> None:
-    """Docker's json-file and CRI's prefix are taken off."""
+def test_container_prefixes_are_removed(line_format: str) -> None:
     inner = format_json(AUDITED)
     docker = {"log": inner.decode() + "\n", "stream": "stdout", "time": "2026-11-21T17:00:00Z"}
     wrapped = json.dumps(docker, separators=(",", ":")).encode()
@@ -61,8 +59,7 @@ def test_a_container_runtime_wraps_either_format(line_format: str) -> None:
     assert parse_line(b"2026-11-21T17:00:00.9Z stdout F " + inner + b"\r", UTC) == EVENT
 
 
-def test_docker_lends_its_time_to_a_line_without_one() -> None:
-    """A layout that left the time to the runtime loses nothing."""
+def test_line_without_a_time_gets_dockers() -> None:
     text = (
         "DEBUG Principal = User:a is Allowed Operation = Read from host = h on resource = Topic:t"
     )
@@ -72,8 +69,7 @@ def test_docker_lends_its_time_to_a_line_without_one() -> None:
     assert (event.at_ms, event.level) == (1_795_278_386_966, "DEBUG")
 
 
-def test_a_piece_of_a_line_that_docker_cut_is_set_aside() -> None:
-    """Only the last piece has the line's end, and a name that was cut is another name."""
+def test_partial_line_of_docker_is_set_aside() -> None:
     text = "Principal = User:a is Denied Operation = Read from host = h on resource = Topic:t"
     docker = {"log": text, "stream": "stdout", "time": "2026-11-21T16:26:26.966Z"}
     for log, expected in ((text + "\n", Event), (text, Reason)):
@@ -101,19 +97,16 @@ def test_a_piece_of_a_line_that_docker_cut_is_set_aside() -> None:
         (format_json(AUDITED).replace(b"-11-21T", b"-13-21T"), Reason.BAD_TIME),
     ],
 )
-def test_what_is_no_event_has_its_reason(line: bytes, expected: Reason | None) -> None:
-    """Blank is None; anything else that is not read is told why."""
+def test_other_lines_have_a_reason(line: bytes, expected: Reason | None) -> None:
     assert parse_line(line, UTC) is expected
 
 
 @given(bytes_lines | st.binary(max_size=60))
 def test_any_bytes_are_an_event_blank_or_set_aside(line: bytes) -> None:
-    """There is no other exception."""
     assert isinstance(parse_line(line, UTC), Event | Reason | None)
 
 
-def test_a_default_rule_is_its_name() -> None:
-    """A rule that is no ACL stands as the log has it."""
+def test_default_rule_is_kept_by_name() -> None:
     denied = AuditEvent(
         time_s=0.0,
         level=AuditLevel.INFO,

@@ -69,8 +69,7 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 @settings(max_examples=400)
 @given(st.lists(lines, min_size=1, max_size=30))
-def test_a_plain_line_says_what_the_parser_reads_in_it(some: list[str]) -> None:
-    """What may be read otherwise, or by nobody, is not plain: it is left to the parser."""
+def test_plain_line_equals_what_the_parser_reads(some: list[str]) -> None:
     texts = [ONE_TIME + line.encode("utf-8", "surrogatepass") for line in some]
     chosen = [line for line, is_plain in zip(texts, plain(texts), strict=True) if is_plain]
     assert columns_of(chosen) == list(map(parsed, chosen))
@@ -97,8 +96,7 @@ def denial(ending: str, names: tuple[str, str, str] = ("User:a", "t", "Fetch")) 
         (f" based on rule A, b, c{TAIL}", "A, b, c"),
     ],
 )
-def test_a_rule_ends_where_the_logger_is_named(ending: str, rule: str) -> None:
-    """At the end of the line: a resource of a rule may have any name."""
+def test_rule_ends_before_the_loggers_name(ending: str, rule: str) -> None:
     assert plain([denial(ending)]) == [True]
     assert columns_of([denial(ending)])[0]["rule"] == parsed(denial(ending))["rule"] == rule
 
@@ -117,15 +115,13 @@ def test_a_rule_ends_where_the_logger_is_named(ending: str, rule: str) -> None:
         f" based on rule {TAIL}",
     ],
 )
-def test_an_ending_that_could_be_another_is_left_to_the_parser(ending: str) -> None:
-    """It knows more layouts, and when to set a line aside."""
+def test_ambiguous_ending_is_not_plain(ending: str) -> None:
     assert plain([denial(ending)]) == [False]
 
 
 @pytest.mark.parametrize("ending", [f" based on rule {RULE}", " based on rule SuperUser", ""])
 @pytest.mark.parametrize("thread", ["", " [data-plane-kafka-request-handler-7]"])
-def test_what_brokers_write_is_plain(ending: str, thread: str) -> None:
-    """With a rule and without, and Strimzi's thread behind it."""
+def test_lines_of_brokers_are_plain(ending: str, thread: str) -> None:
     line = ONE_TIME + (
         b"INFO Principal = User:a is Denied operation = READ from host = unknown on resource = "
         b"TransactionalId:LITERAL:a:b for request = Fetch with resourceRefCount = 3"
@@ -137,8 +133,7 @@ def test_what_brokers_write_is_plain(ending: str, thread: str) -> None:
     assert (columns["host"], columns["resource_type"]) == (None, "TRANSACTIONAL_ID")
 
 
-def test_a_real_brokers_lines_are_plain(real_log_dir: Path) -> None:
-    """All of them: nothing of a log of today is read line by line."""
+def test_all_lines_of_a_real_broker_are_plain(real_log_dir: Path) -> None:
     text = lzma.decompress((real_log_dir / "kafka-authorizer.log.xz").read_bytes())
     assert all(plain([ONE_TIME + line[26:] for line in text.splitlines()]))
 
@@ -154,7 +149,6 @@ def test_a_real_brokers_lines_are_plain(real_log_dir: Path) -> None:
         "",
     ],
 )
-def test_a_name_that_is_no_word_is_left_to_the_parser(name: str) -> None:
-    """Whatever it holds, and wherever it stands."""
+def test_name_with_a_blank_is_not_plain(name: str) -> None:
     for names in ((name, "t", "Fetch"), ("User:a", name, "Fetch"), ("User:a", "t", name)):
         assert plain([denial(f" based on rule DefaultDeny{TAIL}", names)]) == [False]

@@ -26,8 +26,7 @@ def read(text: str, zone: str = "UTC") -> str | None:
         ("2026-10-25 03:00:00", "Europe/Berlin", "2026-10-25T02:00:00+00:00"),
     ],
 )
-def test_a_time_is_of_its_own_zone_or_of_the_one_given(text: str, zone: str, expected: str) -> None:
-    """In a gap the offset from before it holds; of an hour that comes twice it is the first."""
+def test_time_is_read_in_its_own_zone_or_the_given_one(text: str, zone: str, expected: str) -> None:
     assert read(text, zone) == expected
 
 
@@ -40,20 +39,17 @@ def test_a_time_is_of_its_own_zone_or_of_the_one_given(text: str, zone: str, exp
         "2026-01-01 00:00:00+19:00",
     ],
 )
-def test_a_time_that_never_was_is_none(text: str) -> None:
-    """Neither rolled over nor taken for another zone's."""
+def test_impossible_time_is_none(text: str) -> None:
     assert find_head(text) is not None
     assert read(text) is None
 
 
 @pytest.mark.parametrize("text", ["", "12:00:00,000 INFO", "21/Nov/2026 12:00:00", "1795278386966"])
-def test_without_a_day_there_is_no_time(text: str) -> None:
-    """The day is not guessed from elsewhere."""
+def test_time_without_a_day_is_not_found(text: str) -> None:
     assert find_head(text) is None
 
 
 @pytest.mark.parametrize("name", ["Europe/Nowhere", "", "../etc/passwd", "+25:00", "CEST"])
-def test_a_zone_that_is_not_known_is_named(name: str) -> None:
-    """A misspelt zone would shift every event."""
+def test_unknown_zone_is_named(name: str) -> None:
     with pytest.raises(ValueError, match="time zone"):
         find_zone(name)

@@ -12,16 +12,14 @@ from tests.ops.replay.load.lanes.target_server import target_server
 MS = 1_000_000
 
 
-def test_a_target_that_is_there_welcomes_a_probe() -> None:
-    """It is asked one question, and left."""
+def test_probe_asks_one_question() -> None:
     with target_server(token="id.secret") as server:
         probe(server.address, StreamSurface("id.secret"))
         assert server.hellos == 1
         assert server.asked == []
 
 
-def test_a_token_that_is_refused_is_one_line_that_names_the_target() -> None:
-    """No token, or a wrong one."""
+def test_rejected_token_names_the_target() -> None:
     with target_server(token="id.secret") as server, pytest.raises(LoadError) as raised:
         probe(server.address, StreamSurface(None))
     assert str(raised.value) == (
@@ -29,8 +27,7 @@ def test_a_token_that_is_refused_is_one_line_that_names_the_target() -> None:
     )
 
 
-def test_where_nobody_listens_is_one_line_that_names_the_target() -> None:
-    """An address that refuses, and a name that there is not."""
+def test_unreachable_target_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
@@ -39,8 +36,7 @@ def test_where_nobody_listens_is_one_line_that_names_the_target() -> None:
         probe("nowhere.invalid:1", StreamSurface(None))
 
 
-def test_who_closes_at_once_has_not_answered() -> None:
-    """A port of something else."""
+def test_closed_connection_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         listener.settimeout(10)
@@ -51,8 +47,7 @@ def test_who_closes_at_once_has_not_answered() -> None:
         probe(f"127.0.0.1:{port}", StreamSurface(None))
 
 
-def test_a_line_neither_blocks_nor_forgets() -> None:
-    """A full socket takes nothing; what came is received; the end is empty bytes."""
+def test_socket_line_does_not_block() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -71,7 +66,6 @@ def test_a_line_neither_blocks_nor_forgets() -> None:
         assert line.receive() == b""
 
 
-def test_a_unix_socket_that_is_not_there_is_named() -> None:
-    """The path stands in the line."""
+def test_missing_unix_socket_is_named() -> None:
     with pytest.raises(LoadError, match=r"target unix:/nowhere/stream: No such file"):
         connect("unix:/nowhere/stream", StreamSurface(None))

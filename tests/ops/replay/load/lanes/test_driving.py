@@ -23,20 +23,17 @@ def alone(text: str) -> list[str]:
     return [text]
 
 
-def test_all_start_a_margin_after_the_last_has_come() -> None:
-    """Whoever was ready first waits for the others."""
+def test_start_is_a_margin_after_the_last_arrival() -> None:
     arrivals = [Arrival(0, 10.0), Arrival(1, 12.5), Arrival(2, 11.0)]
     assert agree_on_start(arrivals, 3.0) == 15.5
 
 
-def test_one_that_cannot_keeps_all_from_starting() -> None:
-    """The line says which lane, and why."""
+def test_one_refusal_prevents_the_start() -> None:
     with pytest.raises(LoadError, match="lane 1: no target"):
         agree_on_start([Arrival(0, 10.0), Arrival(1, 12.5, "no target")], 3.0)
 
 
-def test_a_lane_sends_what_it_was_given_and_tells_when() -> None:
-    """Over a real socket: everything answered, and the collector is back at work."""
+def test_lane_sends_all_frames_over_a_socket() -> None:
     with target_server() as server:
         result = drive(plan_for(server.address), 4, iter(frames_each(100, 200)), alone)
         assert server.frames == 200
@@ -46,8 +43,7 @@ def test_a_lane_sends_what_it_was_given_and_tells_when() -> None:
     assert gc.isenabled()
 
 
-def test_a_second_attempt_sends_nothing() -> None:
-    """It takes part in the agreement, so that the others do not wait for ever."""
+def test_second_attempt_sends_nothing() -> None:
     gathered: list[str] = []
 
     def gather(text: str) -> list[str]:
@@ -63,8 +59,7 @@ def test_a_second_attempt_sends_nothing() -> None:
     assert msgspec.json.decode(gathered[0], type=Arrival).refused == "attempt 2"
 
 
-def test_where_one_lane_is_not_let_in_no_lane_sends() -> None:
-    """The other one has connected, and leaves without a question."""
+def test_no_lane_sends_if_one_is_rejected() -> None:
     texts: dict[int, str] = {}
     barrier = threading.Barrier(2, timeout=30)
     results: dict[int, LaneResult] = {}

@@ -33,8 +33,7 @@ def nearest_rank(values: list[int], percent: float) -> int:
 
 
 @given(DURATIONS)
-def test_a_bucket_holds_its_durations_and_no_others(value: int) -> None:
-    """The last of a bucket belongs to it, the next duration does not, and order is kept."""
+def test_bucket_contains_exactly_its_durations(value: int) -> None:
     bucket = bucket_of(value)
     last = last_of(bucket)
     assert value <= last < value * (1 + RELATIVE_ERROR) + 1
@@ -43,8 +42,7 @@ def test_a_bucket_holds_its_durations_and_no_others(value: int) -> None:
 
 
 @given(st.lists(DURATIONS, min_size=1), PERCENTS)
-def test_a_percentile_is_exact_or_a_little_above(values: list[int], percent: float) -> None:
-    """Never below the exact one; above it by less than the stated share."""
+def test_percentile_is_exact_or_slightly_above(values: list[int], percent: float) -> None:
     exact = nearest_rank(values, percent)
     found = histogram_of(values).percentile_ns(percent)
     assert found is not None
@@ -52,23 +50,20 @@ def test_a_percentile_is_exact_or_a_little_above(values: list[int], percent: flo
 
 
 @given(st.lists(DURATIONS), st.lists(DURATIONS))
-def test_two_merged_are_one_of_all(some: list[int], others: list[int]) -> None:
-    """It does not matter how samples were shared out."""
+def test_merged_histograms_equal_one_of_all_samples(some: list[int], others: list[int]) -> None:
     one = histogram_of(some + others)
     both = merge_all([histogram_of(some), histogram_of(others)])
     assert (both.rows(), both.max_ns, both.samples) == (one.rows(), one.max_ns, one.samples)
 
 
 @given(st.lists(DURATIONS))
-def test_rows_give_the_histogram_back(values: list[int]) -> None:
-    """What a task sends as rows is read as what it recorded."""
+def test_rows_and_maximum_restore_the_histogram(values: list[int]) -> None:
     one = histogram_of(values)
     again = Histogram(dict(one.rows()), one.max_ns)
     assert (again.rows(), again.percentile_ns(99)) == (one.rows(), one.percentile_ns(99))
 
 
-def test_a_count_is_so_many_samples() -> None:
-    """One slow frame of many questions is that many slow questions."""
+def test_count_adds_that_many_samples() -> None:
     histogram = Histogram()
     histogram.record(100, 98)
     histogram.record(200, 2)
@@ -76,18 +71,15 @@ def test_a_count_is_so_many_samples() -> None:
     assert (histogram.percentile_ns(98), histogram.percentile_ns(99)) == (100, 200)
 
 
-def test_the_stated_error_is_the_documented_one() -> None:
-    """docs/replay-load.md promises 1/128."""
+def test_relative_error_is_the_documented_one() -> None:
     assert RELATIVE_ERROR == 1 / 128
 
 
 def test_no_samples_have_no_percentile() -> None:
-    """Nothing measured is not zero measured."""
     assert Histogram().percentile_ns(99) is None
 
 
-def test_a_negative_duration_is_none() -> None:
-    """A clock that was set back makes no bucket below the first."""
+def test_negative_duration_is_in_the_first_bucket() -> None:
     histogram = Histogram()
     histogram.record(-5)
     assert histogram.rows() == [(0, 1)]

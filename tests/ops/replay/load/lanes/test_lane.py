@@ -18,8 +18,7 @@ def p99_ms(rows: Histogram) -> float:
     return found / MS
 
 
-def test_a_stall_of_the_target_does_not_move_the_schedule() -> None:
-    """With room in flight every frame goes out at its time, answered or not."""
+def test_stall_of_the_target_does_not_move_the_schedule() -> None:
     target = VirtualTarget(stalls=STALL)
     frames = frames_each(1000, 5000)
     result = run_lane(target, frames, depth=1000)
@@ -29,11 +28,7 @@ def test_a_stall_of_the_target_does_not_move_the_schedule() -> None:
     assert result.corrected == result.service
 
 
-def test_what_the_depth_holds_up_counts_from_when_it_was_due() -> None:
-    """Half a second of stall is p99 of the corrected latency; the service time hides it.
-
-    What is due after the target has caught up goes out at its time again.
-    """
+def test_frame_held_up_by_the_depth_counts_from_when_it_was_due() -> None:
     target = VirtualTarget(stalls=STALL)
     frames = frames_each(1000, 5000)
     result = run_lane(target, frames, depth=8)
@@ -49,8 +44,7 @@ def test_what_the_depth_holds_up_counts_from_when_it_was_due() -> None:
     assert result.send_lag.max_ns == 0
 
 
-def test_a_stall_of_the_generator_is_send_lag() -> None:
-    """The same half second, but in the generator: the lag tells, and nothing else would."""
+def test_stall_of_the_generator_is_send_lag() -> None:
     target = VirtualTarget(pauses=((2 * S, S // 2),))
     result = run_lane(target, frames_each(1000, 5000), depth=1000)
     assert p99_ms(result.send_lag) > 400
@@ -58,15 +52,13 @@ def test_a_stall_of_the_generator_is_send_lag() -> None:
     assert result.late == 0
 
 
-def test_a_generator_that_is_slower_than_its_schedule_blames_itself() -> None:
-    """It never waits for the target, so all of its lateness is lag, whatever is in flight."""
+def test_slow_generator_has_send_lag() -> None:
     pauses = tuple((0, 3 * MS) for _ in range(500))
     result = run_lane(VirtualTarget(pauses=pauses), frames_each(1000, 500), depth=2)
     assert p99_ms(result.send_lag) > 900
 
 
-def test_a_target_that_does_not_read_holds_up_as_one_that_does_not_answer() -> None:
-    """A full socket makes frames late, in whole frames, and is not the generator's lag."""
+def test_full_socket_makes_frames_late_without_send_lag() -> None:
     target = VirtualTarget(room=10)
     frames = frames_each(1000, 200)
     result = run_lane(target, frames, depth=1000)
@@ -76,8 +68,7 @@ def test_a_target_that_does_not_read_holds_up_as_one_that_does_not_answer() -> N
     assert result.send_lag.max_ns < 2 * MS
 
 
-def test_what_waits_too_long_is_dropped_and_still_counts() -> None:
-    """A target that is gone for three seconds, where one is the bound."""
+def test_dropped_frame_counts_its_wait() -> None:
     target = VirtualTarget(stalls=((S, 4 * S),))
     result = run_lane(target, frames_each(1000, 5000), depth=8, drop_after_ns=S)
     assert result.sent + result.dropped == 5000
@@ -89,8 +80,7 @@ def test_what_waits_too_long_is_dropped_and_still_counts() -> None:
     assert p99_ms(result.corrected) >= 1000
 
 
-def test_a_target_that_dies_ends_the_lane_at_that_time() -> None:
-    """What was answered before is kept, what was in flight is unanswered, the rest not sent."""
+def test_lost_target_ends_the_lane() -> None:
     target = VirtualTarget(dies_at=2 * S + MS // 2, service_ns=4 * MS)
     result = run_lane(target, frames_each(5000, 1000))
     assert result.ended == "the target closed the connection"
@@ -100,16 +90,14 @@ def test_a_target_that_dies_ends_the_lane_at_that_time() -> None:
     assert result.corrected.samples == result.sent
 
 
-def test_a_target_that_never_answers_ends_the_lane_in_time() -> None:
-    """Half a minute without an answer is the end, not silence for ever."""
+def test_silent_target_ends_the_lane() -> None:
     target = VirtualTarget(stalls=((0, 10_000 * S),))
     result = run_lane(target, frames_each(1000, 10))
     assert result.ended == "no answer for 30 s"
     assert result.unanswered == 8
 
 
-def test_a_closed_loop_keeps_the_depth_full_and_waits_for_nothing_else() -> None:
-    """Each answer sends the next frame; latency and service time are the same."""
+def test_closed_loop_keeps_the_depth_full() -> None:
     target = VirtualTarget()
     result = run_lane(target, frames_each(0, 1000, batch=3), is_open=False, depth=4)
     assert (result.answered, result.late) == (3000, 0)
@@ -118,15 +106,13 @@ def test_a_closed_loop_keeps_the_depth_full_and_waits_for_nothing_else() -> None
     assert result.service.percentile_ns(50) == 4 * MS // 10
 
 
-def test_a_closed_loop_stops_at_its_time() -> None:
-    """What is in flight then is still answered."""
+def test_closed_loop_stops_at_its_end() -> None:
     result = run_lane(VirtualTarget(), frames_each(0, 1000), is_open=False, end_ns=50 * MS)
     assert 500 <= result.sent <= 510
     assert result.answered == result.sent
 
 
-def test_a_lane_waits_for_nothing_once_all_is_answered_or_given_up() -> None:
-    """Its time may end, and its last frame be dropped, just when nothing is in flight."""
+def test_lane_ends_when_nothing_is_in_flight() -> None:
     target = VirtualTarget(service_ns=5 * MS)
     result = run_lane(target, frames_each(0, 10), is_open=False, depth=1, end_ns=5 * MS)
     assert (result.answered, result.finished_ns) == (1, 5 * MS)
@@ -135,8 +121,7 @@ def test_a_lane_waits_for_nothing_once_all_is_answered_or_given_up() -> None:
     assert (result.answered, result.dropped, result.finished_ns) == (1, 1, 3 * S)
 
 
-def test_the_warm_up_counts_in_no_figure_of_time() -> None:
-    """A slow first second is left out; its questions are counted."""
+def test_latencies_exclude_the_warm_up() -> None:
     target = VirtualTarget(stalls=((0, S),))
     result = run_lane(target, frames_each(1000, 3000), depth=2000, warm_up_ns=S + S // 2)
     assert (result.answered, result.warm_up) == (3000, 1500)
@@ -146,8 +131,7 @@ def test_the_warm_up_counts_in_no_figure_of_time() -> None:
     assert [second.offered for second in result.timeline] == [500, 1000]
 
 
-def test_the_timeline_shows_the_stall_in_its_second() -> None:
-    """Latency belongs to the second in which a question was due, answers to theirs."""
+def test_timeline_shows_a_stall_in_its_second() -> None:
     target = VirtualTarget(stalls=((S, 2 * S),))
     timeline = run_lane(target, frames_each(1000, 3000), depth=4000).timeline
     assert [second.offered for second in timeline] == [1000, 1000, 1000]
@@ -156,8 +140,7 @@ def test_the_timeline_shows_the_stall_in_its_second() -> None:
     assert sum(second.served for second in timeline) == 3000
 
 
-def test_an_answer_to_another_frame_ends_the_lane() -> None:
-    """After it no answer can be matched with its question."""
+def test_answer_to_another_frame_ends_the_lane() -> None:
     target = VirtualTarget(answers={3: encode_answer(4, 0, 7, b"\1")})
     result = run_lane(target, frames_each(1000, 10))
     assert result.ended == "expected an answer to frame 3, found one to frame 4"
@@ -165,13 +148,11 @@ def test_an_answer_to_another_frame_ends_the_lane() -> None:
 
 
 def test_too_few_decisions_end_the_lane() -> None:
-    """Nor is it known which question they are to."""
     target = VirtualTarget(answers={3: encode_answer(3, 0, 7, b"\1")})
     assert run_lane(target, frames_each(1000, 10, batch=2)).ended == "expected 2 decisions, found 1"
 
 
-def test_bytes_that_are_no_frame_end_the_lane() -> None:
-    """They are named as that, not as a crash of the generator."""
+def test_invalid_frame_ends_the_lane() -> None:
     target = VirtualTarget(answers={3: b"\x7f\xff\xff\xff"})
     assert "not a frame" in (run_lane(target, frames_each(1000, 10)).ended or "")
 
@@ -180,10 +161,7 @@ def test_bytes_that_are_no_frame_end_the_lane() -> None:
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=10),
     st.lists(st.integers(0, 300), max_size=10),
 )
-def test_blocked_time_is_counted_from_when_it_was_asked(
-    gaps: list[tuple[int, int]], dues: list[int]
-) -> None:
-    """It is the length of what lies behind the due time, as counted one by one."""
+def test_blocked_time_since_a_time_is_exact(gaps: list[tuple[int, int]], dues: list[int]) -> None:
     blocked, moments, now = BlockedTime(), set[int](), 0
     for gap, length in gaps:
         now += gap

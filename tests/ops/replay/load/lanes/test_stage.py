@@ -17,10 +17,9 @@ import pytest
         ("yarn", "1", "true", "spark.speculation is true"),
     ],
 )
-def test_spark_must_run_every_task_once(
+def test_settings_that_allow_a_second_attempt_are_rejected(
     master: str, failures: str | None, speculation: str | None, complaint: str | None
 ) -> None:
-    """Where a task could run twice the load is refused; a local master's own count is 1."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from authorizerd.replay.load.lanes.stage import attempts_refusal
 

@@ -30,8 +30,7 @@ DENIED = b'{"evaluations":[{"decision":false,"context":{"offset":7,"reason":"","
 FORBIDDEN = b'{"evaluations":[{"decision":false,"context":{"error":{"status":403,"message":""}}}]}'
 
 
-def test_the_stream_shows_its_token_first_and_asks_one_question() -> None:
-    """The daemon's own reader sees a hello and a question that it can answer."""
+def test_stream_greets_with_token_and_question() -> None:
     connection = StreamServerConnection(1 << 20)
     connection.receive_data(StreamSurface("id.secret").greeting())
     assert connection.next_frame() == Hello("hello", 1, "id.secret")
@@ -40,8 +39,7 @@ def test_the_stream_shows_its_token_first_and_asks_one_question() -> None:
     assert len(asked.questions) == 1
 
 
-def test_http_shows_its_token_in_every_request() -> None:
-    """Nothing of it stands in what was planned."""
+def test_every_http_request_has_the_token() -> None:
     head = HttpSurface("localhost:8181", "id.secret").request(b"{}")
     assert head == (
         b"POST /access/v1/evaluations HTTP/1.1\r\nHost: localhost:8181\r\n"
@@ -71,8 +69,7 @@ def test_http_shows_its_token_in_every_request() -> None:
         (HttpSurface("h:1", None), b"SSH-2.0-x\r\n\r\n", "not HTTP"),
     ],
 )  # fmt: skip
-def test_who_is_not_wanted_is_told_why(surface: Surface, said: bytes, complaint: str) -> None:
-    """Each refusal in words of its own."""
+def test_rejected_greeting_names_the_reason(surface: Surface, said: bytes, complaint: str) -> None:
     surface.receive_data(said)
     with pytest.raises(LoadError) as raised:
         surface.is_greeted()
@@ -80,8 +77,7 @@ def test_who_is_not_wanted_is_told_why(surface: Surface, said: bytes, complaint:
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad\r\n\r\n", frame(b"\xc1"), frame(b"\x90")])
-def test_another_protocol_is_no_welcome(said: bytes) -> None:
-    """What is no frame is an error that says so."""
+def test_answer_in_another_protocol_is_an_error(said: bytes) -> None:
     surface = StreamSurface(None)
     surface.receive_data(said)
     with pytest.raises(DecodeError):
@@ -98,8 +94,7 @@ def test_another_protocol_is_no_welcome(said: bytes) -> None:
         (HttpSurface("h:1", None), http(503, b"AUTHORIZER_NOT_READY")),
     ],
 )  # fmt: skip
-def test_a_welcome_is_one_however_it_is_cut(surface: Surface, said: bytes) -> None:
-    """Fed byte by byte, it is complete with its last; not ready yet is no refusal."""
+def test_greeting_is_read_from_any_pieces(surface: Surface, said: bytes) -> None:
     for position in range(len(said)):
         assert not surface.is_greeted()
         surface.receive_data(said[position : position + 1])
@@ -107,8 +102,7 @@ def test_a_welcome_is_one_however_it_is_cut(surface: Surface, said: bytes) -> No
 
 
 @given(st.lists(st.integers(1, 40), max_size=20))
-def test_answers_over_http_come_in_order_however_they_are_cut(cuts: list[int]) -> None:
-    """Each is its decisions and its offset, or the error of the whole request."""
+def test_http_answers_are_read_from_any_pieces(cuts: list[int]) -> None:
     mixed = (
         b'{"evaluations":[{"decision":true,"context":{"offset":9}},'
         b'{"decision":false,"context":{"error":{"status":400}}},{"decision":false}]}'
@@ -127,8 +121,7 @@ def test_answers_over_http_come_in_order_however_they_are_cut(cuts: list[int]) -
     ]
 
 
-def test_an_answer_that_never_states_its_end_is_refused() -> None:
-    """Nothing is kept without a bound."""
+def test_answer_without_an_end_is_rejected() -> None:
     surface = HttpSurface("h:1", None)
     surface.receive_data(b"x" * 70000)
     with pytest.raises(LoadError, match="not HTTP"):

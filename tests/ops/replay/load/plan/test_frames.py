@@ -15,12 +15,8 @@ NIL = b"\xc0"
 LINGER_US = 1000
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 1500), st.booleans()), max_size=60),
-    st.integers(1, 8),
-)
-def test_frames_hold_every_question_in_order(gaps: list[tuple[int, bool]], batch: int) -> None:
-    """Each is due with its first question, and its last is due less than the linger later."""
+@given(st.lists(st.tuples(st.integers(0, 1500), st.booleans()), max_size=60), st.integers(1, 8))
+def test_frames_contain_every_question_in_order(gaps: list[tuple[int, bool]], batch: int) -> None:
     due_us, questions = 0, []
     for gap, allowed in gaps:
         due_us += gap
@@ -39,8 +35,7 @@ def test_frames_hold_every_question_in_order(gaps: list[tuple[int, bool]], batch
         assert not after or len(held) == batch or after[0].due_us - held[0].due_us >= LINGER_US
 
 
-def test_a_frame_is_no_larger_than_a_daemon_takes() -> None:
-    """Long names make smaller frames, not refused ones."""
+def test_frame_stays_below_the_daemons_limit() -> None:
     long = ENCODE_QUESTION[STREAM](RecordedQuestion("User:a", None, "READ", "TOPIC", "x" * 32000))
     frames = list(frames_of([TimedQuestion(0, True, long)] * 7, STREAM, 64, LINGER_US))
     assert [len(frame.recorded) for frame in frames] == [3, 3, 1]
@@ -55,8 +50,7 @@ def hash_of(*frames: Frame) -> str:
     return plan_hash([lane.digest(0)])
 
 
-def test_any_change_is_another_plan() -> None:
-    """Time, question, record and order all count."""
+def test_every_change_changes_the_hash() -> None:
     one, other = Frame(0, 0, b"a", b"\1"), Frame(1, 5, b"b", b"\0")
     plans = [
         (one, other),
@@ -70,8 +64,7 @@ def test_any_change_is_another_plan() -> None:
     assert hash_of(one, other) == hash_of(one, other)
 
 
-def test_the_order_in_which_lanes_are_looked_at_is_no_part_of_a_plan() -> None:
-    """Tasks end in any order."""
+def test_hash_does_not_depend_on_the_order_of_lanes() -> None:
     first, second = LaneHash(), LaneHash()
     first.add(Frame(0, 0, b"a", b"\1"))
     lanes = [first.digest(0), second.digest(1)]

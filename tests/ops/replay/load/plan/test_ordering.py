@@ -7,11 +7,9 @@ from authorizerd.replay.load.plan.ordering import places, stretches
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 500), max_size=6), max_size=5),
-    st.none() | st.integers(1, 100),
+    st.lists(st.lists(st.integers(0, 500), max_size=6), max_size=5), st.none() | st.integers(1, 100)
 )
-def test_parts_give_what_one_walk_gives(gaps: list[list[int]], cap: int | None) -> None:
-    """Number and elapsed time do not depend on where the record was cut."""
+def test_parts_give_the_positions_of_one_pass(gaps: list[list[int]], cap: int | None) -> None:
     rows: list[tuple[int, int]] = []
     expected: list[tuple[int, int]] = []
     at_ms, elapsed_ms = 1000, 0
@@ -29,7 +27,6 @@ def test_parts_give_what_one_walk_gives(gaps: list[list[int]], cap: int | None) 
     assert layout.period_ms > elapsed_ms
 
 
-def test_the_next_round_begins_a_mean_gap_after_the_last_event() -> None:
-    """Three events 100 ms apart repeat every 300 ms."""
+def test_next_round_begins_a_mean_gap_after_the_last_event() -> None:
     layout = places(stretches([(0, 0), (0, 100), (0, 200)], None), None)
     assert layout.period_ms == 300

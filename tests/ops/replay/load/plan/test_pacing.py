@@ -16,44 +16,37 @@ def paced(profile: str, rate: float | None = None, events: int = 10) -> Pacing:
 
 
 def test_recorded_times_are_divided_by_the_speed() -> None:
-    """Twice as fast is half the time; the next round begins a period later."""
     pacing = Pacing(events=3, period_ms=60.0, speed=2.0)
     assert [pacing.due_us(0, 0), pacing.due_us(2, 40)] == [0, 20_000]
     assert [pacing.due_us(3, 0), pacing.due_us(8, 40)] == [30_000, 80_000]
 
 
-def test_a_rate_spaces_questions_evenly() -> None:
-    """The recorded times do not matter then."""
+def test_rate_spaces_questions_evenly() -> None:
     pacing = paced("constant", 1000)
     assert [pacing.due_us(number, 77) for number in (0, 1, 2000)] == [0, 1000, 2_000_000]
 
 
-def test_a_ramp_takes_the_time_of_its_mean_rate() -> None:
-    """From 0 to 100 a second in 10 s are 500 questions, half of them after 7.07 s."""
+def test_ramp_has_its_mean_rate() -> None:
+    """From 0 to 100 per second in 10 s: 500 questions, the first half of them in 7.07 s."""
     pacing = paced("ramp:0:100:10")
     due = [pacing.due_us(number, 0) for number in (0, 250, 500, 600)]
     assert due == [0, 7_071_068, 10_000_000, 11_000_000]
 
 
-def test_a_ramp_down_to_nothing_ends() -> None:
-    """What would come after rate 0 is never due."""
+def test_ramp_down_to_zero_ends() -> None:
     pacing = paced("ramp:100:0:10")
     assert pacing.due_us(499, 0) is not None
     assert pacing.due_us(500, 0) is None
 
 
-def test_steps_follow_each_other_and_the_last_is_kept() -> None:
-    """A step that is 0 is a pause."""
+def test_last_step_continues() -> None:
     pacing = paced("step:10:1,0:2,20:1")
     due = [pacing.due_us(number, 0) for number in (0, 9, 10, 30, 50)]
     assert due == [0, 900_000, 3_000_000, 4_000_000, 5_000_000]
 
 
 @given(RATES, RATES, SECONDS, st.integers(0, 10**6))
-def test_a_question_is_never_due_before_the_one_ahead(
-    start: float, end: float, seconds: float, number: int
-) -> None:
-    """Times are in the order of the numbers, whatever the ramp."""
+def test_due_times_never_decrease(start: float, end: float, seconds: float, number: int) -> None:
     assume(start + end > 0)
     pacing = paced(f"ramp:{start}:{end}:{seconds}")
     this, following = pacing.due_us(number, 0), pacing.due_us(number + 1, 0)
@@ -61,8 +54,7 @@ def test_a_question_is_never_due_before_the_one_ahead(
 
 
 @given(st.sampled_from(["constant", "ramp:1:50:3", "step:5:1,9:4"]), st.floats(0.1, 60))
-def test_rounds_are_as_many_as_the_duration_needs(profile: str, seconds: float) -> None:
-    """With them there are questions until the end; with one fewer there are not."""
+def test_rounds_cover_the_duration(profile: str, seconds: float) -> None:
     pacing = paced(profile, 30.0 if profile == "constant" else None)
     rounds = pacing.rounds_for(seconds)
     after = pacing.due_us(rounds * pacing.events, 0)
@@ -93,8 +85,7 @@ def test_rounds_are_as_many_as_the_duration_needs(profile: str, seconds: float) 
         ("ramp:1:2:3", 5.0, "remove --rate"),
     ],
 )
-def test_a_profile_that_is_none_is_named(profile: str, rate: float | None, complaint: str) -> None:
-    """The error shows the profile and what is wrong with it."""
+def test_malformed_profile_is_named(profile: str, rate: float | None, complaint: str) -> None:
     with pytest.raises(LoadError, match="profile") as raised:
         parse_profile(profile, rate)
     assert complaint in str(raised.value)

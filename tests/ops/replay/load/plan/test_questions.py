@@ -33,10 +33,7 @@ GOOD = RecordedQuestion("User:a", "10.0.0.1", "READ", "TOPIC", "orders")
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=5), st.integers(0, 2**40))
-def test_a_stream_body_is_a_frame_that_the_daemon_reads(
-    questions: list[RecordedQuestion], number: int
-) -> None:
-    """The daemon's own reader gives the questions back, and the number."""
+def test_daemon_reads_a_stream_body(questions: list[RecordedQuestion], number: int) -> None:
     body = ENCODE_BODY[STREAM](number, [ENCODE_QUESTION[STREAM](each) for each in questions])
     connection = StreamServerConnection(1 << 20)
     connection.receive_data(b"\0\0\0\x08\x92\xa5hello\x01" + body)
@@ -53,10 +50,7 @@ def test_a_stream_body_is_a_frame_that_the_daemon_reads(
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=5))
-def test_an_http_body_is_json_that_gives_the_question_back(
-    questions: list[RecordedQuestion],
-) -> None:
-    """A host that is not known is left out, and comes back as none."""
+def test_http_body_contains_the_questions(questions: list[RecordedQuestion]) -> None:
     body = ENCODE_BODY[HTTP](0, [ENCODE_QUESTION[HTTP](each) for each in questions])
     assert len(msgspec.json.decode(body)["evaluations"]) == len(questions)
     last = questions[-1]
@@ -76,15 +70,13 @@ def test_an_http_body_is_json_that_gives_the_question_back(
     ],
 )
 @pytest.mark.parametrize("surface", [STREAM, HTTP])
-def test_what_cannot_be_asked_has_a_reason(
+def test_unusable_question_has_a_reason(
     changed: dict[str, str], reason: str | None, surface: str
 ) -> None:
-    """Whatever has none is a valid question to the daemon."""
     assert reason_not_asked(msgspec.structs.replace(GOOD, **changed), surface) == reason
 
 
-def test_over_http_only_users_can_be_asked_about() -> None:
-    """AuthZEN's subject types name no other type of principal unless a daemon is told to."""
+def test_http_accepts_only_users() -> None:
     group = msgspec.structs.replace(GOOD, principal="Group:a")
     assert reason_not_asked(group, STREAM) is None
     assert reason_not_asked(group, HTTP) == "principal type is not User (HTTP)"

@@ -11,10 +11,9 @@ from authorizerd.replay.load.plan.spread import Spread
     st.integers(1, 5),
     st.randoms(),
 )
-def test_a_principal_has_one_lane_whatever_the_order(
+def test_principal_has_one_lane_in_any_order(
     counts: dict[str, int], lanes: int, random: st.DataObject
 ) -> None:
-    """The same counts give the same lanes."""
     shuffled = list(counts.items())
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     one, other = Spread(counts.items(), lanes), Spread(shuffled, lanes)
@@ -23,8 +22,7 @@ def test_a_principal_has_one_lane_whatever_the_order(
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1, 5))
-def test_no_lane_has_more_than_its_share_and_one_principal(counts: list[int], lanes: int) -> None:
-    """The busiest lane is above the mean by less than its last principal."""
+def test_lanes_are_balanced(counts: list[int], lanes: int) -> None:
     named = [(f"User:{number}", count) for number, count in enumerate(counts)]
     spread = Spread(named, lanes)
     loads = [0] * lanes
@@ -33,8 +31,7 @@ def test_no_lane_has_more_than_its_share_and_one_principal(counts: list[int], la
     assert max(loads) <= sum(loads) / lanes + max(counts)
 
 
-def test_who_was_not_counted_has_a_lane_too() -> None:
-    """It is one of those that there are, and always the same."""
+def test_uncounted_principal_has_a_lane() -> None:
     spread = Spread([], 3)
     assert spread.lane_of("User:new") == spread.lane_of("User:new")
     assert {spread.lane_of(f"User:{number}") for number in range(50)} == {0, 1, 2}
