@@ -1,4 +1,4 @@
-"""Becomes a module's command with listening sockets handed to it, as systemd hands them.
+"""Run a module's command with inherited listening sockets, as systemd does.
 
 python -m tests.end_to_end.activated 17:decision_http,18:PLAINTEXT authorizerd.cli.main serve …
 """
@@ -15,6 +15,7 @@ OUT_OF_THE_WAY: Final = 100
 
 
 def main() -> None:
+    """Move the descriptors to 3, 4, … and replace this process."""
     named, *command = sys.argv[1:]
     descriptors, names = zip(*(each.split(":") for each in named.split(",")), strict=True)
     moved = [fcntl.fcntl(int(each), fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) for each in descriptors]

@@ -1,12 +1,12 @@
-"""The code blocks of README.md and docs/*.md, and what a marker above one says of it.
+"""The code blocks of README.md and docs/*.md, and their markers.
 
 A marker is a comment on the line above a block::
 
     <!-- not run: needs docker -->
     <!-- run with: authorizerd.tokens.file=tokens -->
 
-The first gives the reason why a block cannot run here. The second names the settings, beside those
-of ``make run``, of the daemon that the block's commands speak to.
+The first gives the reason why a block cannot run here. The second adds settings to those of
+``make run``, for the daemon of the block's commands.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ANYTHING: Final = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block with a language; ``reason`` is why it is not run, ``settings`` its daemon's own."""
+    """A block; ``reason`` says why it is not run, ``settings`` are added to the daemon's."""
 
     place: str
     language: str
@@ -41,20 +41,20 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of a console block, and what the document shows of its output."""
+    """A command of a console block with the output that the document shows."""
 
     text: str
     shown: str
     exit_code: int = 0
 
     def matches(self, printed: str) -> bool:
-        """Return True if the output is what is shown, in which ``…`` stands for anything."""
+        """Return True if the output is the shown one, where ``…`` matches anything."""
         wanted = map(re.escape, self.shown.split(_ANYTHING))
         return re.fullmatch(".*".join(wanted), printed, re.DOTALL) is not None
 
 
 def blocks_of(path: Path) -> Iterator[Block]:
-    """Yield each block of a document that has a language."""
+    """Yield each block with a language."""
     text = path.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("text"))
@@ -78,7 +78,7 @@ def commands_of(text: str) -> list[Command]:
     """Return the commands of a console block, each with the output that follows it.
 
     Raises:
-        ValueError: the block begins with something else.
+        ValueError: the block does not begin with a command.
     """
     begin, *parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
     if begin or not parts:
@@ -87,7 +87,7 @@ def commands_of(text: str) -> list[Command]:
 
 
 def _command(lines: Sequence[str]) -> Command:
-    """Return the command of some lines; a backslash at an end continues it on the next line."""
+    """Return the command of these lines; a backslash continues it on the next line."""
     length = 1
     while lines[length - 1].endswith("\\"):
         length += 1

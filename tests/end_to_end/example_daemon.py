@@ -1,4 +1,4 @@
-"""The daemon of ``make run`` on free ports, and a shell beside it for what documents type."""
+"""The daemon of ``make run`` on free ports, and a shell for the documents' commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PORTS: Final = {
     "authorizerd.decision.stream=tcp://127.0.0.1": "8183",
     "listeners=PLAINTEXT://127.0.0.1": "9092",
 }
-"""A document's ports by what sets them."""
+"""The documents' ports, by the settings that set them."""
 
 ANY_PORTS: Final = " ".join(f"--override {key}:0" for key in PORTS)
 
@@ -33,7 +33,7 @@ _RELOADED: Final = "the configuration is reloaded"
 
 
 class Ports:
-    """A free port for each that documents name."""
+    """A free port for each port in the documents."""
 
     def __init__(self) -> None:
         with ExitStack() as stack:
@@ -48,11 +48,11 @@ class Ports:
         return [f"{key}:{self._free[port]}" for key, port in PORTS.items()]
 
     def to_free(self, text: str) -> str:
-        """Return a document's text with the ports that are in use here."""
+        """Replace documented ports by free ones."""
         return _replace_ports(text, self._free)
 
     def to_documented(self, text: str) -> str:
-        """Return output as a document shows it."""
+        """Replace free ports by documented ones."""
         return _replace_ports(text, self._documented)
 
 
@@ -61,7 +61,7 @@ def _replace_ports(text: str, ports: Mapping[str, str]) -> str:
 
 
 class ExampleDaemon:
-    """What ``make run`` has started: its folder, its ports and what it has printed."""
+    """The daemon of ``make run``: its folder, its ports and its output."""
 
     def __init__(self, folder: Path, ports: Ports, process: subprocess.Popen[str]) -> None:
         self.folder: Final = folder
@@ -79,16 +79,16 @@ class ExampleDaemon:
         return printed
 
     def log(self) -> str:
-        """Return what the daemon has logged."""
+        """Return the daemon's log."""
         return (self.folder / "log").read_text()
 
     def pid(self) -> int:
-        """Return the process id of the daemon, the one child of what was started."""
+        """Return the process id of the daemon, the only child of ``make run``."""
         pid = self._process.pid
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
 
     def wait_for_reload(self, reloads: int) -> None:
-        """Wait until so many reloads are logged: a signal is handled after ``kill`` has ended."""
+        """Wait until this many reloads are logged; ``kill`` returns before they happen."""
         give_up = time.monotonic() + SECONDS_MAX
         while self.log().count(_RELOADED) < reloads:
             assert time.monotonic() < give_up, self.log()
@@ -97,7 +97,7 @@ class ExampleDaemon:
 
 @contextmanager
 def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[ExampleDaemon]:
-    """Run ``make run``'s daemon in ``folder``, beside a ``.venv`` as a clone has one."""
+    """Run the daemon of ``make run`` in ``folder``, with a ``.venv`` as in a clone."""
     (folder / ".venv").symlink_to(sys.prefix)
     for setting in settings:
         key, _, value = setting.partition("=")
@@ -127,7 +127,7 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
 
 
 class Shell:
-    """Bash in a folder, in which a block's commands are run one after the other."""
+    """A shell that runs a block's commands one after the other."""
 
     def __init__(self, daemon: ExampleDaemon) -> None:
         path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
@@ -141,7 +141,7 @@ class Shell:
         )
 
     def run(self, command: str) -> tuple[str, int]:
-        """Return what a command prints on either stream, and its exit code."""
+        """Return a command's output on both streams, and its exit code."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{command}\nprintf '\\n{_END} %d\\n' $?\n".encode())
@@ -150,19 +150,19 @@ class Shell:
         while (found := _ENDED.search(printed)) is None:
             readable, _, _ = select.select([self._process.stdout], [], [], SECONDS_MAX)
             more = os.read(self._process.stdout.fileno(), 65536) if readable else b""
-            assert more, f"{command!r} does not end: {printed.decode()}"
+            assert more, f"{command!r} has not ended: {printed.decode()}"
             printed += more
         return printed[: found.start()].decode().strip("\n"), int(found[1])
 
     def close(self) -> None:
-        """End the shell, even one that waits for the rest of a command."""
+        """Kill the shell, which may wait for more input."""
         self._process.kill()
         self._process.communicate()
 
 
 @contextmanager
 def serving(folder: Path, command: str) -> Iterator[None]:
-    """Run a ``serve`` command until it is ready, and at the end stop it."""
+    """Start a ``serve`` command, wait until it is ready, and stop it at the end."""
     ready, log = folder / "ready.json", folder / "serve.log"
     ready.unlink(missing_ok=True)
     with log.open("w") as stderr:

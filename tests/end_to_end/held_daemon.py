@@ -1,7 +1,7 @@
-"""The daemon's command, over a disk that holds the load back at the log's last segment.
+"""The daemon's command, on a disk that stops the load before the log's last segment.
 
-When the load has come that far it says so, ``held``, on standard output, and waits for a line on
-standard input. All else is the daemon as it is, but that its end is forced after a second.
+There it prints ``held`` on standard output and waits for a line on standard input. A shutdown is
+forced after a second; everything else is unchanged.
 
     python -m tests.end_to_end.held_daemon serve --config server.properties …
 """
@@ -22,11 +22,13 @@ HELD: Final = "held\n"
 
 
 class HeldStorage(DiskStorage):
+    """A disk whose last segment opens only after a line on standard input."""
+
     def __init__(self) -> None:
         self._is_released = False
 
     def open(self, path: Path) -> BinaryIO:
-        """Open ``path``; the first time that it is the last segment, once a line has come."""
+        """Open ``path``; the last segment waits for a line first."""
         if not self._is_released and path.name == max(self._segments(path.parent), default=None):
             sys.stdout.write(HELD)
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of two workers, whose Python knows nothing of this project."""
+"""A standalone Spark cluster of two workers, whose Python does not have this project."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pathlib import Path
 from authorizerd.replay.submit.spark_home import find_spark_home
 
 SECONDS_MAX = 120.0
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what runs briefly compiles little
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short programs need little compilation
 FREE_PORTS = ("--port", "0", "--webui-port", "0")
 MODULES = ("immutables", "msgspec", "pyarrow")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparkCluster:
-    """``environment`` and ``folder`` are those of its processes, which inherit no PYTHONPATH."""
+    """A cluster; its processes have this ``environment``, without PYTHONPATH, and ``folder``."""
 
     master: str
     python: Path
@@ -34,7 +34,7 @@ class SparkCluster:
 
 @contextmanager
 def running_cluster(folder: Path) -> Iterator[SparkCluster]:
-    """Run a master and two workers of one core below ``folder``; all are gone afterwards."""
+    """Run a master and two workers with one core each; end all of them afterwards."""
     environment = {
         "PATH": os.environ["PATH"],
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -85,7 +85,7 @@ def _running(folder: Path, environment: dict[str, str], words: tuple[str, ...]) 
         try:
             process.wait(30)
         finally:
-            # An executor is its worker's child, in the worker's group.
+            # An executor is in the process group of its worker.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(30)
@@ -102,7 +102,7 @@ def _read_address(log: Path) -> str:
 
 
 def _make_python(folder: Path) -> Path:
-    """Make a Python with the modules that a job needs, and no other."""
+    """Create a Python environment with only the modules that a job needs."""
     venv.create(folder, with_pip=False)
     (packages,) = folder.glob("lib/python*/site-packages")
     for name in MODULES:

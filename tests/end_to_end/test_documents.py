@@ -1,4 +1,4 @@
-"""What README.md and docs/*.md show is typed into a shell beside a real daemon, and compared."""
+"""Run the commands of README.md and docs/*.md against a real daemon, and compare the output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.end_to_end.example_daemon import (
 BLOCKS: Final = all_blocks()
 RUN: Final = [block for block in BLOCKS if block.reason is None]
 NO_CODE: Final = ("yaml", "dockerfile")
-"""Shown to be read; tests/ops holds the files that they are taken from."""
+"""Languages that are not run; tests/ops checks the files that they come from."""
 PROGRAMS: Final = ("python", "js", "java", "go")
 """Run by tests/clients/test_page.py."""
 MAKE_RUN: Final = "make run"
@@ -32,7 +32,7 @@ SERVE: Final = ".venv/bin/authorizerd serve "
 
 
 def is_whole(block: Block) -> bool:
-    """Return True if a block is a configuration as it stands: commands of its page read it."""
+    """Return True if a block is a complete configuration."""
     return block.language == "properties" and "node.id=" in block.text
 
 
@@ -41,7 +41,7 @@ FindDaemon = Callable[[str], ExampleDaemon]
 
 @pytest.fixture(scope="module")
 def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon]:
-    """Return the daemon with some settings, started when it is first asked for."""
+    """Return a function that starts a daemon with some settings once."""
     daemons: dict[str, ExampleDaemon] = {}
     with ExitStack() as stack:
 
@@ -63,7 +63,7 @@ def of_language(language: str) -> pytest.MarkDecorator:
 
 @of_language("console")
 def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemon) -> None:
-    """Every command ends with the stated exit code; output that is shown is what is printed."""
+    """Every command has the stated exit code and the shown output."""
     daemon = find_daemon(block.settings)
     shell = Shell(daemon)
     reloads = 0
@@ -80,7 +80,7 @@ def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemo
 
 
 def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
-    """Run one command, or take what ``make run`` has printed, and compare."""
+    """Run a command, or take the output of ``make run``, and compare."""
     if command.text.partition("#")[0].strip() == MAKE_RUN:
         printed, code = daemon.printed.strip("\n"), 0
     else:
@@ -93,13 +93,13 @@ def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
 
 @of_language("properties")
 def test_properties_block_is_a_valid_configuration(block: Block) -> None:
-    """A part of one is completed; none of its keys is unknown."""
+    """Partial ones are completed. All keys are known."""
     text = block.text if is_whole(block) else f"node.id=1\nlog.dirs=log\n{block.text}"
     assert not parse(text, source=block.place).ignored_keys
 
 
-def test_stream_example_is_what_a_daemon_answers(find_daemon: FindDaemon) -> None:
-    """The bytes of docs/stream.md, sent to the daemon of ``make run``."""
+def test_daemon_answers_as_in_the_stream_example(find_daemon: FindDaemon) -> None:
+    """The bytes of docs/stream.md are sent to the daemon of ``make run``."""
     page = (ROOT / "docs/stream.md").read_text()
     frames = re.findall(r"^(client|daemon)((?:\s+[0-9a-f]{2}\b)+)$", page, re.MULTILINE)
     assert [side for side, _ in frames] == ["client", "daemon"] * 2
@@ -116,8 +116,8 @@ def test_stream_example_is_what_a_daemon_answers(find_daemon: FindDaemon) -> Non
             assert received.hex(" ") == data.hex(" ")
 
 
-def test_every_block_is_run_or_says_why_not() -> None:
-    """A block in a language that nothing here runs needs a marker; so does one without commands."""
+def test_every_block_is_run_or_has_a_reason() -> None:
+    """A block in another language or without commands needs a marker."""
     for block in RUN:
         others = PROGRAMS if block.place.startswith("docs/clients.md:") else NO_CODE
         assert block.language in ("console", "properties", *others), block.place
@@ -129,7 +129,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
 
 
 def test_markers_and_commands_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A marker counts on the line above its block alone."""
+    """A marker must be directly above its block."""
     monkeypatch.setattr("tests.end_to_end.documents.ROOT", tmp_path)
     page = tmp_path / "page.md"
     page.write_text(

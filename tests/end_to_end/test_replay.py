@@ -1,4 +1,4 @@
-"""``authorizerd replay`` as it is typed: a real spark-submit, on this machine and on a cluster."""
+"""``authorizerd replay`` with a real spark-submit, on this machine and on a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from authorizerd.replay.submit.spark_home import find_spark_home
 from tests.end_to_end.spark_cluster import QUICK_START, running_cluster
 from tests.support.daemon_process import COMMAND, ROOT
 
-LINES = 13_518  # of the broker's audit log
+LINES = 13_518  # in the broker's audit log
 SECONDS_MAX = 600.0
 
 try:
@@ -27,7 +27,7 @@ except SubmissionError as error:
 
 
 def replay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a folder that holds nothing of the project."""
+    """Run the command in a folder without the project."""
     settings = [f"spark.{one}.extraJavaOptions={QUICK_START}" for one in ("driver", "executor")]
     settings.append("spark.sql.shuffle.partitions=2")
     return subprocess.run(
@@ -43,7 +43,7 @@ def replay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def ingested(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The events of a real broker's audit log, read on this machine."""
+    """Ingest a real broker's audit log on this machine."""
     folder = tmp_path_factory.mktemp("replay")
     with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:
         (folder / "audit.log").write_bytes(log.read())
@@ -52,8 +52,8 @@ def ingested(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder / "events"
 
 
-def test_a_real_audit_log_is_read_on_this_machine(ingested: Path) -> None:
-    """Every line becomes an event, and Spark leaves nothing of its own where it was started."""
+def test_real_audit_log_is_ingested_on_this_machine(ingested: Path) -> None:
+    """Every line becomes an event, and Spark leaves no files in the folder."""
     summary = json.loads((ingested / "ingest.json").read_text())
     assert summary["accepted"]
     assert (summary["lines"], summary["events"]) == (LINES, LINES)
@@ -61,10 +61,10 @@ def test_a_real_audit_log_is_read_on_this_machine(ingested: Path) -> None:
     assert left == {"audit.log", "events"}
 
 
-def test_a_cluster_needs_what_the_job_carries_and_three_modules(
+def test_cluster_needs_only_the_jobs_files_and_three_modules(
     ingested: Path, real_log_dir: Path, tmp_path: Path
 ) -> None:
-    """Its workers judge by ACLs read here; their Python cannot import this project by itself."""
+    """The ACLs are read on this machine. The workers' Python cannot import the project."""
     with running_cluster(tmp_path) as cluster:
         for package in ("authorizerd", "ops", "pyspark"):
             alone = subprocess.run(
