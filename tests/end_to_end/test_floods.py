@@ -1,7 +1,6 @@
-"""Floods of a real daemon, small ones: who is too many is told so, all others are answered.
+"""Small floods of a real daemon: excess connections are refused, all others are answered.
 
-Whatever they did, memory stays below what was there before plus the sum of the bounds, and all that
-they held is given back.
+Memory stays below the initial size plus the computed bound, and everything is freed afterwards.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import select
 import socket
 import struct
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
@@ -39,7 +37,14 @@ from ops.bench.flood_surfaces import (
     surfaces,
 )
 from ops.bench.sets import kind
-from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running, write_config
+from tests.support.daemon_process import (
+    DaemonProcess,
+    new_log,
+    running,
+    wait_until,
+    write_config,
+)
+from tests.support.daemon_process import connect as open_connection
 
 CONNECTIONS_MAX = 100
 IDLE = 300
@@ -56,7 +61,7 @@ CONFIG = {
     "socket.request.max.bytes": str(ROOM_BYTES),
     "authorizerd.http.request.max.bytes": str(ROOM_BYTES),
     "authorizerd.stream.frame.max.bytes": str(ROOM_BYTES),
-    "authorizerd.overload.turn.ms": "3600000",  # a slow machine is to decide no test
+    "authorizerd.overload.turn.ms": "3600000",  # never shed load because the machine is slow
     "super.users": "User:ANONYMOUS",
 }
 TOO_MUCH = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -79,7 +84,7 @@ HTTP_NAMES = ("AuthZEN", "OPA's API", "admin HTTP")
 
 
 class Flooded:
-    """A daemon, its surfaces by name, and the memory that it had at the beginning."""
+    """A daemon, its surfaces by name, and its memory at the beginning."""
 
     def __init__(self, daemon: DaemonProcess, config_file: Path) -> None:
         self.daemon = daemon
@@ -104,7 +109,7 @@ class Flooded:
         return self.daemon.metric(f"authorizerd_{KIND_OF[surface.endpoint]}_{name}{{{labels}}}")
 
     def open(self, surface: Surface) -> float:
-        """Return how many connections are open, without ours that asks for metrics."""
+        """Return the number of open connections, without the one that reads metrics."""
         return self.metric(surface, "connections") - (surface.endpoint == ADMIN)
 
     def evicted(self, surface: Surface) -> float:
@@ -123,7 +128,7 @@ class Client:
         self._socket = connect(flooded, surface, surface.opening)
 
     def ask(self) -> None:
-        """See that a request is answered without an error."""
+        """Check that a request is answered without an error."""
         self._outcomes.counts.clear()
         self._socket.sendall(self._surface.request)
         while not self._outcomes.counts:
@@ -140,14 +145,13 @@ class Client:
 
 
 def connect(flooded: Flooded, surface: Surface, first: bytes = b"") -> socket.socket:
-    host, _, port = flooded.hosts[surface.endpoint].rpartition(":")
-    connection = socket.create_connection((host, int(port)), SECONDS_MAX)
+    connection = open_connection(flooded.hosts[surface.endpoint])
     connection.sendall(first)
     return connection
 
 
 def received(connection: socket.socket) -> bytes:
-    """Return all that comes until the end; one that is reset ends there."""
+    """Return everything until the connection is closed or reset."""
     data = b""
     try:
         while piece := connection.recv(65536):
@@ -161,13 +165,6 @@ def connections_max(surface: Surface) -> int:
     return ADMIN_CONNECTIONS_MAX if surface.endpoint == ADMIN else CONNECTIONS_MAX
 
 
-def until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
 @pytest.fixture(scope="module")
 def flooded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flooded]:
     folder = tmp_path_factory.mktemp("flooded")
@@ -178,28 +175,30 @@ def flooded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flooded]:
 
 @pytest.fixture
 def surface(flooded: Flooded, request: pytest.FixtureRequest) -> Iterator[Surface]:
-    """One surface after the other; after each flood nothing is left of it."""
+    """Yield a surface; check afterwards that nothing of the flood is left."""
     surface = flooded.surfaces[request.param]
     yield surface
-    until(lambda: flooded.open(surface) == 0)
+    wait_until(lambda: flooded.open(surface) == 0, "the flood")
     with Client(flooded, surface) as client:
         client.ask()
-    until(lambda: flooded.open(surface) == 0)
+    wait_until(lambda: flooded.open(surface) == 0, "the flood")
     peak, allowed = flooded.peak_bytes(), flooded.base_bytes + flooded.allowed_bytes
     sys.stdout.write(f"{surface.name}: {peak >> 20} MiB, {allowed >> 20} MiB allowed\n")
     assert peak < allowed
 
 
 @pytest.mark.parametrize("surface", NAMES, indirect=True)
-def test_silent_connections_beyond_the_bound_give_way(flooded: Flooded, surface: Surface) -> None:
-    """The oldest first, without a word; who is served stays, and newcomers are served as well."""
+def test_silent_connections_beyond_the_limit_are_evicted(
+    flooded: Flooded, surface: Surface
+) -> None:
+    """The oldest are closed first. Served connections stay, and new ones are served."""
     evicted_before = flooded.evicted(surface)
     too_many = IDLE + 1 - connections_max(surface)
     with ExitStack() as stack:
         client = stack.enter_context(Client(flooded, surface))
         client.ask()
         idle = [stack.enter_context(connect(flooded, surface)) for _ in range(IDLE)]
-        until(lambda: flooded.evicted(surface) - evicted_before >= too_many)
+        wait_until(lambda: flooded.evicted(surface) - evicted_before >= too_many, "the flood")
         assert flooded.open(surface) <= connections_max(surface)
         for connection in idle[:too_many]:
             assert received(connection) == b""
@@ -209,8 +208,8 @@ def test_silent_connections_beyond_the_bound_give_way(flooded: Flooded, surface:
 
 
 @pytest.mark.parametrize("surface", NAMES[:-1], indirect=True)
-def test_connections_beyond_the_bound_are_told(flooded: Flooded, surface: Surface) -> None:
-    """Where all others are served: the newest is refused, and the others go on."""
+def test_connections_beyond_the_limit_are_refused(flooded: Flooded, surface: Surface) -> None:
+    """If all others are served, the newest is refused."""
     refused_before = flooded.refused(surface)
     with ExitStack() as stack:
         clients = [
@@ -227,27 +226,29 @@ def test_connections_beyond_the_bound_are_told(flooded: Flooded, surface: Surfac
 
 
 @pytest.mark.parametrize("surface", NAMES[:-1], indirect=True)
-def test_half_sent_requests_beyond_the_room_are_refused(flooded: Flooded, surface: Surface) -> None:
-    """At most one has room; each of the others is told, and small requests are served.
+def test_half_sent_requests_beyond_the_memory_budget_are_refused(
+    flooded: Flooded, surface: Surface
+) -> None:
+    """At most one fits; the others are refused, and small requests are served.
 
-    None has it where the last two are refused while the one before still hands its own back.
+    None fits if the last two are refused while the one before them still releases its memory.
     """
     before = flooded.metric(surface, "requests_refused_total")
     half = surface.opening + surface.largest[:LARGE_BYTES]
     with ExitStack() as stack:
         slow = [Slow(stack.enter_context(connect(flooded, surface)), half) for _ in range(SLOW)]
-        until(lambda: sum(each.has_ended() for each in slow) >= SLOW - 1)
+        wait_until(lambda: sum(each.has_ended() for each in slow) >= SLOW - 1, "the flood")
         assert SLOW - 1 <= flooded.metric(surface, "requests_refused_total") - before <= SLOW
         for each in slow:
             if each.has_ended():
-                assert is_for_want_of_room(surface, each.received)
+                assert is_memory_refusal(surface, each.received)
         with Client(flooded, surface) as client:
             client.ask()
-        until(lambda: flooded.open(surface) <= 1)
+        wait_until(lambda: flooded.open(surface) <= 1, "the flood")
 
 
 class Slow:
-    """A connection that sends and takes what it can without waiting."""
+    """A connection that sends and receives without waiting."""
 
     def __init__(self, connection: socket.socket, sending: bytes) -> None:
         connection.setblocking(False)
@@ -256,7 +257,7 @@ class Slow:
         self.received = b""
 
     def has_ended(self) -> bool:
-        """Return True if the daemon has closed the connection; else send and receive on."""
+        """Send and receive; return True if the daemon has closed the connection."""
         try:
             while self._sending:
                 self._sending = self._sending[self._socket.send(self._sending) :]
@@ -274,8 +275,8 @@ class Slow:
         return True
 
 
-def is_for_want_of_room(surface: Surface, answer: bytes) -> bool:
-    """Return True if ``answer`` is a refusal for memory; a stream's may precede its hello."""
+def is_memory_refusal(surface: Surface, answer: bytes) -> bool:
+    """Return True if ``answer`` is a refusal for memory, on a stream perhaps before the hello."""
     if surface.endpoint != STREAM:
         return answer == (NO_ROOM if surface.endpoint == HTTP else b"")
     if answer == encode_hello(TOO_MUCH, -1):
@@ -286,15 +287,15 @@ def is_for_want_of_room(surface: Surface, answer: bytes) -> bool:
 
 
 def offset_of(answer: bytes) -> int:
-    """Return the offset that the answer to a hello tells."""
+    """Return the offset in the answer to a hello."""
     size = int.from_bytes(answer[:4], "big")
     _, _, _, offset = msgspec.msgpack.decode(answer[4 : 4 + size], type=tuple[str, int, int, int])
     return offset
 
 
 @pytest.mark.parametrize("surface", NAMES, indirect=True)
-def test_answers_that_nobody_reads_hold_up_nobody(flooded: Flooded, surface: Surface) -> None:
-    """Fifty ask for much, again and again, and read nothing of it; others are answered."""
+def test_unread_answers_do_not_block_others(flooded: Flooded, surface: Surface) -> None:
+    """Fifty clients send costly requests and read no answer."""
     with ExitStack() as stack:
         for _ in range(SLOW):
             slow = stack.enter_context(connect(flooded, surface, surface.opening))
@@ -310,7 +311,7 @@ def test_answers_that_nobody_reads_hold_up_nobody(flooded: Flooded, surface: Sur
 
 
 def kafka_requests() -> dict[str, bytes]:
-    """Return requests that cost most by their size, of every kind that takes many items."""
+    """Return the requests with the highest cost per byte, of every kind with many items."""
     names = [f"{number:x}" for number in range(REQUEST_ITEMS_MAX // 4)]
     acls = b"".join(
         b"\x02" + unsigned_varint(len(name) + 1) + name.encode() + b"\x03\x04U:a\x02*\x03\x03\0"
@@ -360,16 +361,19 @@ KAFKA_REQUESTS = kafka_requests()
 
 @pytest.mark.parametrize("surface", ["Kafka listener"], indirect=True)
 @pytest.mark.parametrize("costly", KAFKA_REQUESTS)
-def test_what_grows_most_stays_under_the_bounds(
+def test_requests_that_grow_most_stay_within_the_bound(
     flooded: Flooded, surface: Surface, costly: str
 ) -> None:
-    """Many at once, of the requests that take most memory for each of their bytes."""
+    """Many requests at once that need the most memory per byte."""
     with ExitStack() as stack:
         slow = [
             Slow(stack.enter_context(connect(flooded, surface)), KAFKA_REQUESTS[costly])
             for _ in range(COSTLY)
         ]
-        until(lambda: sum(each.has_ended() or bool(each.received) for each in slow) == COSTLY)
+        wait_until(
+            lambda: sum(each.has_ended() or bool(each.received) for each in slow) == COSTLY,
+            "the flood",
+        )
         assert any(each.received for each in slow)
 
 
@@ -394,8 +398,8 @@ def test_an_oversized_request_is_refused_unread(flooded: Flooded, surface: Surfa
 
 
 @pytest.mark.parametrize("surface", HTTP_NAMES, indirect=True)
-def test_an_endless_request_is_refused_on_its_way(flooded: Flooded, surface: Surface) -> None:
-    """A head by its size, a body of chunks by theirs; a frame cannot be endless."""
+def test_endless_request_is_refused_early(flooded: Flooded, surface: Surface) -> None:
+    """An endless head, chunked body or request line."""
     (head, more), (chunked, chunk) = surface.endless
     line = b"GET /" + b"x" * 1024
     for first, again, refusal in (

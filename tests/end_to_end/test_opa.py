@@ -1,4 +1,4 @@
-"""OPA's data API of a real daemon, as Kafka's plugin uses it, and tokens from file to SIGHUP."""
+"""OPA's data API of a real daemon, as Kafka's plugin uses it, with and without tokens."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.support.daemon_process import (
     running,
     write_config,
 )
+from tests.support.requests import evaluation
 
 TRUE, FALSE = b'{"result":true}', b'{"result":false}'
 JSON = {"Content-Type": "application/json"}
@@ -59,8 +60,8 @@ def receive_answer(connection: socket.socket) -> bytes:
     return received
 
 
-def test_the_plugin_s_own_bytes_are_answered(tmp_path: Path, log_dir: Path) -> None:
-    """A wish for h2c and all, one request after another on one connection; then the audit."""
+def test_captured_request_of_the_plugin_is_answered(tmp_path: Path, log_dir: Path) -> None:
+    """It asks for h2c. Several requests use one connection, and each is audited."""
     audit = tmp_path / "audit.log"
     with running(tmp_path, log_dir, authorizerd_audit_log=str(audit)) as daemon:
         host, _, port = daemon.ready["decision_http"].rpartition(":")
@@ -85,8 +86,8 @@ def test_the_plugin_s_own_bytes_are_answered(tmp_path: Path, log_dir: Path) -> N
     ) in first
 
 
-def test_with_tokens_callers_show_who_they_are(tmp_path: Path, log_dir: Path) -> None:
-    """On any address then, whatever the Host; and no token is in what the daemon says."""
+def test_callers_are_identified_by_tokens(tmp_path: Path, log_dir: Path) -> None:
+    """With tokens, any address and Host is allowed. The log contains no token."""
     tokens = tmp_path / "tokens"
     made = run("token", "--principal", "User:proxy", "--append", tokens)
     assert made.returncode == 0, made.stderr
@@ -109,17 +110,11 @@ def test_with_tokens_callers_show_who_they_are(tmp_path: Path, log_dir: Path) ->
         eve = ("requestContext.principal", {"principalType": "User", "name": "eve"})
         assert question(daemon, eve, query=f"?token={alice}").status == 403
         assert question(daemon, eve, query=f"?token={proxy}").body == FALSE
-        evaluation = json.dumps(
-            {
-                "subject": {"type": "user", "id": "alice"},
-                "action": {"name": "read"},
-                "resource": {"type": "topic", "id": "orders"},
-            }
-        ).encode()
-        refused = ask(daemon.decision, "POST", "/access/v1/evaluation", evaluation, JSON)
+        body = json.dumps(evaluation()).encode()
+        refused = ask(daemon.decision, "POST", "/access/v1/evaluation", body, JSON)
         assert (refused.status, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
         shown = {**JSON, "Authorization": f"Bearer {alice}", "Host": "decisions.example"}
-        answer = ask(daemon.decision, "POST", "/access/v1/evaluation", evaluation, shown)
+        answer = ask(daemon.decision, "POST", "/access/v1/evaluation", body, shown)
         assert answer.json["decision"] is True
         code, errors = daemon.stop()
     assert code == 0
@@ -127,8 +122,8 @@ def test_with_tokens_callers_show_who_they_are(tmp_path: Path, log_dir: Path) ->
         assert token.partition(".")[2] not in errors
 
 
-def test_sighup_reads_the_tokens_again(tmp_path: Path, log_dir: Path) -> None:
-    """All or nothing: neither a bad tokens file nor a bad configuration changes the other."""
+def test_reload_applies_tokens_and_configuration_together(tmp_path: Path, log_dir: Path) -> None:
+    """If one of the two files is invalid, neither is applied."""
     tokens = tmp_path / "tokens"
     old = add_token(tokens, "User:alice", "old")
     config = {"authorizerd.tokens.file": str(tokens)}
@@ -156,7 +151,7 @@ def test_sighup_reads_the_tokens_again(tmp_path: Path, log_dir: Path) -> None:
         assert daemon.stop()[0] == 0
 
 
-def test_an_open_port_without_tokens_is_refused_at_the_start(tmp_path: Path, log_dir: Path) -> None:
+def test_open_port_requires_tokens(tmp_path: Path, log_dir: Path) -> None:
     """Otherwise anyone who can reach the machine could ask."""
     open_port = {"authorizerd.decision.http": "http://0.0.0.0:0"}
     done = run("serve", "--config", write_config(tmp_path, log_dir, open_port))

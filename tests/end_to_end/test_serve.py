@@ -1,4 +1,4 @@
-"""``authorizerd serve`` from the outside."""
+"""``authorizerd serve`` as a process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,11 @@ from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.metadata import encode_value
 from ops.example.log import ACLS, write_log
 from tests.support.daemon_process import DaemonProcess, ask, run, running, write_config
+from tests.support.requests import evaluation
 
-READ_ORDERS = {
-    "subject": {"type": "user", "id": "alice"},
-    "action": {"name": "read"},
-    "resource": {"type": "topic", "id": "orders"},
-    "context": {"host": "10.0.0.1"},
-}
+READ_ORDERS = evaluation(host="10.0.0.1")
 OFFSET = len(ACLS) + 2
-"""Two records stand before the ACLs of the example's log, and a start adds one."""
+"""The example's log has two records before the ACLs, and a start adds one."""
 
 JSON = {"Content-Type": "application/json"}
 
@@ -40,7 +36,7 @@ def segment(log_dir: Path) -> Path:
     return log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)
 
 
-def test_a_daemon_answers_counts_audits_and_ends_well(tmp_path: Path, log_dir: Path) -> None:
+def test_daemon_answers_counts_audits_and_ends(tmp_path: Path, log_dir: Path) -> None:
     """The main task, from start to SIGTERM."""
     audit = tmp_path / "audit.log"
     with running(
@@ -56,12 +52,12 @@ def test_a_daemon_answers_counts_audits_and_ends_well(tmp_path: Path, log_dir: P
         assert (allowed.status, allowed.json["decision"]) == (200, True)
         assert allowed.headers["Content-Type"] == "application/json"
         assert allowed.json["context"]["offset"] == OFFSET
-        denied = daemon.evaluate(READ_ORDERS | {"subject": {"type": "user", "id": "eve"}})
+        denied = daemon.evaluate(evaluation("eve", host="10.0.0.1"))
         assert denied.json == {
             "decision": False,
             "context": {"offset": OFFSET, "reason": "no ACL allows it", "rule": "DefaultDeny"},
         }
-        admin = daemon.evaluate(READ_ORDERS | {"subject": {"type": "user", "id": "admin"}})
+        admin = daemon.evaluate(evaluation("admin", host="10.0.0.1"))
         assert admin.json["context"]["rule"] == "SuperUser"
         assert daemon.metric("authorizerd_acls") == len(ACLS)
         assert daemon.metric("authorizerd_snapshot_offset") == OFFSET
@@ -85,16 +81,15 @@ def test_a_daemon_answers_counts_audits_and_ends_well(tmp_path: Path, log_dir: P
     assert "Principal = User:eve is Denied operation = READ from host = 10.0.0.1" in lines[1]
 
 
-def test_sigint_ends_it_as_sigterm_does(tmp_path: Path, log_dir: Path) -> None:
-    """Ctrl-C is a way to stop, not a fault."""
+def test_sigint_ends_the_daemon_without_a_fault(tmp_path: Path, log_dir: Path) -> None:
     with running(tmp_path, log_dir) as daemon:
         code, errors = daemon.stop(signal.SIGINT)
     assert code == 0
     assert "Traceback" not in errors
 
 
-def test_the_admin_port_says_how_it_is(tmp_path: Path, log_dir: Path) -> None:
-    """Alive, ready, and nothing else; only GET and HEAD."""
+def test_admin_port_reports_health_and_readiness(tmp_path: Path, log_dir: Path) -> None:
+    """It accepts only GET and HEAD."""
     with running(tmp_path, log_dir) as daemon:
         assert ask(daemon.admin, "GET", "/healthz").body == b"alive\n"
         ready = ask(daemon.admin, "GET", "/readyz")
@@ -112,7 +107,7 @@ def daemon(tmp_path: Path, log_dir: Path) -> Iterator[DaemonProcess]:
 
 
 def test_bad_requests_get_authzens_errors(daemon: DaemonProcess) -> None:
-    """A status and one line of text that names what is wrong; never JSON, never a decision."""
+    """The answer is a status and one line of text with the reason, never JSON."""
     for body, said in (
         (b"", "the body ends before the document does"),
         (b"{", "the body ends before the document does"),
@@ -133,8 +128,8 @@ def test_bad_requests_get_authzens_errors(daemon: DaemonProcess) -> None:
         assert answer.body.count(b"\n") == 1
 
 
-def test_what_a_browser_could_send_is_refused(daemon: DaemonProcess) -> None:
-    """Another content type (CSRF) or another host's name (DNS rebinding) is not answered."""
+def test_requests_of_other_sites_are_refused(daemon: DaemonProcess) -> None:
+    """Another content type (CSRF) or another host's name (DNS rebinding) is refused."""
     path, body = "/access/v1/evaluation", json.dumps(READ_ORDERS).encode()
     for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
         answer = ask(daemon.decision, "POST", path, body, {"Content-Type": content_type})
@@ -146,8 +141,8 @@ def test_what_a_browser_could_send_is_refused(daemon: DaemonProcess) -> None:
     assert ask(daemon.decision, "POST", path, body, foreign).status == 403
 
 
-def test_other_paths_and_methods_are_named(daemon: DaemonProcess) -> None:
-    """And a request's id is echoed, whatever the answer."""
+def test_other_paths_and_methods_are_refused(daemon: DaemonProcess) -> None:
+    """Every answer has the request's id."""
     headers = JSON | {"X-Request-ID": "r-17"}
     assert ask(daemon.decision, "POST", "/other", b"{}", headers).status == 404
     wrong = ask(daemon.decision, "GET", "/access/v1/evaluation", None, headers)
@@ -159,7 +154,7 @@ def test_other_paths_and_methods_are_named(daemon: DaemonProcess) -> None:
 
 
 def test_many_evaluations_are_answered_in_order(daemon: DaemonProcess) -> None:
-    """With defaults, with errors of single ones, and as the semantic says."""
+    """With defaults, errors of single evaluations, and each semantic."""
 
     def decisions(semantic: str) -> list[bool]:
         request = READ_ORDERS | {
@@ -190,7 +185,7 @@ def test_many_evaluations_are_answered_in_order(daemon: DaemonProcess) -> None:
 
 
 def fault(folder: Path, log_dir: Path, *arguments: str | Path, **settings: str) -> str:
-    """Return the one line with which a daemon refuses to start."""
+    """Start a daemon that must fail; return its one line."""
     config = write_config(folder, log_dir, None, **settings)
     done = run("serve", "--config", config, *arguments)
     assert done.returncode == 1, done.stderr
@@ -201,49 +196,31 @@ def fault(folder: Path, log_dir: Path, *arguments: str | Path, **settings: str) 
     return last
 
 
-def test_a_bad_setting_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
-    """File, line, key and reason; an override names itself."""
+def test_fault_at_a_start_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
+    """It names the file and line, the key or the address, and the reason."""
     said = fault(tmp_path, log_dir, super_users="alice")
     assert f"{tmp_path}/server.properties:7: super.users: " in said
     said = fault(tmp_path, log_dir, "--override", "authorizerd.decision.http=http://0.0.0.0:1")
     assert "--override: authorizerd.decision.http: " in said
     assert "loopback" in said
     assert "--config: " in run("serve", "--config", tmp_path / "none").stderr
-
-
-def test_a_port_in_use_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
-    """It names the key and the address."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         said = fault(tmp_path, log_dir, authorizerd_admin_http=f"http://{address}")
     assert f"authorizerd.admin.http: {address}: Address already in use" in said
-
-
-def test_a_directory_in_use_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
-    """A broker and a daemon, or two daemons, exclude each other."""
+    said = fault(tmp_path, log_dir, authorizerd_audit_log=str(tmp_path / "none" / "a.log"))
+    assert "authorizerd.audit.log: " in said
     with locked(log_dir):
         assert f"{log_dir}: in use by another process" in fault(tmp_path, log_dir)
-
-
-def test_a_missing_log_is_one_clear_line(tmp_path: Path, log_dir: Path) -> None:
-    """Neither a missing directory nor an empty one is taken for a log without ACLs."""
     assert "no metadata log found" in fault(tmp_path, tmp_path / "none")
     segment(log_dir).unlink()
     assert "expected a log segment or a checkpoint" in fault(tmp_path, log_dir)
 
 
-def test_an_audit_file_that_cannot_be_opened_is_one_clear_line(
+def test_corrupt_log_ends_the_daemon_with_file_offset_reason_and_remedy(
     tmp_path: Path, log_dir: Path
 ) -> None:
-    """Before anything is answered unaudited."""
-    said = fault(tmp_path, log_dir, authorizerd_audit_log=str(tmp_path / "none" / "a.log"))
-    assert "authorizerd.audit.log: " in said
-
-
-def test_a_corrupt_log_stops_the_daemon_with_file_offset_reason_and_remedy(
-    tmp_path: Path, log_dir: Path
-) -> None:
-    """A bad CRC in a complete batch may be an acknowledged DENY: it is never served past."""
+    """A complete batch with a bad CRC may be an acknowledged DENY, so it is never skipped."""
     path = segment(log_dir)
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
@@ -256,8 +233,8 @@ def test_a_corrupt_log_stops_the_daemon_with_file_offset_reason_and_remedy(
     assert not (tmp_path / "ready.json").exists()
 
 
-def test_changes_that_do_not_fit_stop_the_daemon(tmp_path: Path, log_dir: Path) -> None:
-    """A repeated id is named with its offset."""
+def test_inconsistent_change_ends_the_daemon(tmp_path: Path, log_dir: Path) -> None:
+    """The error names the offset of a repeated id."""
     again = AclAdded((1).to_bytes(16, "big"), ACLS[0])
     with segment(log_dir).open("ab") as file:
         file.write(encode_batch(9, 1, 0, [(None, encode_value(again))]))
@@ -266,8 +243,8 @@ def test_changes_that_do_not_fit_stop_the_daemon(tmp_path: Path, log_dir: Path) 
     assert "already present" in said
 
 
-def test_an_unfinished_write_is_left_out_and_said(tmp_path: Path, log_dir: Path) -> None:
-    """The last batch was never acknowledged: the daemon cuts it off, says so, and goes on."""
+def test_unfinished_write_is_cut_and_reported(tmp_path: Path, log_dir: Path) -> None:
+    """The last batch was never acknowledged, so the daemon cuts it and continues."""
     path = segment(log_dir)
     data = path.read_bytes()
     path.write_bytes(data[:-1])

@@ -26,7 +26,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/http/server.py",
         text="hosts = server.allowed_hosts",
         becomes="hosts = None",
-        found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",
+        found_by="tests/end_to_end/test_serve.py::test_requests_of_other_sites_are_refused",
     ),
     Mutant(
         name="callers without a token are trusted although there is a tokens file",
@@ -133,7 +133,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/http_surface.py",
         text="if not has_json_type(request):",
         becomes="if not request:",
-        found_by="tests/end_to_end/test_serve.py::test_what_a_browser_could_send_is_refused",
+        found_by="tests/end_to_end/test_serve.py::test_requests_of_other_sites_are_refused",
     ),
     Mutant(
         name="a body of any announced length is read",

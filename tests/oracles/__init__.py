@@ -1,1 +1,1 @@
-"""Restatements of the semantics by plain scan, and the recorded answers of the real thing."""
+"""The semantics as plain scans, and recorded answers of Kafka."""

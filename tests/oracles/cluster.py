@@ -1,6 +1,6 @@
-"""Oracle: what a log says beside ACLs, in plain dicts, sharing no code with the image.
+"""Oracle: the cluster image in plain dicts, without code of the image.
 
-It takes the rules from Kafka 4.3's PartitionRegistration.merge and its controller's replay methods.
+The rules are those of Kafka 4.3's PartitionRegistration.merge and its controller's replay methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LISTS = (
 
 
 class Cluster:
-    """``topics`` by id: a name and partitions, each as a dict of its fields."""
+    """Everything in a log except ACLs; ``topics`` has name and partitions by id."""
 
     def __init__(self) -> None:
         self.topics: dict[bytes, tuple[str, dict[int, dict[str, Any]]]] = {}
@@ -34,16 +34,16 @@ class Cluster:
         self.credentials: dict[tuple[str, int], object] = {}
         self.features: dict[str, int] = {}
 
-    def apply(self, change: ClusterChange) -> None:  # noqa: C901 - a case a record, no more
-        """Make one change; KeyError for one that does not fit."""
+    def apply(self, change: ClusterChange) -> None:  # noqa: C901 - one case per record type
+        """Apply one change; raise KeyError if it does not fit."""
         match change:
             case TopicAdded(name, id):
                 if id in self.topics or name in (each for each, _ in self.topics.values()):
                     raise KeyError(name)
                 self.topics[id] = name, {}
             case TopicRemoved(id):
-                gone, _ = self.topics.pop(id)
-                self.configs = {k: v for k, v in self.configs.items() if k[:2] != (2, gone)}
+                removed, _ = self.topics.pop(id)
+                self.configs = {k: v for k, v in self.configs.items() if k[:2] != (2, removed)}
             case PartitionAdded():
                 fields = {name: getattr(change.partition, name) for name in FIELDS}
                 self.topics[change.topic_id][1][change.number] = fields

@@ -1,6 +1,6 @@
-"""Oracle: decisions by a plain scan of all ACLs, sharing no code with the index.
+"""Oracle: decisions by a plain scan of all ACLs, without code of the index.
 
-It takes the rules from the text: KIP-290 for patterns, Kafka's scan order for the named rule.
+The rules come from KIP-290 for patterns, and from Kafka's scan order for the named rule.
 """
 
 from __future__ import annotations
@@ -9,21 +9,13 @@ from collections.abc import Collection
 
 from authorizerd.acl.model import Acl, Question
 
-ALL, READ, WRITE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = (
-    2,
-    3,
-    4,
-    6,
-    7,
-    8,
-    10,
-    11,
-)
+ALL, READ, WRITE, DELETE, ALTER, DESCRIBE = 2, 3, 4, 6, 7, 8
+DESCRIBE_CONFIGS, ALTER_CONFIGS = 10, 11
 DENY, ALLOW, LITERAL, PREFIXED = 2, 3, 3, 4
 
 
 def meets(acl: Acl, question: Question) -> bool:
-    """The resource is one that the ACL speaks of."""
+    """Return True if the ACL's pattern matches the resource."""
     if acl.resource_type != question.resource_type or not 2 <= acl.resource_type <= 7:
         return False
     name, pattern = question.resource_name, acl.resource_name
@@ -33,7 +25,7 @@ def meets(acl: Acl, question: Question) -> bool:
 
 
 def speaks(acl: Acl, question: Question) -> bool:
-    """The ACL allows or denies the question."""
+    """Return True if the ACL allows or denies the question."""
     allows = acl.permission_type == ALLOW
     implied = {
         DESCRIBE: (READ, WRITE, DELETE, ALTER) if allows else (),
@@ -57,7 +49,7 @@ def speaks(acl: Acl, question: Question) -> bool:
 def decide(
     acls: Collection[Acl], allow_everyone: bool, question: Question
 ) -> tuple[bool, Acl | None]:
-    """Return the answer and the ACL behind it, None for a default."""
+    """Return the answer and its ACL, or None for a default."""
     name = question.resource_name
 
     def place(acl: Acl) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
-"""What Kafka 4.3.1's StandardAuthorizer and AclControlManager answered, 3,000 cases of it.
+"""3,000 recorded cases with the answers of Kafka 4.3.1's StandardAuthorizer and AclControlManager.
 
-``standard_authorizer.jsonl.xz`` holds a JSON object a line: ACLs, requests and filters, and in
-``expect`` the answers. ACLs and filters are ``[resourceType, name, patternType, principal, host,
+``standard_authorizer.jsonl.xz`` has one JSON object per line: ACLs, requests and filters, and the
+answers in ``expect``. ACLs and filters are ``[resourceType, name, patternType, principal, host,
 operation, permission]``, requests ``[principal, host, operation, resourceType, name]``.
 """
 
@@ -43,27 +43,19 @@ def control_cases() -> list[Case]:
 
 
 def acl_of(row: list[str]) -> Acl:
-    return Acl(
-        ResourceType[row[0]],
-        row[1],
-        PatternType[row[2]],
-        row[3],
-        row[4],
-        Operation[row[5]],
-        PermissionType[row[6]],
-    )
+    return Acl(*_fields(row))
 
 
 def filter_of(row: list[Any]) -> AclFilter:
-    return AclFilter(
-        ResourceType[row[0]],
-        row[1],
-        PatternType[row[2]],
-        row[3],
-        row[4],
-        Operation[row[5]],
-        PermissionType[row[6]],
-    )
+    return AclFilter(*_fields(row))
+
+
+def _fields(row: list[Any]) -> tuple[int, Any, int, Any, Any, int, int]:
+    kind, name, pattern, principal, host, operation, permission = row
+    return (
+        ResourceType[kind], name, PatternType[pattern], principal, host,
+        Operation[operation], PermissionType[permission],
+    )  # fmt: skip
 
 
 def question_of(row: list[str]) -> Question:

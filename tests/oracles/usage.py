@@ -1,4 +1,4 @@
-"""Oracle: which ACLs recorded events used, by a plain scan of all ACLs for each event."""
+"""Oracle: the ACLs that recorded events used, by a plain scan of all ACLs per event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.oracles.scan import ALLOW, PREFIXED, speaks
 
 @dataclass
 class Recorded:
-    """One event: a question, its answer, and when it was asked."""
+    """One event: a question with its answer and time."""
 
     question: Question
     allowed: bool
@@ -21,7 +21,7 @@ class Recorded:
 
 @dataclass
 class Used:
-    """What one ACL did. ``alone`` and ``shared`` hold the questions, ``events`` their numbers."""
+    """The use of one ACL: questions that it decided alone or with others, and counts of events."""
 
     alone: set[Question] = field(default_factory=set)
     shared: set[Question] = field(default_factory=set)

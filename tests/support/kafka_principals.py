@@ -1,4 +1,4 @@
-"""Principals as a broker encodes them in its Envelopes."""
+"""Principals as a broker encodes them in Envelopes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from authorizerd.protocol.kafka.envelope import PRINCIPAL_VERSION
 
 
 def encode_principal(principal: str) -> bytes:
-    """Return the bytes of a principal, ``Type:name``, that no delegation token vouches for.
+    """Return the bytes of a principal, ``Type:name``, without a delegation token.
 
-    Source:  Kafka 4.3 DefaultKafkaPrincipalBuilder.
+    Source: Kafka 4.3 DefaultKafkaPrincipalBuilder.
     """
     kind, _, name = principal.partition(":")
     strings = string(kind, flexible=True) + string(name, flexible=True)

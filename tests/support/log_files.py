@@ -1,6 +1,6 @@
-"""Metadata logs written byte by byte, to be read as they are or damaged first.
+"""Write metadata logs byte by byte, so that tests can damage them.
 
-``write_log`` is the shortest way; the other functions place every batch, segment and checkpoint.
+``write_log`` is the short form; the other functions write single batches, segments and checkpoints.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from crc32c import crc32c
 
 from authorizerd.acl.builder import SnapshotBuilder
-from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Operation, PatternType, PermissionType
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
@@ -24,6 +24,7 @@ from authorizerd.protocol.records.metadata import (
     MetadataRecord,
     encode_value,
 )
+from tests.support.acls import acl as new_acl
 
 EPOCH = 1
 TIME_MS = 1_792_000_000_000
@@ -41,12 +42,8 @@ def acl_id(number: int) -> bytes:
 
 
 def added(number: int, acl: Acl | None = None) -> AclAdded:
-    """Return the creation of ``acl``; by default User:a may read topic-``number``."""
-    usual = Acl(
-        2, f"topic-{number}", PatternType.LITERAL, "User:a", "*",
-        Operation.READ, PermissionType.ALLOW,
-    )  # fmt: skip
-    return AclAdded(acl_id(number), usual if acl is None else acl)
+    """Return the record that adds ``acl``; by default, User:a may read topic-``number``."""
+    return AclAdded(acl_id(number), new_acl(topic=f"topic-{number}") if acl is None else acl)
 
 
 def removed(number: int) -> AclRemoved:
@@ -60,7 +57,7 @@ def data_batch(
     epoch: int = EPOCH,
     time_ms: int = TIME_MS,
 ) -> bytes:
-    """Return a batch of records, or of bytes that stand where a record's value should."""
+    """Return a batch of records; bytes are used as a record's value."""
     values = [each if isinstance(each, bytes) else encode_value(each) for each in records]
     return encode_batch(base_offset, epoch, time_ms, [(None, value) for value in values])
 
@@ -81,7 +78,7 @@ def checkpoint_batches(
     """Return the header, one batch of ``records`` if there are any, and the footer.
 
     Args:
-        end_offset: what the header says; None: it is as Kafka writes it.
+        end_offset: the end offset in the header; None: none, as in Kafka's checkpoints.
         time_ms: the header's time.
     """
     header = snapshot_header(time_ms, end_offset=end_offset)
@@ -93,7 +90,7 @@ def checkpoint_batches(
 
 
 def resealed(batch: bytes) -> bytes:
-    """Return ``batch`` with the length and CRC of what it holds, whatever that is."""
+    """Return ``batch`` with the length and CRC of its content."""
     length = (len(batch) - 12).to_bytes(4, "big")
     crc = crc32c(batch[21:]).to_bytes(4, "big")
     return batch[:8] + length + batch[12:17] + crc + batch[21:]
@@ -104,7 +101,7 @@ def flipped(data: bytes, position: int, mask: int = 0x01) -> bytes:
 
 
 def write_file(log_dir: Path, name: str, *pieces: bytes) -> Path:
-    """Write one file of the log below ``log_dir``, which is made if it is missing."""
+    """Write one file of the log below ``log_dir``, which is created if necessary."""
     path = log_dir / METADATA_TOPIC_DIRECTORY / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(pieces))
@@ -132,13 +129,13 @@ def write_kafka_checkpoint(
     epoch: int = EPOCH,
     time_ms: int = TIME_MS,
 ) -> Path:
-    """Write a checkpoint as Kafka does: nothing in it says where it ends."""
+    """Write a checkpoint as Kafka does, without its end offset in the header."""
     name = checkpoint_name(end_offset, epoch)
     return write_file(log_dir, name, *checkpoint_batches(records, epoch=epoch, time_ms=time_ms))
 
 
 def write_log(log_dir: Path, *batches: Sequence[MetadataRecord | bytes]) -> Path:
-    """Write a log of one segment: a LeaderChange at offset 0, metadata.version at 1, ``batches``.
+    """Write a log of one segment: LeaderChange at offset 0, metadata.version at 1, ``batches``.
 
     Returns: the segment's path.
     """
@@ -159,7 +156,7 @@ def read_acls(path: Path) -> dict[bytes, Acl]:
 
 
 def read_cluster(path: Path) -> ClusterImage:
-    """Return what a log directory, or a checkpoint, says beside ACLs at its end."""
+    """Return the cluster image at the end of a log directory or a checkpoint."""
     image = EMPTY_IMAGE
     for batch in read_changes(path):
         image = apply_cluster_changes(image, batch.cluster_changes)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from authorizerd.metadata.storage import AppendFile, Directory, DiskStorage
 
 Call = tuple[str, str]
-"""What was called, and the name of the file or directory that it was called for."""
+"""The name of a call, and of its file or directory."""
 
 
 class PowerFailure(BaseException):

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: ACLs that collide, metadata records, and logs that Kafka could commit."""
+"""Hypothesis strategies: ACLs that collide, metadata records, and valid logs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from authorizerd.protocol.records.metadata import (
 PRINCIPALS = ("User:a", "User:b", "Group:a", "User:*")
 HOSTS = ("*", "10.0.0.1", "10.0.0.7", "0:0:0:0:0:0:0:1")
 ODD_CODES = (-128, -1, 0, 1, 16, 127)
-"""Codes of nothing that a rule may say: UNKNOWN, ANY, the future's, and the ends of an int8."""
+"""Codes that no rule may have: UNKNOWN, ANY, future ones, and the limits of an int8."""
 
 resource_names = st.text("ab-._*!", max_size=3)
 ids = st.binary(min_size=16, max_size=16)
@@ -50,7 +50,7 @@ int16s = st.integers(-(2**15), 2**15 - 1)
 int32s = st.integers(-(2**31), 2**31 - 1)
 replicas = st.lists(st.integers(1, 3) | int32s, max_size=4).map(tuple)
 any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul__))
-"""Strings that pass the 126 bytes up to which their size takes one byte."""
+"""Strings, some longer than 126 bytes, the limit of a size in one byte."""
 
 
 def _codes(usual: tuple[int, ...], unknown_codes: bool) -> st.SearchStrategy[int]:
@@ -89,8 +89,9 @@ def acls(*, unknown_codes: bool = False) -> st.SearchStrategy[Acl]:
 
 @st.composite
 def logs(draw: st.DrawFn, *, unknown_codes: bool = False) -> list[ChangeBatch]:
-    """Return batches in log order: ids never recur, no binding stands twice, removals are of what
-    is there. A batch may be empty, and offsets may leap over records that are no ACLs.
+    """Return valid batches in log order: no id and no present binding is repeated.
+
+    A batch may be empty, and offsets may skip other records.
     """
     offset, next_id = -1, 0
     live: dict[Acl, bytes] = {}
@@ -114,7 +115,7 @@ def logs(draw: st.DrawFn, *, unknown_codes: bool = False) -> list[ChangeBatch]:
 
 
 def metadata_records() -> st.SearchStrategy[MetadataRecord]:
-    """Return records of any codes and texts that fit their fields, in no order that makes sense."""
+    """Return records with any codes and texts that fit their fields, in any order."""
     any_acl = st.builds(Acl, int8s, any_text, int8s, any_text, any_text, int8s, int8s)
     optional_text = st.none() | any_text
     return st.one_of(
@@ -128,7 +129,7 @@ def metadata_records() -> st.SearchStrategy[MetadataRecord]:
 
 
 def partitions() -> st.SearchStrategy[Partition]:
-    """Return partitions as records of each version could say; the first knows no directories."""
+    """Return partitions of each record version; the first has no directories."""
     return st.integers(0, 2).flatmap(
         lambda version: st.builds(
             Partition,
@@ -180,7 +181,7 @@ def cluster_changes(
     codes: st.SearchStrategy[int] = int8s,
     levels: st.SearchStrategy[int] = int16s,
 ) -> st.SearchStrategy[ClusterChange]:
-    """Return changes of any kind over these names and numbers, that fit together or not."""
+    """Return changes of any kind over these names and numbers, consistent or not."""
     keys = st.binary(max_size=8)
     credentials = st.builds(ScramCredential, keys, keys, keys, st.integers(1, 2**31 - 1))
     return st.one_of(
@@ -196,7 +197,7 @@ def cluster_changes(
 
 
 def colliding_cluster_changes() -> st.SearchStrategy[ClusterChange]:
-    """Return changes over so few names, ids and numbers that they meet."""
+    """Return changes over few names, ids and numbers, so that they collide."""
     return cluster_changes(
         names=st.sampled_from(("a", "b")),
         topic_ids=st.sampled_from((b"1" * 16, b"2" * 16)),
