@@ -66,7 +66,7 @@ async def test_many_tasks_share_a_connection(nursery: trio.Nursery) -> None:
 
 
 async def test_broken_connection_fails_all_tasks(nursery: trio.Nursery) -> None:
-    """Tasks that wait for an answer, tasks that wait for room in flight, and tasks that ask later."""
+    """Tasks that wait for an answer, that wait for room in flight, and that ask later."""
     address = await start_stand_in(nursery, GREETING, b"")
     failed = 0
 
