@@ -183,54 +183,40 @@ command = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
 command.stdout.close()
 sys.exit(command.wait())
 """
-
-
-def leave(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command whose standard output nobody reads, not even its beginning."""
-    command = (sys.executable, "-m", "authorizerd.cli.main", *map(str, words))
-    return subprocess.run(
-        [sys.executable, "-c", READER_LEAVES, *command], capture_output=True, text=True, check=False
-    )
-
-
-def test_reader_that_leaves_does_not_change_the_exit_code(real: Path, tmp_path: Path) -> None:
-    config = tmp_path / "server.properties"
-    config.write_text("node.id=x\n")
-    asked = ("--principal", "User:a", "--operation", "read", "--topic", "t")
-    for words, code in (
-        (("doctor", "--config", config), 2),
-        (("check-log", real), 0),
-        (("acls", "--list", "--log-dir", real), 0),
-        (("explain", "--log-dir", real, *asked), 3),
-        (("--help",), 0),
-    ):
-        done = leave(*words)
-        assert done.returncode == code, (words, done.stderr)
-        assert "Broken pipe" not in done.stderr
-        assert "Traceback" not in done.stderr
-
-
 STREAMS_CLOSED = (">&-", "2>&-", "<&- >&- 2>&-")
+WRAPPERS = (
+    (sys.executable, "-c", READER_LEAVES),
+    *(("sh", "-c", f'exec "$@" {closed}', "sh") for closed in STREAMS_CLOSED),
+)
 
 
-@pytest.mark.parametrize("closed", STREAMS_CLOSED)
-def test_closed_standard_stream_does_not_change_the_exit_code(
-    real: Path, tmp_path: Path, closed: str
+@pytest.mark.parametrize("wrapper", WRAPPERS, ids=("reader leaves", *STREAMS_CLOSED))
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("doctor --config {config}", 2),
+        ("check-log {log}", 0),
+        ("acls --list --log-dir {log}", 0),
+        ("explain --log-dir {log} --principal User:a --operation read --topic t", 3),
+        ("serve --config {config}", 1),
+        ("--help", 0),
+    ],
+)
+def test_lost_standard_stream_does_not_change_the_exit_code(
+    real: Path, tmp_path: Path, wrapper: tuple[str, ...], words: str, code: int
 ) -> None:
     config = tmp_path / "server.properties"
     config.write_text("node.id=x\n")
-    asked = ("--principal", "User:a", "--operation", "read", "--topic", "t")
-    for words, code in (
-        (("doctor", "--config", config), 2),
-        (("check-log", real), 0),
-        (("explain", "--log-dir", real, *asked), 3),
-        (("serve", "--config", config), 1),
-    ):
-        command = (sys.executable, "-m", "authorizerd.cli.main", *map(str, words))
-        shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
-        done = subprocess.run(shell, capture_output=True, text=True, check=False)
-        assert done.returncode == code, (words, done.stderr)
-        assert "Traceback" not in done.stderr
+    command = words.format(config=config, log=real).split()
+    done = subprocess.run(
+        [*wrapper, sys.executable, "-m", "authorizerd.cli.main", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Broken pipe" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ COMMAND_MUTANTS: Final = (
         file="cli/standard_streams.py",
         text="            except BrokenPipeError:\n                self._is_lost = True\n",
         becomes="",
-        found_by="tests/cli/test_main.py::test_reader_that_leaves_does_not_change_the_exit_code",
+        found_by="tests/cli/test_main.py::test_lost_standard_stream_does_not_change_the_exit_code",
     ),
     Mutant(
         name="explain ignores the configuration's super users",

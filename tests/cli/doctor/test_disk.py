@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,28 +20,28 @@ from authorizerd.cli.doctor.disk import (
     judge_syncs,
     measure_syncs_ms,
 )
-from authorizerd.cli.doctor.finding import Level
+from authorizerd.cli.doctor.finding import Finding, Level
+
+SLOW = SYNC_SLOW_MS + 1
 
 
 @pytest.mark.parametrize(
-    ("free", "level"),
+    ("judge", "measured", "level"),
     [
-        (FREE_BYTES_LEAST - 1, Level.ERROR),
-        (FREE_BYTES_LEAST, Level.WARNING),
-        (FREE_BYTES_ENOUGH - 1, Level.WARNING),
-        (FREE_BYTES_ENOUGH, Level.OK),
+        (judge_free_space, FREE_BYTES_LEAST - 1, Level.ERROR),
+        (judge_free_space, FREE_BYTES_LEAST, Level.WARNING),
+        (judge_free_space, FREE_BYTES_ENOUGH - 1, Level.WARNING),
+        (judge_free_space, FREE_BYTES_ENOUGH, Level.OK),
+        (judge_free_files, FREE_FILES_ENOUGH, Level.OK),
+        (judge_free_files, FREE_FILES_ENOUGH - 1, Level.WARNING),
+        (judge_syncs, [1.0, 1.0, SLOW], Level.OK),
+        (judge_syncs, [1.0, SLOW, SLOW], Level.WARNING),
     ],
 )
-def test_free_space_is_judged(tmp_path: Path, free: int, level: Level) -> None:
-    assert judge_free_space(tmp_path, free).level is level
-
-
-def test_free_inodes_and_the_median_sync_are_judged(tmp_path: Path) -> None:
-    assert judge_free_files(tmp_path, FREE_FILES_ENOUGH).level is Level.OK
-    assert judge_free_files(tmp_path, FREE_FILES_ENOUGH - 1).level is Level.WARNING
-    slow = SYNC_SLOW_MS + 1
-    assert judge_syncs(tmp_path, [1.0, 1.0, slow]).level is Level.OK
-    assert judge_syncs(tmp_path, [1.0, slow, slow]).level is Level.WARNING
+def test_space_inodes_and_syncs_are_judged(
+    tmp_path: Path, judge: Callable[[Path, object], Finding], measured: object, level: Level
+) -> None:
+    assert judge(tmp_path, measured).level is level
 
 
 def test_sync_probe_is_removed_even_after_a_failure(

@@ -32,16 +32,16 @@ class PeerOfKnownAnswers(KafkaPeer):
         return Decisions(self.classpath, 10.0, 20.0, 30.0)
 
 
-def test_different_answer_is_reported_with_its_question() -> None:
+@pytest.mark.parametrize(
+    ("theirs", "number"),
+    [("A" * 7 + "D" + "A" * (len(QUESTIONS) - 8), 7), ("A" * 5, 5)],
+    ids=("another answer", "a missing answer"),
+)
+def test_disagreement_is_reported_with_its_question(theirs: str, number: int) -> None:
     ours = "A" * len(QUESTIONS)
-    theirs = "A" * 7 + "D" + "A" * (len(QUESTIONS) - 8)
-    with pytest.raises(DisagreementError, match=re.escape(f"'D', we A: {QUESTIONS[7]}")):
+    found = re.escape(f"{theirs[number : number + 1]!r}, we A: {QUESTIONS[number]}")
+    with pytest.raises(DisagreementError, match=found):
         check_agreement(ours, theirs, QUESTIONS, "Kafka")
-
-
-def test_missing_answer_is_a_disagreement() -> None:
-    with pytest.raises(DisagreementError, match=re.escape(str(QUESTIONS[5]))):
-        check_agreement("A" * len(QUESTIONS), "A" * 5, QUESTIONS, "Kafka")
 
 
 def test_peer_that_disagrees_ends_the_benchmark() -> None:
@@ -54,12 +54,8 @@ def test_figures_of_the_peer_are_compared_with_ours() -> None:
     snapshot = build(SET.added())
     peer = PeerOfKnownAnswers(collect_answers(snapshot, QUESTIONS))
     lines = measure_decisions(SET, snapshot, peer, Path(), 0.001)
-    assert [None if line.peer is None else line.peer.value for line in lines] == [
-        919,
-        20.0,
-        10.0,
-        20.0,
-    ]
+    peers = [line.peer for line in lines if line.peer is not None]
+    assert [peer.value for peer in peers] == [919, 20.0, 10.0, 20.0]
     assert all(line.ours > 0 for line in lines)
 
 
