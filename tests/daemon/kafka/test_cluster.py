@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -13,40 +12,22 @@ from authorizerd.acl.model import Operation, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
 from authorizerd.daemon.kafka.topics import TOPICS_PER_STEP
-from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.cluster_requests import (
+    COORDINATOR_VERSIONS,
+    METADATA_VERSIONS,
+    SHARE,
+    TRANSACTION,
+    describe_cluster,
+    find_coordinators,
+    metadata,
+    topic,
+)
 from tests.daemon.kafka_service import ALICE, CLUSTER, ROOT, KafkaService, acl, on_cluster, start
 
 TOPIC_ID = UUID(int=5)
 EVERY_OPERATION = bit_field(SUPPORTED[ResourceType.CLUSTER])
-METADATA_VERSIONS = APIS[ApiKey.METADATA].versions
-COORDINATOR_VERSIONS = APIS[ApiKey.FIND_COORDINATOR].versions
 DESCRIBE_T = acl("t", operation=Operation.DESCRIBE)
-GROUP, TRANSACTION, SHARE = range(3)
-
-
-def topic(name: str | None = None, topic_id: UUID | None = None) -> SimpleNamespace:
-    return SimpleNamespace(name=name, topic_id=topic_id)
-
-
-async def metadata(
-    service: KafkaService,
-    version: int,
-    *topics: SimpleNamespace,
-    principal: str = ALICE,
-    wants_operations: bool = False,
-    is_all: bool = False,
-) -> SimpleNamespace:
-    answer: SimpleNamespace = await service.ask(
-        ApiKey.METADATA,
-        version,
-        principal=principal,
-        topics=None if is_all and version else topics,
-        allow_auto_topic_creation=True,
-        include_cluster_authorized_operations=wants_operations,
-        include_topic_authorized_operations=True,
-    )
-    return answer
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
@@ -168,27 +149,6 @@ def mismatched(*, sent: str, wanted: str) -> tuple[ErrorCode, str]:
     return ErrorCode.MISMATCHED_ENDPOINT_TYPE, text
 
 
-async def describe_cluster(
-    service: KafkaService,
-    version: int,
-    *,
-    principal: str = ALICE,
-    listener_name: str = "BROKER",
-    endpoint_type: int = BROKER_ENDPOINTS,
-    wants_operations: bool = False,
-) -> SimpleNamespace:
-    answer: SimpleNamespace = await service.ask(
-        ApiKey.DESCRIBE_CLUSTER,
-        version,
-        principal=principal,
-        listener_name=listener_name,
-        include_cluster_authorized_operations=wants_operations,
-        endpoint_type=endpoint_type,
-        include_fenced_brokers=False,
-    )
-    return answer
-
-
 @pytest.mark.parametrize("version", range(3))
 async def test_any_client_may_describe_the_cluster(service: KafkaService, version: int) -> None:
     answer = await describe_cluster(service, version)
@@ -248,20 +208,6 @@ async def test_controllers_are_described_only_to_callers_with_alter(
             assert not refused or answer.error_message == "Cluster authorization failed."
         if is_told and not version:  # version 0 has no types: it asks for brokers
             assert answer.error_code == ErrorCode.INVALID_REQUEST
-
-
-async def find_coordinators(
-    service: KafkaService, version: int, *keys: str, key_type: int = GROUP, principal: str = ALICE
-) -> list[SimpleNamespace]:
-    answer = await service.ask(
-        ApiKey.FIND_COORDINATOR,
-        version,
-        principal=principal,
-        key=keys[0] if keys else "",
-        key_type=key_type,
-        coordinator_keys=keys,
-    )
-    return list(answer.coordinators) if version >= 4 else [answer]
 
 
 @pytest.mark.parametrize("version", COORDINATOR_VERSIONS)

@@ -14,7 +14,7 @@ from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS
 from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.daemon.kafka.test_cluster import (
+from tests.daemon.cluster_requests import (
     COORDINATOR_VERSIONS,
     METADATA_VERSIONS,
     describe_cluster,
