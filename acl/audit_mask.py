@@ -100,7 +100,7 @@ class Masker:
         if masking is Masking.CUT:
             return CUT
         if len(name) > _CACHED_CHARACTERS_MAX:
-            return self._hash(kind, name)
+            return self._hash(kind, name)  # the cache counts names, not their size
         return self._hashed(kind, name)
 
     def _hash(self, kind: str, name: str) -> str:

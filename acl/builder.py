@@ -38,7 +38,7 @@ from authorizerd.acl.steps import Steps, finish
 
 ITEMS_PER_STEP: Final = 64
 WEIGHTS_KEPT: Final = 4096
-_LITERAL: Final = int(PatternType.LITERAL)
+_LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member takes longer
 
 
 @lru_cache(maxsize=WEIGHTS_KEPT)
@@ -215,6 +215,7 @@ class SnapshotBuilder:
 
     def _add(self, id: bytes, acl: Acl) -> None:
         acls = self._acls
+        # One access instead of two: if the id was present, the length stays the same.
         count = len(acls)
         acls[id] = acl
         if len(acls) == count:

@@ -88,6 +88,7 @@ def authorize_by_resource_type(
     denials = [_denials_in(patterns, operations) for patterns in sources]
     if host is None:
         denials += (_denials_of_hosts(each, operations) for each in rules if each.denying_hosts)
+    # As in Kafka, a DENY of the literal * decides before any ALLOW is examined.
     if any(denials_at(_LITERAL, WILDCARD) for _, denials_at in denials):
         return False
     allows = allow_bit(operation) | allow_bit(Operation.ALL)

@@ -137,7 +137,7 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
         raise _wildcard_principal()
     index = snapshot.types[resource_type]
     bits = 0
-    # `look_up` is inlined here once: this is the hot path.
+    # `look_up` and `misses_wildcard` are inlined here: this is the hot path.
     rules = index.principals.get(principal)
     if rules is not None:
         patterns = rules.any_host
@@ -173,6 +173,7 @@ def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
         patterns = rules.hosts.get(host)
         return 0 if patterns is None else look_up(patterns, name)
     if look_up(rules.host_denials, name) & HOST_DENIES[operation]:
+        # As if a rule for every host denied.
         return DENIES[operation]
     return 0
 
@@ -212,6 +213,7 @@ def _decided_by(acls: list[Acl], name: str) -> Decision:
     """Return the decision that ``acls``, at least one ACL that matches ``name``, lead to."""
     if len(acls) == 1:
         return Decision(acls[0].permission_type == PermissionType.ALLOW, MatchingAcl(acls[0]))
+    # Kafka's scan ends at the first DENY, but goes on after an ALLOW, so it names the last one.
     denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
     if denying:
         wildcard_section = 1 if name != WILDCARD else 0

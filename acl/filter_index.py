@@ -106,6 +106,7 @@ class FilterIndex:
         if is_literal and pattern_name == WILDCARD:
             yield from names
             return
+        # The names are sorted, so those that begin with the pattern's name follow each other.
         for place in range(bisect_left(names, pattern_name), len(names)):
             name = names[place]
             if not (name == pattern_name if is_literal else name.startswith(pattern_name)):

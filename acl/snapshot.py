@@ -145,6 +145,7 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
         raise DuplicateIdError(id)
     types = snapshot.types
     unindexed = snapshot.unindexed
+    # The bits do not identify these ACLs, so only the map can find a duplicate.
     if is_unindexed(acl) or acl.resource_type not in RESOURCE_TYPES:
         if acl in unindexed:
             raise DuplicateAclError(id, acl)

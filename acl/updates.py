@@ -137,7 +137,7 @@ def plan_creations(
             changes.append(change)
             size += _record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
-                tail = before
+                tail = before  # or freeing the states would leave the last one, with all changes
                 yield from free(states, STATES_FREED_PER_STEP)
                 yield from free(changes)
                 refused = PolicyViolationError(TOO_MANY_CREATED)

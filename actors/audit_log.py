@@ -130,6 +130,7 @@ class AuditLog:
         self._lines: list[bytes] = []
         self._arrived = trio.Event()
         self._closed = trio.Event()
+        # Shielded: a cancellation must not lose the lines of the current write.
         self._writing = trio.CancelScope(shield=True)
         self._dropped_before = 0
         self.statistics: Final = AuditStatistics()
@@ -138,7 +139,7 @@ class AuditLog:
         """True while decisions must be refused because they could not be audited."""
 
     def set_required(self, is_required: bool) -> None:
-        """Say whether decisions must be refused while they could not be audited."""
+        """Make the audit required, or optional. ``is_refusing`` follows."""
         self._is_required = is_required
         self._update_refusing()
 
@@ -200,9 +201,11 @@ class AuditLog:
     async def _write_until_closed(self) -> None:
         """Write queued events. Retry failed lines after a pause, however many events arrive."""
         while True:
+            # While the output fails, new events must not cause more attempts.
             waited_for = self._closed if self.statistics.failing else self._arrived
             with trio.move_on_after(CHECK_SECONDS):
                 await waited_for.wait()
+            # Before the write: an event recorded during it must not be missed.
             self._arrived = trio.Event()
             await self._write_some()
             while self._events and not self.statistics.failing:

@@ -122,7 +122,8 @@ class Decider(ABC):
     ) -> Decision:
         """Give the earlier ``decision`` of the same state again. Count it, and have it audited.
 
-        The default decides anew: a plug-in may decide by more than the state. Raises as ``decide``.
+        The default decides again, since a plug-in may decide by more than the state. Raises as
+        ``decide``.
         """
         return self.decide(state, question, context)
 

@@ -188,6 +188,7 @@ def _is_deleted(value: object) -> bool:
 
 
 def _are_acls(values: Sequence[object]) -> bool:
+    # By type: there are few types, but may be a hundred thousand values.
     return all(issubclass(kind, Acl) for kind in set(map(type, values)))
 
 

@@ -107,6 +107,7 @@ class StandardDecider(Decider):
             context.counts.allowed += 1
         else:
             context.counts.denied += 1
+        # Checked here too, since a call for each allowed decision would take longer than the check.
         auditor = self._auditor
         if auditor is not None and not (decision.allowed and auditor.skips_allowed):
             auditor.audit(state, question, decision, context)
@@ -117,6 +118,7 @@ class StandardDecider(Decider):
         if snapshot is None:
             return super().judge(state, request_name)
         if auditor is None:
+            # A partial adds no Python frame, and `authorize` takes a quarter of `explain`'s time.
             return partial(authorize, snapshot, settings)
         context = DecisionContext(request_name, DecisionCounts())
 

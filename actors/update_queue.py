@@ -251,7 +251,7 @@ class UpdateQueue:
                     break
                 group.append(self._inbox.receive_nowait())
                 waiting -= 1
-            tail.snapshot = snapshot
+            tail.snapshot = snapshot  # or the last state would stay alive, far from its neighbour
             await finish_in_turns(free(tail.states, STATES_FREED_PER_STEP))
             await self._write([plan for _, plan in tail.planned if plan.changes])
             for request, _ in tail.planned:
@@ -264,6 +264,7 @@ class UpdateQueue:
             for request in group:
                 _refuse(request, error)
         finally:
+            # After a cancellation, the append may have been completed or not.
             for request in group:
                 _refuse(request, LogWriteError("interrupted: the update may still apply"))
             self.statistics.requests_waiting -= len(group)
@@ -302,6 +303,7 @@ class UpdateQueue:
             raise LogWriteError(f"the log could not be written: {error}") from error
         self.statistics.flushes += 1
         self.statistics.batches_written += len(plans)
+        # Each change is one record, so the offsets of the batches follow from their lengths.
         offset = last_offset - sum(len(plan.changes) for plan in plans)
         for plan in plans:
             offset += len(plan.changes)

@@ -23,6 +23,7 @@ from authorizerd.daemon.audit.turns import AuditTurns
 Write = Callable[[int, bytes | memoryview], int]
 """``os.write``."""
 
+# O_NONBLOCK: if the path is a pipe, opening it must not block.
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -41,6 +42,7 @@ class AuditFile:
         self._file = _open(path)
         self._is_to_reopen = False
         self._is_busy = False
+        # One thread: the next write must wait for an abandoned one.
         self._limiter = trio.CapacityLimiter(1)
 
     def reopen(self) -> None:
@@ -90,6 +92,7 @@ class AuditFile:
 
     def _is_torn(self) -> bool:
         size = os.fstat(self._file).st_size
+        # No byte is read if the file has been truncated since `fstat`.
         return size > 0 and os.pread(self._file, 1, size - 1) not in (b"\n", b"")
 
     def _write_lines(self, lines: Sequence[bytes]) -> None:

@@ -75,7 +75,7 @@ class AuditStream:
         try:
             with self._turns.hold():
                 if self._is_torn:
-                    sum(self._send_in_parts(b"\n"))
+                    sum(self._send_in_parts(b"\n"))  # run the generator to its end
                 for block in _blocks(lines):
                     for size in self._send_in_parts(block):
                         written += size
@@ -95,6 +95,7 @@ class AuditStream:
         """Wait until the pipe has room for ``data``, then send what it accepts."""
         if not self._poll.poll(_LOOK_MS):
             return 0
+        # The descriptor may be non-blocking, and another process may fill the pipe after the poll.
         with suppress(BlockingIOError):
             size = self._write(self._descriptor, data)
             self._is_torn = not data[:size].endswith(b"\n")

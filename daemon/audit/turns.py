@@ -23,6 +23,7 @@ class AuditTurns:
     def __init__(self, descriptor: int | None = None) -> None:
         if descriptor is None:
             descriptor = os.memfd_create("authorizerd audit")
+        # Only workers inherit it, and only because the daemon passes it to them.
         os.set_inheritable(descriptor, False)
         self.descriptor: Final = descriptor
 

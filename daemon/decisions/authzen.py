@@ -106,7 +106,7 @@ class AuthZenHandler(HttpSurface):
         defaults = request if has_defaults(request) else None
         heaviest = _weight(judgement.state, len(body))
         answers: list[bytes] = []
-        slice_bytes = len(body)
+        slice_bytes = len(body)  # decoding the body was part of the first slice
         for raw in evaluations:
             text = bytes(raw)
             weight = heaviest

@@ -71,6 +71,7 @@ class Callers:
         if token is None:
             return None
         if isinstance(token, str):
+            # A lone surrogate must give an unknown token, not an error.
             token = token.encode("utf-8", "surrogatepass")
         found = self.tokens.find(token)
         return None if found is None else _Known(self, self._authorizer, found, surface)

@@ -51,6 +51,7 @@ class HttpSurface(ABC):
         """Return the answer to a POST request, or the reason why there is none."""
         if request.method != "POST":
             return method_not_allowed(b"POST")
+        # Before the body is examined: an unidentified caller must learn nothing from errors.
         caller = self._callers.identify(token, self._name)
         if caller is None:
             return UNIDENTIFIED
@@ -83,6 +84,6 @@ class HttpSurface(ABC):
 
 
 def method_not_allowed(methods: bytes) -> Response:
-    """Return the answer to a request whose method is none of ``methods``."""
+    """Return the answer to a request with another method than ``methods``."""
     response = text_response(405, f"method not allowed: expected {methods.decode()}")
     return msgspec.structs.replace(response, headers=((b"Allow", methods),))

@@ -1,8 +1,8 @@
 """OPA's data API on the decision port, as Kafka's OPA plugin uses it.
 
-**Invariant:** JSON carries decisions only. Everything else, such as an error or that Kafka's ACLs
-are not loaded, is plain text: the plugin would cache any JSON as a denial, while on plain text it
-applies ``opa.authorizer.allow.on.error``.
+**Invariant:** only decisions are JSON. Everything else, such as an error, is plain text. Why? The
+plugin would cache any JSON as a denial. To plain text it applies
+``opa.authorizer.allow.on.error``.
 
 Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1; OPA's REST API.
 """
