@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from authorizerd.acl.model import Acl, AclFilter, PatternType, ResourceType
+from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acls.admin import KafkaAclAdmin
 from authorizerd.cli.acls.errors import CommandError
@@ -74,25 +74,8 @@ def match(acl: Acl, error_code: int = 0, text: str | None = None) -> SimpleNames
 async def test_describe_sends_the_filter_and_reads_every_field(
     node: KafkaNode, admin: KafkaAclAdmin
 ) -> None:
-    entries = [
-        SimpleNamespace(
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission_type,
-        )
-        for each in ACLS
-    ]
-    node.answers = [
-        described(
-            SimpleNamespace(
-                resource_type=ResourceType.TOPIC,
-                resource_name="t",
-                pattern_type=PatternType.PREFIXED,
-                acls=entries,
-            )
-        )
-    ]
+    resource = {"resource_type": 2, "resource_name": "t", "pattern_type": PatternType.PREFIXED}
+    node.answers = [described(SimpleNamespace(**resource, acls=ACLS))]
     assert await admin.describe(FILTERS[1]) == ACLS
     request = node.asked[-1]
     assert decode_describe_acls(request.api_version, request.body) == FILTERS[1]

@@ -136,48 +136,33 @@ def test_servers_and_controllers_together_are_rejected(tmp_path: Path) -> None:
     assert refusal(tmp_path, "bootstrap.controllers=b:2", "h:1", "server") == both
 
 
+ONLY = "authorizerd acls speaks PLAINTEXT and SASL_PLAINTEXT only"
+ONE_OF = "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
+
+
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "key", "value", "reason"),
     [
-        (
-            "security.protocol=NIX",
-            "Invalid value NIX for configuration security.protocol: String must be one of "
-            "(case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT",
-        ),
-        (
-            "security.protocol=SASL_SSL",
-            "Invalid value SASL_SSL for configuration security.protocol: authorizerd acls speaks "
-            "PLAINTEXT and SASL_PLAINTEXT only",
-        ),
-        (
-            "security.protocol=ssl",
-            "Invalid value ssl for configuration security.protocol: authorizerd acls speaks "
-            "PLAINTEXT and SASL_PLAINTEXT only",
-        ),
+        ("security.protocol=NIX", "security.protocol", "NIX", ONE_OF),
+        ("security.protocol=SASL_SSL", "security.protocol", "SASL_SSL", ONLY),
+        ("security.protocol=ssl", "security.protocol", "ssl", ONLY),
         (
             "security.protocol=SASL_PLAINTEXT",
-            "Invalid value GSSAPI for configuration sasl.mechanism: authorizerd acls logs in by "
-            "PLAIN only",
+            *("sasl.mechanism", "GSSAPI", "authorizerd acls logs in by PLAIN only"),
         ),
-        (
-            "request.timeout.ms=abc",
-            "Invalid value abc for configuration request.timeout.ms: Not a number of type INT",
-        ),
+        ("request.timeout.ms=abc", "request.timeout.ms", "abc", "Not a number of type INT"),
         (
             "default.api.timeout.ms=2147483648",
-            "Invalid value 2147483648 for configuration default.api.timeout.ms: Not a number of "
-            "type INT",
+            *("default.api.timeout.ms", "2147483648", "Not a number of type INT"),
         ),
-        (
-            "request.timeout.ms=-1",
-            "Invalid value -1 for configuration request.timeout.ms: Value must be at least 0",
-        ),
+        ("request.timeout.ms=-1", "request.timeout.ms", "-1", "Value must be at least 0"),
     ],
 )
 def test_unsupported_or_invalid_property_is_rejected(
-    tmp_path: Path, text: str, reason: str
+    tmp_path: Path, text: str, key: str, value: str, reason: str
 ) -> None:
-    assert refusal(tmp_path, text) == CONFIG_ERROR.format(reason)
+    expected = CONFIG_ERROR.format(f"Invalid value {value} for configuration {key}: {reason}")
+    assert refusal(tmp_path, text) == expected
 
 
 def test_api_timeout_is_at_least_the_request_timeout(tmp_path: Path) -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
@@ -36,8 +32,9 @@ from ops.bench.flood_surfaces import (
     surfaces,
 )
 from ops.bench.floods import FULL, QUICK, TIMES, flood_plans
-from ops.bench.polite_client import ClientPlan, ask_steadily
+from ops.bench.polite_client import ClientPlan, ClientReport, ask_steadily
 from ops.bench.sets import wide
+from tests.ops.bench.servers import send_and_close, serving
 
 OK = encode_response(text_response(200, "fine"))
 REFUSED = encode_response(text_response(503, "HTTP/1.1 in words"))
@@ -121,51 +118,31 @@ def test_every_surface_has_every_flood(surface: Surface) -> None:
     assert len(flood_plans(surface, "127.0.0.1:1", QUICK, 1000.0)) == 2
 
 
-@contextmanager
-def answering(answer: bytes) -> Iterator[str]:
-    """Run a server that sends each connection one answer and closes it."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.recv(65536)
-                    connection.sendall(answer)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
 def test_flood_counts_answers_and_closed_connections() -> None:
-    with answering(REFUSED) as address:
+    with serving(send_and_close(REFUSED)) as ((host, port), _):
         report = flood(
-            Plan(address=address, outcomes="http", connections=3, seconds=0.3, first=b"ask")
+            Plan(
+                address=f"{host}:{port}",
+                outcomes="http",
+                connections=3,
+                seconds=0.3,
+                first=b"ask",
+            )
         )
     assert report.opened == 3
     assert report.outcomes == {"503": 3, CLOSED: 3}
 
 
 def test_polite_client_counts_refusals_and_continues() -> None:
+    def ask(answer: bytes) -> ClientReport:
+        with serving(send_and_close(answer)) as ((host, port), _):
+            plan = ClientPlan(
+                address=f"{host}:{port}", outcomes="http", opening=b"", request=b"ask",
+                requests_per_second=100, seconds=0.3,
+            )  # fmt: skip
+            return ask_steadily(plan)
 
-    def plan(address: str) -> ClientPlan:
-        return ClientPlan(
-            address=address, outcomes="http", opening=b"", request=b"ask",
-            requests_per_second=100, seconds=0.3,
-        )  # fmt: skip
-
-    with answering(OK) as address:
-        served = ask_steadily(plan(address))
+    served, refused = ask(OK), ask(REFUSED)
     assert served.answered > 0
     assert 0 < served.p50_ms <= served.p99_ms <= served.max_ms
-    with answering(REFUSED) as address:
-        refused = ask_steadily(plan(address))
     assert (refused.answered, set(refused.refused) >= {"503"}) == (0, True)

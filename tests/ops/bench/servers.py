@@ -1,0 +1,61 @@
+"""A server on a thread, which answers whatever it receives."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+Answer = Callable[[socket.socket, bytes], None]
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
+    """Answer each request of each connection; yield the address and the received requests."""
+    received: list[bytes] = []
+    threads: list[threading.Thread] = []
+
+    def serve(peer: socket.socket) -> None:
+        # A finished load leaves answers unread, which resets its connections.
+        with peer, suppress(OSError):
+            while request := peer.recv(65536):
+                received.append(request)
+                answer(peer, request)
+
+    def accept() -> None:
+        with suppress(OSError):  # the listener is shut down
+            while True:
+                thread = threading.Thread(target=serve, args=(listener.accept()[0],))
+                threads.append(thread)
+                thread.start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        try:
+            yield listener.getsockname(), received
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            for thread in (accepting, *threads):
+                thread.join(5)
+
+
+def send(*pieces: bytes) -> Answer:
+    """Return an answer in several pieces."""
+
+    def answer(peer: socket.socket, request: bytes) -> None:
+        for piece in pieces:
+            peer.sendall(piece)
+
+    return answer
+
+
+def send_and_close(data: bytes) -> Answer:
+    """Return an answer after which the connection ends."""
+
+    def answer(peer: socket.socket, request: bytes) -> None:
+        peer.sendall(data)
+        peer.shutdown(socket.SHUT_RDWR)
+
+    return answer
