@@ -154,18 +154,18 @@ class BatchFile:
             DecodeError: ``start`` announces an impossible length.
         """
         if not start.strip(b"\0") and self._only_zeros_from(self._position):
-            return "nothing but zeros to the end of the file"
+            return "only zeros to the end of the file"
         if len(start) == LENGTH_SIZE and not any(start) and self._is_sector_stale():
             return "a batch whose first sector was never written"
         if len(start) < LENGTH_SIZE:
-            return f"{left} bytes, less than the start of a batch"
+            return f"{left} bytes, less than a batch needs"
         size = batch_size(start)
         if size <= left:
             return None
         sealed = sealed_size(self._bytes_at(self._position, left))
         if sealed is not None:
             raise DecodeError(f"a batch of {sealed} bytes announces {size}", LENGTH_SIZE - 4)
-        return f"a batch of {size} bytes of which {left} are there"
+        return f"a batch of {size} bytes of which {left} exist"
 
     def _is_sector_stale(self) -> bool:
         """Return True if the sector in which the next batch should begin ends in zeros.

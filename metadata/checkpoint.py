@@ -63,9 +63,10 @@ class CheckpointReader:
     def _check_order(self, placed: PlacedBatch, expected: int) -> None:
         batch, epoch = placed.batch, self._checkpoint.epoch
         if batch.base_offset != expected:
-            raise corrupt(placed, expected, f"base offset {batch.base_offset}")
+            reason = f"expected base offset {expected}, found {batch.base_offset}"
+            raise corrupt(placed, expected, reason)
         if batch.leader_epoch != epoch:
-            reason = f"epoch {batch.leader_epoch} in a checkpoint of epoch {epoch}"
+            reason = f"expected epoch {epoch}, as in the name, found {batch.leader_epoch}"
             raise corrupt(placed, expected, reason)
         if epoch >= EPOCH_MAX:
             raise corrupt(placed, expected, f"epoch {epoch} is the last possible epoch")
@@ -80,8 +81,8 @@ class CheckpointReader:
         named = self._checkpoint.end_offset
         if self.header is not None and self.header.end_offset not in (None, named):
             reason = (
-                f"its header says that it ends at offset {self.header.end_offset}, its name says "
-                f"{named}: give the file its name back"
+                f"it ends at offset {self.header.end_offset} by its header, at {named} by its "
+                "name: restore the file's name"
             )
             raise corrupt(placed, 0, reason)
 
@@ -96,10 +97,12 @@ def place_fault(
     """
     end = checkpoint.end_offset
     if before is None or before.last_offset + 1 != end:
-        return f"no batch of the log ends at offset {end}; if the file was renamed, undo it"
+        return (
+            f"no batch of the log ends at offset {end}: if the file was renamed, restore its name"
+        )
     epoch, log_epoch = checkpoint.epoch, before.leader_epoch
     if log_epoch != epoch:
-        return f"its epoch is {epoch}, the log's at offset {end - 1} {log_epoch}"
+        return f"its epoch is {epoch}, the log's at offset {end - 1} is {log_epoch}"
     return time_fault(header, before)
 
 
@@ -114,8 +117,9 @@ def time_fault(header: SnapshotHeader | None, before: RecordBatch) -> str | None
     if header.last_timestamp_ms >= before.max_timestamp_ms:
         return None
     return (
-        f"its last record is of {header.last_timestamp_ms} ms, the log's at offset "
-        f"{before.last_offset} of {before.max_timestamp_ms} ms; if the file was renamed, undo it"
+        f"its last record has the time {header.last_timestamp_ms} ms, the log's at offset "
+        f"{before.last_offset} the later one {before.max_timestamp_ms} ms: if the file was "
+        "renamed, restore its name"
     )
 
 

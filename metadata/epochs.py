@@ -24,11 +24,11 @@ def epoch_fault(epoch: int, before: int, *, begins_epoch: bool) -> str | None:
         begins_epoch: the batch contains a LeaderChange.
     """
     if epoch < before:
-        return f"epoch {epoch} after epoch {before}"
+        return f"epoch {epoch} follows the higher epoch {before}"
     if epoch == before:
-        return f"a LeaderChange in epoch {epoch}, which has begun" if begins_epoch else None
+        return f"epoch {epoch} has a second LeaderChange" if begins_epoch else None
     if not begins_epoch:
-        return f"epoch {epoch} after {before}, with no LeaderChange"
+        return f"epoch {epoch} follows epoch {before} without a LeaderChange"
     if epoch == EPOCH_MAX:
-        return f"a LeaderChange to epoch {epoch}, which no epoch can follow"
+        return f"epoch {epoch} is the highest possible, so none can follow it"
     return None

@@ -107,11 +107,11 @@ class Inspection:
         if self._uncovered is not None:
             reason = (
                 f"the log begins at offset {self._uncovered.base_offset}, "
-                "and no sound checkpoint says what was before"
+                "and no valid checkpoint covers the offsets before it"
             )
             yield Fault(FaultKind.UNCOVERED, self._uncovered.path, 0, 0, reason)
         elif not (self._end or self._is_interrupted or files.checkpoints):
-            reason = "the log holds no batch, and each begins with one"
+            reason = "the log contains no batch, although every log begins with one"
             yield Fault(FaultKind.UNCOVERED, segments[-1].path, 0, 0, reason)
 
     def _of_meta_properties(self) -> Iterator[Finding]:
@@ -123,10 +123,11 @@ class Inspection:
             yield directory_fault(path, str(error).removeprefix(f"{path}: "))
             return
         if properties is None:
-            yield Note(path, "missing; a start gives the log a cluster id of its own")
+            yield Note(path, "missing: the next start creates a cluster id")
         elif properties.node_id < 0 or not properties.cluster_id:
-            ids = f"node.id is {properties.node_id}, cluster.id {properties.cluster_id!r}"
-            yield directory_fault(path, ids)
+            found = f"{properties.node_id} and {properties.cluster_id!r}"
+            reason = f"expected a node.id of at least 0 and a cluster.id, found {found}"
+            yield directory_fault(path, reason)
 
     def _of_beginning(self, segment: Segment, *, is_first: bool) -> Iterator[Finding]:
         """Yield a fault if ``segment`` does not begin where the log before it ended."""
@@ -135,7 +136,7 @@ class Inspection:
             if is_first:
                 self._uncovered = segment
             elif not self._is_interrupted:
-                reason = f"the segment begins at {base_offset}"
+                reason = f"the segment begins at offset {base_offset}"
                 yield Fault(FaultKind.GAP, segment.path, 0, self._end, reason)
             self._begin_run(base_offset, epoch=None, snapshot=None)
         self._is_interrupted = False
@@ -182,9 +183,9 @@ class Inspection:
         batch = placed.batch
         reason = None
         if batch.base_offset != self._end:
-            reason = f"base offset {batch.base_offset}"
+            reason = f"expected base offset {self._end}, found {batch.base_offset}"
         elif batch.leader_epoch < (self._epoch or 0):
-            reason = f"epoch {batch.leader_epoch} after epoch {self._epoch or 0}"
+            reason = f"epoch {batch.leader_epoch} follows the higher epoch {self._epoch or 0}"
         if reason is not None:
             raise CorruptLogError(placed.path, placed.position, self._end, reason)
 
@@ -222,7 +223,7 @@ class Inspection:
         yield from self._of_epoch(placed, begins_epoch=begins_epoch)
         change = decode_leader_change(placed.batch)
         if change is not None and change.leader_id not in change.voters:
-            reason = f"a LeaderChange to node {change.leader_id}, which has no vote"
+            reason = f"a LeaderChange to node {change.leader_id}, which is not a voter"
             yield self._unfit(placed, reason, placed.position)
 
     def _of_epoch(self, placed: PlacedBatch, *, begins_epoch: bool) -> Iterator[Finding]:
@@ -290,7 +291,9 @@ class Inspection:
         if disagreement is not None:
             return Fault(FaultKind.CHECKPOINT, path, 0, checkpoint.end_offset, disagreement)
         if self._is_ahead(checkpoint):
-            reason = f"the log ends before it, at offset {self._end}: a name or an end is wrong"
+            reason = (
+                f"the log ends before it, at offset {self._end}: its name or the log's end is wrong"
+            )
             return Fault(FaultKind.AHEAD, path, 0, self._end, reason)
         self._adopt(checkpoint, snapshot)
         return None
@@ -303,9 +306,11 @@ class Inspection:
         if self._is_interrupted or not self._start <= end <= self._end:
             return None
         if end < self._end:
-            return "it ends within a batch of the log, or where another checkpoint should"
+            return "it does not end where a batch of the log ends"
         if (end > self._start or not end) and checkpoint.epoch != self._epoch:
-            return f"its epoch is {checkpoint.epoch}, the log's at offset {end - 1} {self._epoch}"
+            return (
+                f"its epoch is {checkpoint.epoch}, the log's at offset {end - 1} is {self._epoch}"
+            )
         if self._replay.is_transaction_open:
             return "it ends within a transaction"
         reason = None if self._last is None else time_fault(header, self._last)
@@ -340,8 +345,8 @@ def _difference(checkpoint: AclSnapshot, log: AclSnapshot) -> str | None:
         return None
     for acl_id, acl in log.acls.items():
         if checkpoint.acls.get(acl_id) != acl:
-            return f"its ACLs are not the log's: it lacks {acl} with id {acl_id.hex()}"
+            return f"its ACLs differ from the log's: it lacks {acl} with id {acl_id.hex()}"
     for acl_id, acl in checkpoint.acls.items():
         if acl_id not in log.acls:
-            return f"its ACLs are not the log's: it has {acl} with id {acl_id.hex()}"
+            return f"its ACLs differ from the log's: it has {acl} with id {acl_id.hex()}"
     return None

@@ -35,7 +35,7 @@ def locked(log_dir: Path) -> Iterator[None]:
         except (BlockingIOError, PermissionError) as error:
             raise LogLockedError(
                 f"{log_dir}: in use by another process (a broker or another authorizerd), "
-                f"which holds {path}; end it, or name another directory"
+                f"which has locked {path}: end it, or use another directory"
             ) from error
         except OSError as error:
             raise LogDirectoryError(f"{path}: {error.strerror or error}") from error

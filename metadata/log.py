@@ -176,7 +176,7 @@ class MetadataLog:
                     damaged.checkpoint.path,
                     0,
                     end,
-                    f"the log ends here, below the checkpoint's end, and {damaged.error}",
+                    f"the log ends here, below the end of a damaged checkpoint: {damaged.error}",
                 )
 
     def _check_nothing_is_missing(self, end: int) -> None:
@@ -190,11 +190,11 @@ class MetadataLog:
         path = self._segments[-1].path
         if self._log_end:
             reason = (
-                f"the log ends here, before the checkpoint that ends at offset {end}: restore the "
-                "segments that are missing, or move all away to go on from the checkpoint alone"
+                f"the log ends here, before the end of the checkpoint, {end}: restore the missing "
+                "segments, or move all segments away to continue from the checkpoint alone"
             )
         else:
-            reason = "the log holds no batch, and each begins with one: restore the directory"
+            reason = "the log contains no batch, although every log begins with one: restore it"
         raise CorruptLogError(path, 0, self._log_end, reason)
 
     def _segments_from(self, end: int) -> tuple[Segment, ...]:
@@ -233,11 +233,16 @@ class MetadataLog:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:
                 batch = placed.batch
                 if batch.base_offset != expected:
-                    raise corrupt(placed, expected, f"base offset {batch.base_offset}")
+                    reason = f"expected base offset {expected}, found {batch.base_offset}"
+                    raise corrupt(placed, expected, reason)
                 expected = batch.last_offset + 1
                 if batch.base_offset < end:
                     if batch.last_offset >= end:
-                        raise corrupt(placed, batch.base_offset, f"straddles checkpoint end {end}")
+                        raise corrupt(
+                            placed,
+                            batch.base_offset,
+                            f"the batch contains the checkpoint's end, {end}",
+                        )
                     continue
                 self._check_epoch(placed)
                 self.progress.last_epoch = batch.leader_epoch
@@ -253,7 +258,7 @@ class MetadataLog:
                 following.path,
                 0,
                 expected,
-                f"the segment begins at {following.base_offset}{self._damage()}",
+                f"the segment begins at offset {following.base_offset}{self._damage()}",
             )
 
 

@@ -18,6 +18,7 @@ import msgspec
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.storage import DISK, Storage, read_small
+from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
 
 NAME: Final = "quorum-state"
 STATIC_VOTERS_VERSION: Final = 0
@@ -55,8 +56,8 @@ def check_sole_voter(log_dir: Path, node_id: int, storage: Storage = DISK) -> No
         return
     except OSError as error:
         raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
-    except msgspec.MsgspecError as error:
-        raise LogDirectoryError(f"{path}: {error}") from error
+    except JSON_ERRORS as error:
+        raise LogDirectoryError(f"{path}: {describe_json_fault(error)}") from error
     if state.data_version != STATIC_VOTERS_VERSION:
         raise LogDirectoryError(
             f"{path}: data_version is {state.data_version}: the voters are stored in the log "

@@ -94,7 +94,7 @@ class _Planning:
                 raise UnrepairableLogError(fault, reason)
             faults.append(fault)
             files = find_files(self._log_dir, self._planned)
-            for step in _cure(fault, files, inspection.sound_checkpoints, self._planned):
+            for step in _fix(fault, files, inspection.sound_checkpoints, self._planned):
                 self._take(step)
         assert inspection.snapshot is not None, "the ACLs of a sound log are known"
         end = inspection.end_offset
@@ -140,7 +140,7 @@ def _first_fault(inspection: Inspection) -> Fault | None:
     return first
 
 
-def _cure(
+def _fix(
     fault: Fault, files: LogFiles, sound: Sequence[Checkpoint], storage: Storage
 ) -> list[Step]:
     """Return the steps that fix ``fault``, in an order that is safe if a crash comes between two.
@@ -156,7 +156,7 @@ def _cure(
         case FaultKind.DAMAGE | FaultKind.GAP:
             covering = [each for each in sound if each.end_offset > fault.offset]
             if covering:
-                return _go_on_from(max(covering).end_offset, fault, files.segments, storage)
+                return _continue_from(max(covering).end_offset, fault, files.segments, storage)
             return _end_before(fault, files, sound)
         case FaultKind.UNCOVERED:
             reason = "restore the earlier records from a copy of the directory"
@@ -167,7 +167,7 @@ def _cure(
     raise UnrepairableLogError(fault, reason)
 
 
-def _go_on_from(
+def _continue_from(
     offset: int, fault: Fault, segments: Sequence[Segment], storage: Storage
 ) -> list[Step]:
     """Return the steps that keep only the log from ``offset``, where a sound checkpoint ends.
@@ -227,7 +227,7 @@ def repair(
         free = free_bytes(log_dir)
         if free < needed:
             raise LogDirectoryError(
-                f"{log_dir}: a repair needs {needed} bytes, {free} are free. Nothing was changed"
+                f"{log_dir}: a repair needs {needed} free bytes, found {free}. Nothing was changed"
             )
         _copy_all(plan.files, copies, storage)
         for step in plan.steps:

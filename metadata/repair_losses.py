@@ -55,17 +55,17 @@ class Losses:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the report."""
         if not (self.records or self.unreadable_bytes):
-            yield "nothing is lost: what is left holds every record that could be read"
+            yield "nothing is lost: the remaining files contain every readable record"
             return
         if self.records:
             yield (
-                f"lost: offsets {self.first_offset} to {self.last_offset}, of which "
-                f"{self.records} records can still be read"
+                f"lost: offsets {self.first_offset} to {self.last_offset} "
+                f"(readable records: {self.records})"
             )
         if self.unreadable_bytes:
             yield (
-                f"lost: {self.unreadable_bytes} bytes from offset {self.first_offset} on that "
-                "cannot be read; which ACLs they made or removed is not known"
+                f"lost: {self.unreadable_bytes} unreadable bytes from offset {self.first_offset} "
+                "on; which ACLs they created or removed is unknown"
             )
         yield from _report("would be gone", self.removed.values())
         yield from _report("would come back", self.returned.values())

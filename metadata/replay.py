@@ -36,13 +36,13 @@ from authorizerd.protocol.records.metadata import (
     MetadataRecord,
 )
 
-ShownRecord = Change | ClusterChange
+VisibleRecord = Change | ClusterChange
 
-_Piece = tuple[tuple[Change, ...], tuple[ClusterChange, ...]]
-_NOTHING: Final[_Piece] = ((), ())
-_PASSING_TYPES: Final = frozenset((NO_OP_TYPE, REGISTER_CONTROLLER_TYPE))
+_Slice = tuple[tuple[Change, ...], tuple[ClusterChange, ...]]
+_NOTHING: Final[_Slice] = ((), ())
+_EXPENDABLE_TYPES: Final = frozenset((NO_OP_TYPE, REGISTER_CONTROLLER_TYPE))
 """Types of records that may be lost at a restart: a controller registers again at each start."""
-_WHAT_EXISTS: Final = (
+_ADDITIONS: Final = (
     AclAdded,
     FeatureLevel,
     TopicAdded,
@@ -57,8 +57,8 @@ class TransactionFrame:
     """Hold records back until they become visible."""
 
     def __init__(self) -> None:
-        self._open: list[ShownRecord] | None = None
-        self._shown: list[ShownRecord] = []
+        self._open: list[VisibleRecord] | None = None
+        self._visible: list[VisibleRecord] = []
 
     @property
     def is_open(self) -> bool:
@@ -73,29 +73,29 @@ class TransactionFrame:
         for record in records:
             match record:
                 case AclAdded() | AclRemoved():
-                    (self._shown if self._open is None else self._open).append(record)
+                    (self._visible if self._open is None else self._open).append(record)
                 case BeginTransaction():
                     if self._open is not None:
                         raise DecodeError("a transaction begins within another", HEADER_SIZE)
                     self._open = []
                 case EndTransaction():
-                    self._shown += self._close("ends")
+                    self._visible += self._close("ends")
                 case AbortTransaction():
                     self._close("is aborted")
                 case _:
-                    (self._shown if self._open is None else self._open).append(record)
+                    (self._visible if self._open is None else self._open).append(record)
 
-    def _close(self, what: str) -> list[ShownRecord]:
+    def _close(self, what: str) -> list[VisibleRecord]:
         held = self._open
         if held is None:
             raise DecodeError(f"a transaction {what} that never began", HEADER_SIZE)
         self._open = None
         return held
 
-    def take(self) -> list[ShownRecord]:
+    def take(self) -> list[VisibleRecord]:
         """Return the records that became visible since the last call."""
-        shown, self._shown = self._shown, []
-        return shown
+        visible, self._visible = self._visible, []
+        return visible
 
 
 class Replay:
@@ -121,7 +121,7 @@ class Replay:
 
         A known type is included if a record had an unknown version of it.
         """
-        return frozenset(self._skipped_types - _PASSING_TYPES)
+        return frozenset(self._skipped_types - _EXPENDABLE_TYPES)
 
     @property
     def metadata_version(self) -> int:
@@ -139,15 +139,15 @@ class Replay:
                 has no end.
         """
         held = _NOTHING
-        for piece in self._shown(log_batch):
-            if piece is _NOTHING:
+        for part in self._read_visible(log_batch):
+            if part is _NOTHING:
                 yield None
                 continue
             yield None if held is _NOTHING else _batch(log_batch, held, is_end=False)
-            held = piece
+            held = part
         yield _batch(log_batch, held, is_end=True)
 
-    def _shown(self, log_batch: LogBatch) -> Iterator[_Piece]:
+    def _read_visible(self, log_batch: LogBatch) -> Iterator[_Slice]:
         """Yield the visible changes, at most one slice at a time. Keep the features."""
         batch = log_batch.placed.batch
         if batch.is_control:
@@ -156,19 +156,19 @@ class Replay:
             for records in read_records(batch, self._texts, self._skipped_types):
                 self._check_checkpoint(log_batch, records)
                 self._frame.feed(records)
-                shown = self._frame.take()
-                for start in range(0, len(shown) or 1, RECORDS_PER_SLICE):
-                    yield self._sorted_out(shown[start : start + RECORDS_PER_SLICE])
+                visible = self._frame.take()
+                for start in range(0, len(visible) or 1, RECORDS_PER_SLICE):
+                    yield self._sort_changes(visible[start : start + RECORDS_PER_SLICE])
         except DecodeError as error:
             raise corrupt_record(log_batch, error) from error
 
-    def _sorted_out(self, shown: list[ShownRecord]) -> _Piece:
+    def _sort_changes(self, visible: list[VisibleRecord]) -> _Slice:
         """Return the changes of ACLs and all other changes, each in order."""
-        if not shown:
+        if not visible:
             return _NOTHING
         changes: list[Change] = []
         cluster_changes: list[ClusterChange] = []
-        for record in shown:
+        for record in visible:
             match record:
                 case AclAdded() | AclRemoved():
                     changes.append(record)
@@ -189,19 +189,19 @@ class Replay:
     def _check_checkpoint(log_batch: LogBatch, records: list[MetadataRecord]) -> None:
         if log_batch.is_checkpoint:
             for record in records:
-                if not isinstance(record, _WHAT_EXISTS) or _takes_away(record):
+                if not isinstance(record, _ADDITIONS) or _removes(record):
                     raise DecodeError(
-                        f"{type(record).__name__} in a checkpoint, which holds only what exists",
+                        f"{type(record).__name__} in a checkpoint, which contains only what exists",
                         HEADER_SIZE,
                     )
 
 
-def _takes_away(record: MetadataRecord) -> bool:
+def _removes(record: MetadataRecord) -> bool:
     return isinstance(record, ConfigChanged) and record.value is None
 
 
-def _batch(log_batch: LogBatch, piece: _Piece, *, is_end: bool) -> ChangeBatch:
-    changes, cluster_changes = piece
+def _batch(log_batch: LogBatch, part: _Slice, *, is_end: bool) -> ChangeBatch:
+    changes, cluster_changes = part
     return ChangeBatch(log_batch.last_offset, changes, is_end, cluster_changes)
 
 

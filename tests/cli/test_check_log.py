@@ -93,9 +93,9 @@ def test_repair_reports_faults_steps_losses_and_the_copy(tmp_path: Path) -> None
     copies = tmp_path / "repair-20260102T030405Z"
     assert lines[1:] == [
         f"step: cut {path} to {start_of(10, 1)} bytes",
-        "lost: offsets 13 to 14, of which 1 records can still be read",
-        f"lost: {len(SEGMENTS[10][1])} bytes from offset 13 on that cannot be read; which ACLs "
-        "they made or removed is not known",
+        "lost: offsets 13 to 14 (readable records: 1)",
+        f"lost: {len(SEGMENTS[10][1])} unreadable bytes from offset 13 on; which ACLs they"
+        " created or removed is unknown",
         f"would come back: {added(4).acl}",
         "the log will end at offset 12, with 3 ACLs",
         f"repaired; {copies} contains the original files (move it elsewhere before a Kafka "

@@ -112,17 +112,17 @@ def test_batch_cut_at_any_byte_is_torn(path: Path, whole: bytes) -> None:
     for size in range(1, len(LAST)):
         reason = torn(path, whole + LAST[:size], whole=whole)
         if not LAST[:size].strip(b"\0"):
-            assert reason == "nothing but zeros to the end of the file"
+            assert reason == "only zeros to the end of the file"
         elif size < 12:
-            assert reason == f"{size} bytes, less than the start of a batch"
+            assert reason == f"{size} bytes, less than a batch needs"
         else:
-            assert reason == f"a batch of {len(LAST)} bytes of which {size} are there"
+            assert reason == f"a batch of {len(LAST)} bytes of which {size} exist"
 
 
 def test_zeros_to_the_end_are_torn(path: Path) -> None:
     """The file was extended, but its data was not written."""
     for size in (1, 11, 12, 61, SECTOR_SIZE, 5000, (1 << 20) + 1, (1 << 20) + 13):
-        assert torn(path, FIRST + bytes(size)) == "nothing but zeros to the end of the file"
+        assert torn(path, FIRST + bytes(size)) == "only zeros to the end of the file"
 
 
 def batch_of_size(offset: int, size: int) -> bytes:

@@ -27,7 +27,7 @@ def test_renamed_checkpoint_is_rejected(tmp_path: Path) -> None:
     error = refusal(tmp_path)
     assert (error.path, error.position, error.offset) == (moved, 0, 0)
     assert error.reason == (
-        "its header says that it ends at offset 4, its name says 6: give the file its name back"
+        "it ends at offset 4 by its header, at 6 by its name: restore the file's name"
     )
     write_segment(tmp_path, 0, *BATCHES)
     assert numbers(tmp_path) == {2, 3}
@@ -63,9 +63,13 @@ def test_kafkas_checkpoint_is_compared_with_the_log(tmp_path: Path) -> None:
     )
     assert read(tmp_path)[0][0].is_checkpoint, "it is believed where it belongs"
     for end, epoch, reason in (
-        (6, 1, "its last record is of 1792000002000 ms, the log's at offset 5 of 1792000003000"),
+        (
+            6,
+            1,
+            "its last record has the time 1792000002000 ms, the log's at offset 5 the later one",
+        ),
         (5, 1, "no batch of the log ends at offset 5"),
-        (4, 2, "its epoch is 2, the log's at offset 3 1"),
+        (4, 2, "its epoch is 2, the log's at offset 3 is 1"),
     ):
         path = write_kafka_checkpoint(
             tmp_path, end, [METADATA_VERSION], epoch=epoch, time_ms=TIME_MS + 2000

@@ -96,7 +96,7 @@ def test_epoch_without_a_leader_change_is_a_fault(tmp_path: Path) -> None:
     assert fault.kind is FaultKind.EPOCH
     assert (fault.position, fault.batch_position) == (start_of(10, 2) + 12, start_of(10, 2))
     assert (fault.offset, fault.right_epoch) == (14, 2)
-    assert fault.reason == "epoch 3 after 2, with no LeaderChange"
+    assert fault.reason == "epoch 3 follows epoch 2 without a LeaderChange"
 
 
 def test_leader_change_that_repeats_an_epoch_is_a_fault(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_leader_change_that_repeats_an_epoch_is_a_fault(tmp_path: Path) -> None:
     )
     write_segment(tmp_path, 0, *batches)
     (fault,) = faults_of(tmp_path, DISK)
-    assert fault.reason == "a LeaderChange in epoch 1, which has begun"
+    assert fault.reason == "epoch 1 has a second LeaderChange"
     assert fault.right_epoch == 2
 
 
@@ -116,7 +116,7 @@ def test_leader_that_is_not_a_voter_is_a_fault(tmp_path: Path) -> None:
     record = (control_key(ControlType.LEADER_CHANGE), value)
     write_segment(tmp_path, 0, encode_batch(0, 1, TIME_MS, [record], is_control=True))
     name = segment_name(0)
-    assert reasons(tmp_path) == [f"{name} 0: a LeaderChange to node 1, which has no vote"]
+    assert reasons(tmp_path) == [f"{name} 0: a LeaderChange to node 1, which is not a voter"]
     write_segment(tmp_path, 0, encode_batch(0, 1, TIME_MS, [(record[0], b"\0\0")], is_control=True))
     assert reasons(tmp_path) == [f"{name} 0: node id: 4 bytes announced, 0 left"]
 
@@ -158,7 +158,7 @@ def test_trimmed_log_continues_from_a_checkpoint(tmp_path: Path) -> None:
     assert ids(inspection) == {acl_id(3), acl_id(4)}
     write_checkpoint(tmp_path, 8, [METADATA_VERSION, added(3)], epoch=4)
     (reason,) = reasons(tmp_path)
-    assert "its ACLs are not the log's: it lacks StandardAcl[" in reason
+    assert "its ACLs differ from the log's: it lacks StandardAcl[" in reason
     assert reason.endswith(f"with id {acl_id(4).hex()}")
 
 
@@ -166,18 +166,19 @@ def test_log_that_begins_after_its_checkpoint_is_a_fault(tmp_path: Path) -> None
     write_checkpoint(tmp_path, 4, [METADATA_VERSION])
     name = write_segment(tmp_path, 5, data_batch(5, [added(1)])).name
     assert reasons(tmp_path) == [
-        f"{name} 0: the log begins at offset 5, and no sound checkpoint says what was before"
+        f"{name} 0: the log begins at offset 5, and no valid checkpoint covers the offsets"
+        " before it"
     ]
 
 
 CHECKPOINTS: dict[str, tuple[int, list[int], int, str]] = {
     "an ACL too few": (10, [2, 3], 2, f"with id {acl_id(4).hex()}"),
     "an ACL too many": (10, [2, 3, 4, 5], 2, f"with id {acl_id(5).hex()}"),
-    "another epoch": (10, [2, 3, 4], 1, "its epoch is 1, the log's at offset 9 2"),
-    "within a batch": (7, [2, 3], 1, "it ends within a batch of the log, or where another"),
+    "another epoch": (10, [2, 3, 4], 1, "its epoch is 1, the log's at offset 9 is 2"),
+    "within a batch": (7, [2, 3], 1, "it does not end where a batch of the log ends"),
     "within a transaction": (6, [1, 2], 1, "it ends within a transaction"),
-    "before everything": (0, [1], 0, "its ACLs are not the log's: it has"),
-    "an epoch before everything": (0, [], 3, "its epoch is 3, the log's at offset -1 0"),
+    "before everything": (0, [1], 0, "its ACLs differ from the log's: it has"),
+    "an epoch before everything": (0, [], 3, "its epoch is 3, the log's at offset -1 is 0"),
     "behind the log": (16, [2, 3, 6], 2, "the log ends before it, at offset 15"),
 }
 
@@ -198,10 +199,10 @@ def test_renamed_checkpoint_is_a_fault(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path, 9, records, epoch=2)
     path.rename(path.with_name(checkpoint_name(10, 2)))
     (reason,) = reasons(tmp_path)
-    assert "its header says that it ends at offset 9, its name says 10" in reason
+    assert "it ends at offset 9 by its header, at 10 by its name" in reason
     write_kafka_checkpoint(tmp_path, 10, records, epoch=2, time_ms=TIME_MS - 1)
     (reason,) = reasons(tmp_path)
-    assert "its last record is of 1791999999999 ms, the log's at offset 9 of" in reason
+    assert "its last record has the time 1791999999999 ms, the log's at offset 9" in reason
     write_kafka_checkpoint(tmp_path, 10, records, epoch=2)
     assert reasons(tmp_path) == []
 
@@ -211,7 +212,9 @@ def test_empty_log_is_a_fault(tmp_path: Path) -> None:
     for base_offset in (6, 10):
         (tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(base_offset)).unlink()
     name = write_segment(tmp_path, 0).name
-    assert reasons(tmp_path) == [f"{name} 0: the log holds no batch, and each begins with one"]
+    assert reasons(tmp_path) == [
+        f"{name} 0: the log contains no batch, although every log begins with one"
+    ]
     write_checkpoint(tmp_path, 4, [METADATA_VERSION])
     (fault,) = faults_of(tmp_path, DISK)
     assert fault.kind is FaultKind.AHEAD
@@ -223,7 +226,7 @@ def test_highest_epoch_is_a_repairable_fault(tmp_path: Path) -> None:
     write_segment(tmp_path, 10, *SEGMENTS[10], last)
     (fault,) = faults_of(tmp_path, DISK)
     assert (fault.kind, fault.right_epoch) == (FaultKind.EPOCH, 3)
-    assert fault.reason == "a LeaderChange to epoch 2147483647, which no epoch can follow"
+    assert fault.reason == "epoch 2147483647 is the highest possible, so none can follow it"
 
 
 def test_checkpoint_with_contradictory_changes_is_a_fault(tmp_path: Path) -> None:
@@ -271,7 +274,7 @@ def test_unfinished_write_is_a_fault_only_after_a_clean_shutdown(tmp_path: Path)
     (note,) = notes(tmp_path)
     assert note == (
         f"{segment_name(10)}: at byte {start_of(10, 3)}, log offset 15: unfinished write of "
-        "3 bytes, will be cut at the next start: nothing but zeros to the end of the file"
+        "3 bytes, will be cut at the next start: only zeros to the end of the file"
     )
     assert reasons(tmp_path) == []
     (tmp_path / ".kafka_cleanshutdown").touch()
@@ -309,14 +312,15 @@ def test_meta_properties_are_inspected(tmp_path: Path) -> None:
     for data, reason in (
         (b"version=2\n", "unknown version 2: expected 1"),
         (b"version=1\nnode.id=1\n", "the key cluster.id is missing"),
-        (b"version=1\nnode.id=-1\ncluster.id=a\n", "node.id is -1, cluster.id 'a'"),
+        (
+            b"version=1\nnode.id=-1\ncluster.id=a\n",
+            "expected a node.id of at least 0 and a cluster.id, found -1 and 'a'",
+        ),
     ):
         path.write_bytes(data)
         assert reasons(tmp_path) == [f"meta.properties 0: {reason}"]
     path.unlink()
-    assert notes(tmp_path) == [
-        "meta.properties: missing; a start gives the log a cluster id of its own"
-    ]
+    assert notes(tmp_path) == ["meta.properties: missing: the next start creates a cluster id"]
 
 
 def test_unreadable_file_is_a_fault(tmp_path: Path) -> None:

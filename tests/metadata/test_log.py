@@ -75,14 +75,14 @@ def test_epoch_begins_with_a_leader_change(tmp_path: Path) -> None:
 
 UNFIT_EPOCHS = {
     "of the last batch, with no LeaderChange": (
-        data_batch(6, [added(9)], epoch=2), "epoch 2 after 1, with no LeaderChange"
+        data_batch(6, [added(9)], epoch=2), "epoch 2 follows epoch 1 without a LeaderChange"
     ),
     "of a LeaderChange that begins none": (
-        control_batch(6, LEADER_CHANGE), "a LeaderChange in epoch 1, which has begun"
+        control_batch(6, LEADER_CHANGE), "epoch 1 has a second LeaderChange"
     ),
     "that no epoch can follow": (
         control_batch(6, LEADER_CHANGE, epoch=2**31 - 1),
-        "a LeaderChange to epoch 2147483647, which no epoch can follow",
+        "epoch 2147483647 is the highest possible, so none can follow it",
     ),
 }  # fmt: skip
 
@@ -102,7 +102,8 @@ def test_gap_or_overlap_is_rejected(tmp_path: Path, base_offset: int) -> None:
     path = write_segment(tmp_path, 0, *BATCHES[:3], data_batch(base_offset, [added(9)]))
     error = refusal(tmp_path)
     assert str(error) == (
-        f"{path}: at byte {sum(map(len, BATCHES[:3]))}, log offset 4: base offset {base_offset}"
+        f"{path}: at byte {sum(map(len, BATCHES[:3]))}, log offset 4: expected "
+        f"base offset 4, found {base_offset}"
     )
 
 
@@ -112,12 +113,12 @@ def test_lower_epoch_is_rejected(tmp_path: Path, epoch: int) -> None:
     path = write_segment(tmp_path, 0, first, data_batch(1, [added(1)], epoch=epoch))
     error = refusal(tmp_path)
     assert (error.path, error.offset) == (path, 1)
-    assert error.reason == f"epoch {epoch} after epoch 7"
+    assert error.reason == f"epoch {epoch} follows the higher epoch 7"
 
 
 def test_negative_epoch_is_rejected(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, data_batch(0, [added(0)], epoch=-1))
-    assert refusal(tmp_path).reason == "epoch -1 after epoch 0"
+    assert refusal(tmp_path).reason == "epoch -1 follows the higher epoch 0"
 
 
 def test_segment_must_match_its_name(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ def test_segment_must_match_its_name(tmp_path: Path) -> None:
     misnamed = write_segment(tmp_path, 2, BATCHES[3])
     error = refusal(tmp_path)
     assert (error.path, error.position, error.offset) == (misnamed, 0, 2)
-    assert error.reason == "base offset 4"
+    assert error.reason == "expected base offset 2, found 4"
 
 
 @pytest.mark.parametrize("name", [3, 5, 7])
@@ -133,7 +134,7 @@ def test_missing_or_surplus_segment_is_rejected(tmp_path: Path, name: int) -> No
     write_segment(tmp_path, 0, *BATCHES[:3])
     following = write_segment(tmp_path, name, data_batch(name, [added(9)]))
     assert str(refusal(tmp_path)) == (
-        f"{following}: at byte 0, log offset 4: the segment begins at {name}"
+        f"{following}: at byte 0, log offset 4: the segment begins at offset {name}"
     )
 
 
@@ -141,7 +142,7 @@ def test_empty_segment_before_another_is_rejected(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *BATCHES[:2])
     write_segment(tmp_path, 2)
     write_segment(tmp_path, 4, BATCHES[3])
-    assert refusal(tmp_path).reason == "the segment begins at 4"
+    assert refusal(tmp_path).reason == "the segment begins at offset 4"
 
 
 def test_missing_first_segment_is_rejected(tmp_path: Path) -> None:
@@ -249,13 +250,13 @@ def test_batch_across_the_end_of_the_checkpoint_is_rejected(tmp_path: Path) -> N
     error = refusal(tmp_path)
     assert (error.path, error.offset) == (path, 4)
     assert error.position == sum(map(len, BATCHES[:3]))
-    assert error.reason == "straddles checkpoint end 5"
+    assert error.reason == "the batch contains the checkpoint's end, 5"
 
 
 def test_epoch_below_that_of_the_checkpoint_is_rejected(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 4, RECORDS, epoch=2)
     write_segment(tmp_path, 0, *BATCHES)
-    assert refusal(tmp_path).reason == "epoch 1 after epoch 2"
+    assert refusal(tmp_path).reason == "epoch 1 follows the higher epoch 2"
 
 
 def test_cut_checkpoint_is_rejected(tmp_path: Path) -> None:
@@ -320,7 +321,7 @@ def test_damaged_checkpoint_is_skipped(tmp_path: Path, *, is_older_whole: bool) 
     assert ends == ([6] if is_older_whole else [6, 4])
     told = str(progress.damaged_checkpoints[0].error)
     assert told.startswith(f"{path}: at byte ")
-    assert "a batch of 75 bytes of which 74 are there" in told
+    assert "a batch of 75 bytes of which 74 exist" in told
 
 
 @pytest.mark.parametrize(
@@ -350,7 +351,7 @@ def test_log_that_begins_after_a_damaged_checkpoint_is_rejected(tmp_path: Path) 
     assert str(refused.value) == (
         f"{segment}: at byte 0, log offset 0: the log begins at offset 4, and no checkpoint "
         f"covers offsets 0 to 3; {checkpoint}: at byte {len(HALF_A_CHECKPOINT) - 74}, log offset "
-        "4: a batch of 75 bytes of which 74 are there; only the end of a log that was not shut "
+        "4: a batch of 75 bytes of which 74 exist; only the end of a log that was not shut "
         "down cleanly may be unfinished"
     )
 
@@ -358,7 +359,7 @@ def test_log_that_begins_after_a_damaged_checkpoint_is_rejected(tmp_path: Path) 
 def test_log_that_ends_before_a_damaged_checkpoint_is_rejected(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *BATCHES)
     path = write_file(tmp_path, checkpoint_name(90, 1), HALF_A_CHECKPOINT)
-    with pytest.raises(CorruptLogError, match="the log ends here, below the checkpoint's") as error:
+    with pytest.raises(CorruptLogError, match="the log ends here, below the end") as error:
         read(tmp_path)
     assert (error.value.path, error.value.offset) == (path, 6)
     write_file(tmp_path, checkpoint_name(90, 1)).rename(path.with_name(checkpoint_name(6, 1)))
@@ -414,10 +415,10 @@ def test_batches_of_a_checkpoint_have_its_epoch_and_dense_offsets(
     pieces = list(checkpoint_batches(RECORDS))
     other = checkpoint_batches(RECORDS, epoch=2)[wrong]
     path = write_file(tmp_path, name, *pieces[:wrong], other, *pieces[wrong + 1 :])
-    assert refusal(path).reason == "epoch 2 in a checkpoint of epoch 1"
+    assert refusal(path).reason == "expected epoch 1, as in the name, found 2"
     moved = resealed((77).to_bytes(8, "big") + pieces[wrong][8:])
     path = write_file(tmp_path, name, *pieces[:wrong], moved, *pieces[wrong + 1 :])
-    assert refusal(path).reason == "base offset 77"
+    assert refusal(path).reason.endswith(", found 77")
 
 
 def test_invalid_control_batch_is_rejected(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_zeros_at_the_end_are_ignored(tmp_path: Path, zeros: int) -> None:
     batches, progress = read(tmp_path)
     assert [each.last_offset for each in batches] == [0, 1, 3, 5]
     assert progress.torn_tail == TornTail(
-        path, sum(map(len, BATCHES)), zeros, "nothing but zeros to the end of the file"
+        path, sum(map(len, BATCHES)), zeros, "only zeros to the end of the file"
     )
     write_segment(tmp_path, 0, *BATCHES)
     path = write_segment(tmp_path, 6, bytes(zeros))

@@ -286,7 +286,10 @@ def strange_properties(log_dir: Path) -> None:
     ("damage", "reason"),
     [
         (ahead, "the log ends before it, at offset 15"),
-        (uncovered, "the log begins at offset 10, and no sound checkpoint says what was before"),
+        (
+            uncovered,
+            "the log begins at offset 10, and no valid checkpoint covers the offsets before it",
+        ),
         (spoil(0, 0), "no part of the log can be kept"),
         (renamed, "the name resembles a log file"),
         (strange_properties, "unknown version None"),
@@ -307,7 +310,7 @@ def test_nothing_is_changed_without_disk_space(tmp_path: Path) -> None:
     damage(tmp_path)
     before = files(tmp_path)
     plan = plan_repair(tmp_path, DISK)
-    with pytest.raises(LogDirectoryError, match=r"needs \d+ bytes, 10 are free"):
+    with pytest.raises(LogDirectoryError, match=r"needs \d+ free bytes, found 10"):
         repair(plan, tmp_path, COPIES, DISK, free_bytes=lambda path: 10)
     assert not (tmp_path / COPIES).exists()
     with pytest.raises(LogDirectoryError, match="Input/output error"):
@@ -330,15 +333,15 @@ def test_losses_are_reported(tmp_path: Path) -> None:
     damage(tmp_path)
     lost = len(SEGMENTS[10][1])
     assert list(plan_repair(tmp_path, DISK).losses.lines()) == [
-        "lost: offsets 13 to 14, of which 1 records can still be read",
-        f"lost: {lost} bytes from offset 13 on that cannot be read; which ACLs they made or "
-        "removed is not known",
+        "lost: offsets 13 to 14 (readable records: 1)",
+        f"lost: {lost} unreadable bytes from offset 13 on; which ACLs they created or removed is"
+        " unknown",
         f"would come back: {added(4).acl}",
     ]
     shutil.rmtree(tmp_path)
     missing_segment(tmp_path)
     assert list(plan_repair(tmp_path, DISK).losses.lines()) == [
-        "lost: offsets 6 to 14, of which 5 records can still be read",
+        "lost: offsets 6 to 14 (readable records: 5)",
         f"would be gone: {added(5).acl}",
         f"would be gone: {added(6).acl}",
     ]
@@ -349,7 +352,7 @@ def test_repair_without_losses_says_so(tmp_path: Path) -> None:
         log_dir = tmp_path / name
         DAMAGES[name][0](log_dir)
         assert list(plan_repair(log_dir, DISK).losses.lines()) == [
-            "nothing is lost: what is left holds every record that could be read"
+            "nothing is lost: the remaining files contain every readable record"
         ]
 
 

@@ -230,7 +230,7 @@ def test_checkpoint_contains_only_what_exists(tmp_path: Path, record: MetadataRe
     error = refusal(path)
     assert (error.path, error.offset) == (path, 1)
     assert error.reason == (
-        f"{type(record).__name__} in a checkpoint, which holds only what exists"
+        f"{type(record).__name__} in a checkpoint, which contains only what exists"
     )
 
 
