@@ -31,6 +31,7 @@ def become_replay(words: Sequence[str]) -> NoReturn:
     if missing and _HELP.isdisjoint(words):  # help must work before the installation
         pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
         raise StartError(f"replay: not installed: {', '.join(missing)}; {pip}")
+    # exec discards what Python still buffers.
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *COMMAND, *words])  # noqa: S606 - ourselves

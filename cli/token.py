@@ -64,7 +64,7 @@ def _append(path: Path, line: str) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
         with open(descriptor, "rb+", buffering=0) as file:
-            read_tokens(str(path))
+            read_tokens(str(path))  # also rejects a file that everyone may write
             before = file.read()
             separator = b"\n" if before and not before.endswith(b"\n") else b""
             addition = separator + line.encode() + b"\n"

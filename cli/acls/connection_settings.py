@@ -56,7 +56,7 @@ def read_settings(given: Arguments) -> ClientSettings:
     defaults = ClientSettings(bootstrap=())
     request_timeout_ms = _milliseconds(properties, _REQUEST_TIMEOUT, defaults.request_timeout_ms)
     api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
-    bootstrap = _bootstrap(properties)
+    bootstrap = _bootstrap(properties)  # the order of the checks is the Java client's
     if api_timeout_ms < request_timeout_ms and _API_TIMEOUT in properties:
         raise configuration_error(
             f"The specified value of {_API_TIMEOUT} must be no smaller than the value of "

@@ -49,7 +49,7 @@ def _examine_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:
     found = inspection.findings()
     faults = (each for each in found if isinstance(each, Fault))
     shown = list(islice(faults, FAULTS_MAX))
-    more = sum(1 for _ in faults)
+    more = sum(1 for _ in faults)  # counted, not kept: there may be millions
     for fault in shown:
         yield _report_fault(log_dir, str(fault), is_running=is_running)
     if more:

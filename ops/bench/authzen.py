@@ -21,7 +21,7 @@ from ops.bench.daemon_process import (
     write_token,
 )
 from ops.bench.figures import Absent, Line, make_peer
-from ops.bench.http_surface import Driven, Load, Server, Surface
+from ops.bench.http_surface import Load, Server, ServerFigures, Surface
 from ops.bench.opa_peer import ready_opa
 from ops.bench.processes import ProcessError
 from ops.bench.sets import AclSet
@@ -123,20 +123,20 @@ def measure_http(
     with ready_opa(directory, acl_set.acls()) as opa:
         if isinstance(opa, Server):
             opa.check(questions, expected)
-        theirs = [_driven_peer(opa, questions, load, directory, seconds) for load in LOADS]
+        theirs = [_drive_peer(opa, questions, load, directory, seconds) for load in LOADS]
     with ready_daemon(directory, log_dir, {}) as daemon:
         server = _checked(daemon, questions, expected)
         for load, their in zip(LOADS, theirs, strict=True):
-            driven = server.drive(questions, load, directory, seconds)
-            lines += _lines(f"AuthZEN, {load}", driven, their)
+            figures = server.drive(questions, load, directory, seconds)
+            lines += _lines(f"AuthZEN, {load}", figures, their)
         plugin = _checked(daemon, questions, expected, PLUGIN)
         for load, their in zip(LOADS, theirs, strict=True):
             if load.each == 1:
-                driven = plugin.drive(questions, load, directory, seconds)
-                lines += _lines(f"OPA's shape, {load}", driven, their)
+                figures = plugin.drive(questions, load, directory, seconds)
+                lines += _lines(f"OPA's shape, {load}", figures, their)
         uncached = _checked(daemon, questions, expected, UNCACHED_SURFACE)
-        driven = uncached.drive(questions, UNCACHED, directory, seconds)
-        lines += _lines(f"AuthZEN, {UNCACHED}, nothing remembered", driven, theirs[-1])
+        figures = uncached.drive(questions, UNCACHED, directory, seconds)
+        lines += _lines(f"AuthZEN, {UNCACHED}, nothing remembered", figures, theirs[-1])
     lines += _measure_with_token(questions, expected, log_dir, directory, seconds)
     return lines + _measure_audited(questions, expected, log_dir, directory, seconds)
 
@@ -150,8 +150,8 @@ def _measure_with_token(
     with ready_daemon(directory, log_dir, settings) as daemon:
         server = _checked(daemon, questions, expected, token_file=token_file)
         for load in WITH_TOKEN:
-            driven = server.drive(questions, load, directory, seconds)
-            lines += _lines(f"AuthZEN, {load}, with a token", driven, None)
+            figures = server.drive(questions, load, directory, seconds)
+            lines += _lines(f"AuthZEN, {load}, with a token", figures, None)
     return lines
 
 
@@ -186,13 +186,13 @@ def _audited(daemon: DaemonProcess) -> tuple[float, float]:
     return counts
 
 
-def _driven_peer(
+def _drive_peer(
     peer: Server | Absent,
     questions: Sequence[Question],
     load: Load,
     directory: Path,
     seconds: float,
-) -> Driven | Absent:
+) -> ServerFigures | Absent:
     if isinstance(peer, Absent):
         return peer
     try:
@@ -218,7 +218,7 @@ def _checked(
     return server
 
 
-def _lines(what: str, ours: Driven, theirs: Driven | Absent | None) -> list[Line]:
+def _lines(what: str, ours: ServerFigures, theirs: ServerFigures | Absent | None) -> list[Line]:
     lines = []
     for field, shown, unit in (
         ("decisions_per_second", "decisions", "/s"),

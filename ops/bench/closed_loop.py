@@ -1,4 +1,4 @@
-"""What the load generators share: the warm-up, the latencies and the report.
+"""Shared parts of the load generators: the warm-up, the latencies and the report.
 
 They are *closed loops*: a client sends its next request when the last one is answered. So they
 measure the most that a server can do, and how long an answer takes then.

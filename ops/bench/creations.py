@@ -93,7 +93,7 @@ QUICK: Final = CreationPlan(seconds=0.1, described=200, is_beside_kafka=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ServerFigures:
     """One server's figures: a report for each of ``LOADS``, and the median time to describe."""
 
     reports: tuple[LoadReport, ...]
@@ -134,7 +134,7 @@ def measure_creations(directory: Path, plan: CreationPlan) -> Iterator[Line]:
 
 
 def _update_lines(
-    load: CreationLoad, linger: str, ours: LoadReport, their: Measured | Absent, number: int
+    load: CreationLoad, linger: str, ours: LoadReport, their: ServerFigures | Absent, number: int
 ) -> Iterator[Line]:
     what = f"createAcls, {load}, fdatasync (Kafka: linger {linger}, force)"
 
@@ -154,11 +154,13 @@ def _update_lines(
         yield line("bindings", "/s", lambda report: report.requests_per_second * load.bindings)
 
 
-def _kafka_figure(their: Measured | Absent, pick: Callable[[Measured], float]) -> Peer:
+def _kafka_figure(their: ServerFigures | Absent, pick: Callable[[ServerFigures], float]) -> Peer:
     return make_peer(f"Kafka {kafka.VERSION}", their, pick)
 
 
-def _measure_daemon(place: Path, plan: CreationPlan) -> tuple[Measured, list[tuple[str, float]]]:
+def _measure_daemon(
+    place: Path, plan: CreationPlan
+) -> tuple[ServerFigures, list[tuple[str, float]]]:
     """Return our figures, and the p99 of decisions without and during each load."""
     directory, log_dir = place / "daemon", place / "daemon-log"
     arguments, ready = serve_command(directory, log_dir, _SETTINGS)
@@ -180,12 +182,12 @@ def _measure_daemon(place: Path, plan: CreationPlan) -> tuple[Measured, list[tup
                     decisions_ms.append((f"during createAcls, {load}", meanwhile))
         except (LoadError, DecodeError, HTTPException, OSError) as error:
             raise ProcessError(f"authorizerd: {error!r}") from error
-    return Measured(reports=tuple(reports), describe_ms=described_ms), decisions_ms
+    return ServerFigures(reports=tuple(reports), describe_ms=described_ms), decisions_ms
 
 
 def _measure_kafka(
     rig: Rig | kafka.Absent | Absent, directory: Path, linger_ms: int | None, plan: CreationPlan
-) -> Measured | Absent:
+) -> ServerFigures | Absent:
     if not isinstance(rig, Rig):
         return Absent(rig.reason)
     settings = BrokerSettings(
@@ -204,7 +206,7 @@ def _measure_kafka(
             reports = [_run_load(broker.plaintext, load, plan.seconds)[0] for load in LOADS]
     except (RigError, ProcessError, LoadError, DecodeError, OSError) as error:
         return Absent(str(error))
-    return Measured(reports=tuple(reports), describe_ms=described_ms)
+    return ServerFigures(reports=tuple(reports), describe_ms=described_ms)
 
 
 def _fill_and_describe(address: str, plan: CreationPlan) -> float:

@@ -176,6 +176,7 @@ def start_early(log_dir: Path, directory: Path) -> EarlyStart:
 
 def _bound(process: subprocess.Popen[bytes], daemon_log: Path) -> dict[str, str]:
     """Return the addresses in the daemon's log, once it has bound all of them."""
+    # The daemon's log and not its ready file, which it writes only after the load.
     give_up = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         found = [

@@ -78,6 +78,7 @@ class _Connection:
     def __init__(self, address: tuple[str, int], plan: Plan) -> None:
         self.socket = socket.socket()
         if not plan.reads:
+            # A small buffer, so that unread answers soon fill the daemon's own.
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER_BYTES)
         self.socket.settimeout(_CONNECT_SECONDS)
         self.socket.connect(address)

@@ -71,6 +71,7 @@ class _Connection:
         return True
 
 
+# A server's heads repeat, and parsing each one would cost more than a request.
 @lru_cache(maxsize=1024)
 def _size_after(head: bytes) -> int:
     """Return how many bytes follow ``head``, including the blank line that ends it."""
@@ -90,6 +91,7 @@ def drive(
     Raises:
         LoadError, OSError: the server does not answer as it should.
     """
+    # epoll rather than trio: a scheduler would need more CPU per request than the server.
     with ExitStack() as stack:
         poll = stack.enter_context(select.epoll())
         by_descriptor = {}

@@ -43,7 +43,7 @@ class Load:
         return f"{self.each} a request, {self.connections} connection{plural}"
 
 
-class Driven(msgspec.Struct, frozen=True):
+class ServerFigures(msgspec.Struct, frozen=True):
     """A load's results: times per request, and the server's CPU per decision."""
 
     decisions_per_second: float
@@ -83,7 +83,7 @@ class Server:
 
     def drive(
         self, questions: Sequence[Question], load: Load, directory: Path, seconds: float
-    ) -> Driven:
+    ) -> ServerFigures:
         """Ask the questions for ``seconds``, from another process.
 
         Raises:
@@ -109,7 +109,7 @@ class Server:
         before = cpu_seconds(self.process_id)
         report = capture_json(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
         used = cpu_seconds(self.process_id) - before
-        return Driven(
+        return ServerFigures(
             decisions_per_second=report.requests_per_second * load.each,
             p50_ms=report.p50_ms,
             p99_ms=report.p99_ms,

@@ -44,7 +44,7 @@ def load_snapshot(log_dir: Path) -> tuple[AclSnapshot, LoadReport]:
         offset = batch.last_offset
     snapshot = builder.freeze(offset)
     seconds = time.perf_counter() - start
-    del builder, batch
+    del builder, batch  # they keep memory that the daemon frees too
     gc.enable()
     gc.collect()
     acls = len(snapshot.acls)

@@ -28,7 +28,7 @@ _NO_CONNECTION: Final = "no connection"
 
 
 class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client sends; requests in the first ``skipped_seconds`` are not timed."""
+    """The client's requests; those in the first ``skipped_seconds`` are not timed."""
 
     address: str
     outcomes: str

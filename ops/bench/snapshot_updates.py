@@ -51,6 +51,7 @@ def measure_updates(
         added = among[number * _STRIDE % len(among)]
         for change in (AclRemoved(added.id), added):
             start = time.perf_counter_ns()
+            # Rebinding the name also frees the old snapshot within the sample.
             snapshot = at_offset(apply_changes(snapshot, (change,)), snapshot.offset + 1)
             samples.append((time.perf_counter_ns() - start) / 1000)
     gc.enable()

@@ -96,7 +96,7 @@ def measure_stream(
 
 
 @dataclass(frozen=True, slots=True)
-class _Driven:
+class _Reports:
     """Each connection's report, and the CPU-seconds that the daemon used."""
 
     reports: Sequence[LoadReport]
@@ -109,7 +109,7 @@ def _drive(
     directory: Path,
     seconds: float,
     token_file: Path | None = None,
-) -> _Driven:
+) -> _Reports:
     command: Command = [
         sys.executable, "-m", "ops.bench.stream_load", daemon.decision_stream,
         _frames_file(directory, load.each), str(load.in_flight), str(seconds),
@@ -118,14 +118,14 @@ def _drive(
     before = cpu_seconds(daemon.process_id)
     printed = capture_outputs([command] * load.connections, timeout_seconds=_TIMEOUT_SECONDS)
     used = cpu_seconds(daemon.process_id) - before
-    return _Driven([decode_output(each, LoadReport, command) for each in printed], used)
+    return _Reports([decode_output(each, LoadReport, command) for each in printed], used)
 
 
 def _frames_file(directory: Path, each: int) -> Path:
     return directory / f"stream-{each}.frames"
 
 
-def _lines(what: str, load: StreamLoad, driven: _Driven) -> list[Line]:
+def _lines(what: str, load: StreamLoad, driven: _Reports) -> list[Line]:
     reports, cpu = driven.reports, driven.cpu
     decisions = sum(report.requests for report in reports) * load.each
     return [

@@ -43,6 +43,7 @@ def main(arguments: list[str]) -> int:
     config.write_text(CONFIG)
     ready_file.unlink(missing_ok=True)
     command = Path(sys.executable).with_name("authorizerd")
+    # Without a handler, SIGTERM would end this process and leave the daemon running.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with subprocess.Popen(  # noqa: S603 - our own command
         [command, "serve", "--config", config, "--ready-file", ready_file, *arguments]

@@ -221,6 +221,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _free_ports() -> Ports:
     """Return different ports that were free a moment ago."""
+    # All are held open together, or the kernel may return one port twice.
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         return Ports(*(each.getsockname()[1] for each in sockets))

@@ -92,7 +92,7 @@ def test_bash_completes_commands_flags_choices_and_files(
 @need("bash")
 @pytest.mark.parametrize("shell", COMPLETIONS)
 def test_help_text_is_never_executed(shell: str, tmp_path: Path) -> None:
-    """bash reads the quotes of zsh and fish as they do. In its own script are no help texts."""
+    """bash can read the quotes of zsh and fish. Its own script has no help texts."""
     parser = argparse.ArgumentParser(prog="it", description=HOSTILE)
     parser.add_argument("--flag", help=HOSTILE, metavar=HOSTILE)
     parser.add_subparsers().add_parser("run", help=HOSTILE).add_argument("--y", help=HOSTILE)
