@@ -24,6 +24,7 @@ class NamePatterns(msgspec.Struct, frozen=True, gc=False):
     prefixes: tuple[str, ...] = ()
 
     def match(self, name: str) -> bool:
+        """Return True if one of the patterns matches ``name``."""
         return name in self.names or name.startswith(self.prefixes)
 
 
@@ -48,6 +49,7 @@ class ResourcePatterns(msgspec.Struct, frozen=True, gc=False):
     by_type: Mapping[int, NamePatterns] = {}
 
     def match(self, resource_type: int, name: str) -> bool:
+        """Return True if a pattern of this type matches ``name``."""
         return self.by_type.get(resource_type, NO_NAMES).match(name)
 
 
@@ -107,5 +109,6 @@ class Sampler:
         self._position = 0
 
     def select_next(self) -> bool:
+        """Return True if the next item of the sequence is selected."""
         self._position = (self._position + _STEP) % _CIRCLE
         return self._position < self._arc

@@ -110,8 +110,10 @@ HOST_DENIES: Final = tuple(
 
 
 def allow_bit(operation: int) -> int:
+    """Return the bit of a plain ALLOW of ``operation``."""
     return 1 << operation
 
 
 def deny_bit(operation: int) -> int:
+    """Return the bit of a plain DENY of ``operation``."""
     return 1 << (_DENY_SHIFT + operation)

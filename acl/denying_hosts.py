@@ -36,11 +36,13 @@ def is_indexed(acl: Acl) -> bool:
 
 
 def add_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
+    """Return ``index`` with the host of ``acl``, an indexed rule."""
     place = _place(acl)
     return index.set(place, index.get(place, NO_HOSTS).set(_digest(acl.host), acl.host))
 
 
 def remove_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
+    """Return ``index`` without the host of ``acl``, which it contains."""
     place = _place(acl)
     hosts = index[place].delete(_digest(acl.host))
     return index.set(place, hosts) if hosts else index.delete(place)

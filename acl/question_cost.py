@@ -15,7 +15,7 @@ CHARACTERS_PER_LOOKUP: Final = 512
 """Slicing and hashing this many characters takes about as long as the rest of a lookup."""
 
 
-def lookups_max(snapshot: AclSnapshot, name_size: int) -> int:
+def bound_lookups(snapshot: AclSnapshot, name_size: int) -> int:
     """Return the maximum number of lookups for one set of patterns, at least 1.
 
     It is a bound for all principals. Finding one principal's own number would take as long as an

@@ -87,6 +87,7 @@ class AuditStatistics:
 
     @property
     def dropped(self) -> int:
+        """The number of lines lost for either reason."""
         return self.dropped_queue + self.dropped_output
 
 

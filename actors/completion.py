@@ -30,6 +30,7 @@ class Completion(Generic[T]):
 
     @property
     def is_done(self) -> bool:
+        """True once it has ended, with a value or an error."""
         return self._done.is_set()
 
     @property
@@ -44,11 +45,13 @@ class Completion(Generic[T]):
         return self
 
     def succeed(self, value: T) -> None:
+        """End it with a value."""
         assert not self.is_done, "a completion ends once"
         self._value = value
         self._done.set()
 
     def fail(self, error: Exception) -> None:
+        """End it with an error."""
         assert not self.is_done, "a completion ends once"
         self._error = error
         self._done.set()

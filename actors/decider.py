@@ -30,6 +30,7 @@ class DecisionState(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def offset(self) -> int:
+        """The log offset of the snapshot, or -1."""
         return -1 if self.snapshot is None else self.snapshot.offset
 
 
@@ -58,6 +59,7 @@ class DecisionContext(msgspec.Struct, frozen=True, gc=False):
 
 
 def context_of(action: Action, request_name: str, counts: DecisionCounts) -> DecisionContext:
+    """Return the context of a decision about ``action``."""
     return DecisionContext(
         request_name,
         counts,

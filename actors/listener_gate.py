@@ -35,13 +35,16 @@ class ListenerGate:
 
     @property
     def endpoints(self) -> frozenset[str]:
+        """The names of all endpoints."""
         return self._endpoints
 
     @property
     def is_wide_open(self) -> bool:
+        """True if every endpoint is open."""
         return self._open.newest == self._endpoints
 
     def is_open(self, endpoint: str) -> bool:
+        """Return True if ``endpoint`` may accept connections."""
         return endpoint in self._open.newest
 
     async def wait_until_open(self, endpoint: str) -> None:

@@ -35,12 +35,12 @@ from authorizerd.actors.errors import (
 )
 from authorizerd.actors.plugged_values import (
     CheckedCompletions,
-    as_fault,
+    check_acl_count,
+    check_answers,
     check_count,
-    checked_answers,
-    checked_count,
-    checked_slices,
-    guarded,
+    check_slices,
+    guard,
+    to_exception,
 )
 from authorizerd.actors.published import View
 
@@ -148,7 +148,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
         counts: DecisionCounts,
     ) -> list[bool]:
         try:
-            answers = checked_answers(authorize(context, actions), actions)
+            answers = check_answers(authorize(context, actions), actions)
         except NotReadyError:
             counts.not_ready += len(actions)
             raise
@@ -168,7 +168,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
     ) -> Steps[bool]:
         """As ``Authorizer.authorize_by_resource_type``. Failures deny."""
         try:
-            answer = yield from guarded(
+            answer = yield from guard(
                 lambda: self._authorizer.authorize_by_resource_type(
                     context, operation, resource_type
                 ),
@@ -204,7 +204,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
         except BaseException as error:  # noqa: BLE001 - fail only this request's items
             self._on_failure(error)
             failed: Completion[Sequence[Value | Exception]] = Completion()
-            failed.fail(as_fault(error))
+            failed.fail(to_exception(error))
             return ItemCompletions(failed, len(items))
         return completions
 
@@ -215,15 +215,15 @@ class PluggedAuthorizer(DecidingAuthorizer):
             AuthorizerFaultError: the authorizer failed, or returned something other than ACLs.
         """
         try:
-            for acls in guarded(lambda: self._authorizer.acls(filter), SecurityDisabledError):
-                yield from checked_slices(acls)
+            for acls in guard(lambda: self._authorizer.acls(filter), SecurityDisabledError):
+                yield from check_slices(acls)
         except AuthorizerFaultError as fault:
             self._on_failure(fault)
             raise
 
     def acl_count(self) -> int:
         try:
-            return checked_count(self._authorizer.acl_count())
+            return check_acl_count(self._authorizer.acl_count())
         except BaseException as error:  # noqa: BLE001 - a metrics scrape must not fail
             self._on_failure(error)
             return -1
@@ -246,7 +246,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
             raise
         except BaseException as error:
             self._on_failure(error)
-            raise as_fault(error) from error
+            raise to_exception(error) from error
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
         try:

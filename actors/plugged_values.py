@@ -53,7 +53,7 @@ class CheckedCompletions(Sequence[Completion[Value]]):
         return len(self._inner)
 
     def __iter__(self) -> Iterator[Completion[Value]]:
-        return map(self._checked, self._inner)
+        return map(self._check, self._inner)
 
     @overload
     def __getitem__(self, place: int) -> Completion[Value]: ...
@@ -63,10 +63,10 @@ class CheckedCompletions(Sequence[Completion[Value]]):
 
     def __getitem__(self, place: int | slice) -> Completion[Value] | Sequence[Completion[Value]]:
         if isinstance(place, slice):
-            return list(map(self._checked, self._inner[place]))
-        return self._checked(self._inner[place])
+            return list(map(self._check, self._inner[place]))
+        return self._check(self._inner[place])
 
-    def _checked(self, inner: Completion[Value]) -> Completion[Value]:
+    def _check(self, inner: Completion[Value]) -> Completion[Value]:
         return _CheckedCompletion(inner, self._kind, self._on_failure)
 
 
@@ -126,7 +126,7 @@ class _CheckedCompletion(Completion[Value]):
         await self._inner.wait_until_done()
 
 
-def guarded(
+def guard(
     begin: Callable[[], Iterable[Value]], *passed: type[Exception]
 ) -> Generator[Value, None, object]:
     """Yield the values of an authorizer's iterator, and return its return value.
@@ -155,7 +155,7 @@ def guarded(
         yield value  # outside the try: errors of the caller are not the authorizer's
 
 
-def checked_slices(acls: object) -> Iterator[Sequence[Acl]]:
+def check_slices(acls: object) -> Iterator[Sequence[Acl]]:
     """Yield the ACLs of one slice, in slices of bounded length.
 
     Raises:
@@ -198,7 +198,7 @@ def _check_kinds(values: Sequence[object], wanted: type) -> None:
             raise AuthorizerFaultError(f"expected {wanted.__name__}, found {kind.__name__}")
 
 
-def as_fault(error: BaseException) -> Exception:
+def to_exception(error: BaseException) -> Exception:
     """Return the error that an item or request fails with after the authorizer raised ``error``."""
     return error if isinstance(error, Exception) else _fault_of(error)
 
@@ -207,7 +207,7 @@ def _fault_of(error: BaseException) -> AuthorizerFaultError:
     return AuthorizerFaultError(f"the authorizer raised {type(error).__name__}")
 
 
-def checked_answers(answers: object, actions: Sequence[object]) -> list[bool]:
+def check_answers(answers: object, actions: Sequence[object]) -> list[bool]:
     """Return for each action whether it is allowed: only ``True`` itself allows.
 
     Raises:
@@ -228,7 +228,7 @@ def check_count(answers: Sequence[object], items: Sequence[object]) -> None:
         raise AuthorizerFaultError(f"expected {len(items)} answers, found {len(answers)}")
 
 
-def checked_count(count: object) -> int:
+def check_acl_count(count: object) -> int:
     """Return ``count``.
 
     Raises:

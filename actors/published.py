@@ -19,6 +19,7 @@ class View(Generic[T]):
 
     @property
     def newest(self) -> T:
+        """The value published last."""
         return self._newest
 
     async def wait_until(self, accepts: Callable[[T], bool]) -> T:
@@ -37,6 +38,7 @@ class Published(View[T]):
     """The write side. The owning actor keeps it and hands out ``View``."""
 
     def publish(self, value: T) -> None:
+        """Replace the value, and wake every waiting task."""
         self._newest = value
         self._replaced.set()
         self._replaced = trio.Event()

@@ -86,6 +86,7 @@ class RecordApplier:
         return self._cluster
 
     def statistics(self) -> ApplierStatistics:
+        """Return the current state, for metrics."""
         newest = self._snapshot.newest
         return ApplierStatistics(
             offset=-1 if newest is None else newest.offset,

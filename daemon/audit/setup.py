@@ -104,6 +104,7 @@ class Audit:
         self._output.reopen()
 
     def close(self) -> None:
+        """Close the output and the lock."""
         self._output.close()
         self.turns.close()
 

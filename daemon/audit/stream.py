@@ -65,6 +65,7 @@ class AuditStream:
             raise
 
     def close(self) -> None:
+        """Close the stream if it is ours, unless an abandoned thread may still use it."""
         self._is_abandoned = True
         if self._is_ours and not self._is_busy:
             os.close(self._descriptor)

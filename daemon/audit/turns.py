@@ -37,4 +37,5 @@ class AuditTurns:
             fcntl.lockf(self.descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
+        """Close this process's descriptor of the lock."""
         os.close(self.descriptor)

@@ -16,7 +16,7 @@ import trio
 
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
-from authorizerd.acl.question_cost import lookups_max
+from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.daemon.decisions.answer_cache import AnswerCache, Answered
 from authorizerd.daemon.decisions.callers import Caller, Callers
@@ -167,4 +167,4 @@ def _weight(state: DecisionState, text_size: int) -> int:
     """Return the number of evaluations that one with a text of this size counts as."""
     if state.snapshot is None:
         return 1
-    return 1 + lookups_max(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION
+    return 1 + bound_lookups(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION

@@ -18,7 +18,7 @@ import trio
 
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.question_cost import lookups_max
+from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Reloadable
@@ -98,6 +98,7 @@ class StreamServer(ConnectionServer):
         self.offset_timeout = settings.update_timeout_ms / 1000
 
     async def converse(self, connection: Connection) -> None:
+        """Serve one connection until it ends."""
         await _Conversation(self, connection).run()
 
 
@@ -218,11 +219,11 @@ class _Conversation:
         snapshot = state.snapshot
         if snapshot is None:
             return 1
-        lookups = lookups_max(snapshot, self._server.frame_bytes_max)
+        lookups = bound_lookups(snapshot, self._server.frame_bytes_max)
         if lookups < LOOKUPS_PER_QUESTION:
             return 1
         # Few prefixes are longer than usual names, so the names themselves give a closer bound.
-        lookups = lookups_max(snapshot, max((len(each[4]) for each in questions), default=0))
+        lookups = bound_lookups(snapshot, max((len(each[4]) for each in questions), default=0))
         return 1 + lookups // LOOKUPS_PER_QUESTION
 
     async def _wait_for(self, offset: int) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from authorizerd.acl.builder import build
 from authorizerd.acl.model import Acl, AclAdded
-from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP, lookups_max
+from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP, bound_lookups
 
 PREFIXED, LITERAL, ALLOW, READ = 4, 3, 3, 3
 
@@ -36,4 +36,4 @@ def test_lookups_count_prefix_lengths_and_hashed_characters(
     patterns: tuple[tuple[int, int, str], ...], name_size: int, lookups: int
 ) -> None:
     """The part of a prefix that exceeds the name is not hashed."""
-    assert lookups_max(build(with_patterns(*patterns)), name_size) == lookups
+    assert bound_lookups(build(with_patterns(*patterns)), name_size) == lookups
