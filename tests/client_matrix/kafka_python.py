@@ -44,7 +44,7 @@ class KafkaPythonClient(AdminClient):
 
     hides: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_CONFIGS})
     reported_instead: ClassVar[Mapping[Call, int | None]] = {
-        Call.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
+        Call.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND
     }
     notes: ClassVar[Mapping[Call, str]] = {
         Call.DESCRIBE_CONFIGS: "the client ignores the error of a refusal and returns no configs",

@@ -81,11 +81,11 @@ class JavaClient(AdminClient):
     """Kafka's AdminClient in a JVM."""
 
     reported_instead: ClassVar[Mapping[Call, int | None]] = {
-        Call.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
+        Call.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND
     }
     notes: ClassVar[Mapping[Call, str]] = {
         Call.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
-        "(GROUP_ID_NOT_FOUND) without operations",
+        "(GROUP_ID_NOT_FOUND) without operations"
     }
 
     def __init__(self, peer: JavaPeer, address: str, login: Login | None) -> None:

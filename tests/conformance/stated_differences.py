@@ -111,11 +111,7 @@ def _without_pattern_types(request: Request, answer: Answer) -> Answer:
 
 def _with_fields(request: Request, fields: Fields) -> Request:
     return request_of(
-        request.api_key,
-        request.version,
-        request.user,
-        fields,
-        on_controller=request.on_controller,
+        request.api_key, request.version, request.user, fields, on_controller=request.on_controller
     )
 
 

@@ -19,12 +19,7 @@ import pytest
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from ops.kafka_rig.rig import Rig
 from tests.conformance.both_sides import SECONDS_MAX, Answer, Both, Side, running_both
-from tests.conformance.generated_requests import (
-    Request,
-    dynamic_configs,
-    every_acl,
-    rounds,
-)
+from tests.conformance.generated_requests import Request, dynamic_configs, every_acl, rounds
 from tests.conformance.kafka_peer import CLOSED, Peer
 from tests.conformance.odd_conversations import UNANSWERED, Conversation, conversations
 from tests.conformance.stated_differences import applying, comparable

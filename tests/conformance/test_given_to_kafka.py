@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-)
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType
 from confluent_kafka.admin import ResourceType as ClientResourceType
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType

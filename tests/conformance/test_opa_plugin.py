@@ -81,11 +81,7 @@ def may_write(broker: Broker, user: str) -> bool:
     producer = Producer(
         client_settings(broker, user) | {"message.timeout.ms": int(TIMEOUT_SECONDS * 1000)}
     )
-    producer.produce(
-        TOPIC,
-        b"value",
-        on_delivery=lambda error, _: errors.append(error),
-    )
+    producer.produce(TOPIC, b"value", on_delivery=lambda error, _: errors.append(error))
     producer.flush(TIMEOUT_SECONDS)
     (error,) = errors
     return is_allowed(error)

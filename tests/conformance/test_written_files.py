@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.model import (
-    AclAdded,
-)
+from authorizerd.acl.model import AclAdded
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files, segment_name

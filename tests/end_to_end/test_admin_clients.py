@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import (
-    AclOperation,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, ResourcePatternType, ResourceType
 from kafka.admin import ACL, ACLFilter, KafkaAdminClient, ResourcePattern, ResourcePatternFilter
 from kafka.admin import ACLOperation as PythonOperation
 from kafka.admin import ACLPermissionType as PythonPermission
@@ -36,13 +31,7 @@ from tests.support.admin_client import (
     new_admin,
     result_of,
 )
-from tests.support.daemon_process import (
-    SECONDS_MAX,
-    DaemonProcess,
-    new_log,
-    running,
-    wait_until,
-)
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running, wait_until
 from tests.support.log_files import added, write_log
 from tests.support.requests import evaluation
 

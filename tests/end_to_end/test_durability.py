@@ -17,10 +17,7 @@ from typing import Final
 import pytest
 import trio
 
-from authorizerd.acl.model import (
-    Acl,
-    ChangeBatch,
-)
+from authorizerd.acl.model import Acl, ChangeBatch
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.actors.update_queue import UpdateQueue
@@ -30,12 +27,7 @@ from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.writer import LogWriter
 from tests.support.acls import acl
-from tests.support.daemon_process import (
-    SECONDS_MAX,
-    DaemonProcess,
-    new_log,
-    running,
-)
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import added, read_acls, write_log
 from tests.support.recording_storage import Call, RecordingStorage

@@ -20,9 +20,7 @@ from tests.daemon.kafka_listener_service import SOFTWARE, Client, keep_open
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, on_cluster, start
 from tests.support.acls import acl
 from tests.support.daemon_process import connect, new_log, running
-from tests.support.envelopes import (
-    ALICE as ALICE_BYTES,
-)
+from tests.support.envelopes import ALICE as ALICE_BYTES
 from tests.support.envelopes import (
     JAVA_ANSWER_V1,
     JAVA_ANSWER_V3,

@@ -37,13 +37,7 @@ from ops.bench.flood_surfaces import (
     surfaces,
 )
 from ops.bench.sets import kind
-from tests.support.daemon_process import (
-    DaemonProcess,
-    new_log,
-    running,
-    wait_until,
-    write_config,
-)
+from tests.support.daemon_process import DaemonProcess, new_log, running, wait_until, write_config
 from tests.support.daemon_process import connect as open_connection
 
 CONNECTIONS_MAX = 100

@@ -8,13 +8,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from tests.support.admin_client import alter_configs, binding, create_acls, new_admin
-from tests.support.daemon_process import (
-    SECONDS_MAX,
-    connect,
-    new_log,
-    running,
-    write_config,
-)
+from tests.support.daemon_process import SECONDS_MAX, connect, new_log, running, write_config
 
 NOT_AUTHORIZED = (31, "Cluster authorization failed.")
 

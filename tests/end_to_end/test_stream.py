@@ -10,13 +10,7 @@ import pytest
 
 from authorizerd.protocol.decisions.stream import StreamQuestion
 from tests.support.admin_client import binding, create_acls, new_admin
-from tests.support.daemon_process import (
-    DaemonProcess,
-    new_log,
-    run,
-    running,
-    write_config,
-)
+from tests.support.daemon_process import DaemonProcess, new_log, run, running, write_config
 from tests.support.stream_connection import StreamConnection
 
 READ, TOPIC = 3, 2

@@ -151,10 +151,7 @@ class Load:
 
 def test_killed_worker_ends_only_its_own_connections(tmp_path: Path) -> None:
     """Under load: no acknowledged change is lost, and the new worker has them all."""
-    with (
-        two_workers(tmp_path, new_log(tmp_path)) as daemon,
-        ThreadPoolExecutor() as threads,
-    ):
+    with two_workers(tmp_path, new_log(tmp_path)) as daemon, ThreadPoolExecutor() as threads:
         loads = {worker: Load(client) for worker, client in client_of_each(daemon).items()}
         running_loads = [threads.submit(load.run) for load in loads.values()]
         writer = writer_of(daemon)
@@ -234,9 +231,7 @@ def test_port_of_another_daemons_workers_is_not_shared(tmp_path: Path) -> None:
         with (
             pytest.raises(AssertionError, match=r"decision\.http: .* Address already in use"),
             two_workers(
-                tmp_path / "other",
-                new_log(tmp_path / "other"),
-                authorizerd_decision_http=address,
+                tmp_path / "other", new_log(tmp_path / "other"), authorizerd_decision_http=address
             ),
         ):
             pass
@@ -297,8 +292,7 @@ def test_workers_answer_count_and_audit_http_requests(tmp_path: Path) -> None:
         name = 'authorizerd_decisions_total{result="denied",surface="AuthZEN"}'
         wait_until(lambda: daemon.metric(name, absent=0) == 20, "all decisions are counted")
         wait_until(
-            lambda: daemon.metric("authorizerd_audit_written_total") == 20,
-            "all lines are written",
+            lambda: daemon.metric("authorizerd_audit_written_total") == 20, "all lines are written"
         )
         assert daemon.stop()[0] == 0
     lines = [json.loads(line) for line in audit.read_text().splitlines()]

@@ -22,17 +22,7 @@ from tests.faults.workload import BrokenInvariantError
 from tests.model.invariants import check
 from tests.model.process import Process
 from tests.model.reference import BROKER, TIMEOUT_KEY, Request
-from tests.model.story import (
-    LATE,
-    Ask,
-    Call,
-    Client,
-    Create,
-    Delete,
-    Describe,
-    Reload,
-    SetTimeout,
-)
+from tests.model.story import LATE, Ask, Call, Client, Create, Delete, Describe, Reload, SetTimeout
 
 MOMENT_S: Final = 1e-9
 

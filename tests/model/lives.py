@@ -114,10 +114,7 @@ class StoryRun:
 
         with _deterministic(process):
             trio.run(
-                process.run,
-                serve,
-                clock=MockClock(autojump_threshold=0),
-                instruments=[process],
+                process.run, serve, clock=MockClock(autojump_threshold=0), instruments=[process]
             )
 
     def _judge(self, error: BaseException, faults: Counter[str]) -> None:

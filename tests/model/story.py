@@ -10,11 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from authorizerd.acl.model import (
-    Acl,
-    AclFilter,
-    Question,
-)
+from authorizerd.acl.model import Acl, AclFilter, Question
 
 T = TypeVar("T")
 

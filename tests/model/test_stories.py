@@ -59,10 +59,7 @@ async def _open_at_once(gate: ListenerGate, endpoint: str, completion: Completio
 
 
 async def _skip(
-    applier: RecordApplier,
-    snapshot: AclSnapshot,
-    batch: ChangeBatch,
-    replaced: list[AclSnapshot],
+    applier: RecordApplier, snapshot: AclSnapshot, batch: ChangeBatch, replaced: list[AclSnapshot]
 ) -> AclSnapshot:
     await trio.lowlevel.checkpoint()
     return snapshot

@@ -67,7 +67,6 @@ ACTOR_MUTANTS: Final = (
         name="the states before a long batch are freed at once",
         file="actors/record_applier.py",
         text="                replaced.append(snapshot)\n",
-        becomes="",
         found_by="tests/actors/test_record_applier.py::test_replaced_states_are_freed_in_parts",
     ),
     Mutant(
@@ -142,7 +141,6 @@ ACTOR_MUTANTS: Final = (
         name="a super user is not answered before loading",
         file="actors/standard_decider.py",
         text="    if principal in settings.super_users:\n        return SUPER_USER\n",
-        becomes="",
         found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(

@@ -78,14 +78,12 @@ CLIENT_MUTANTS: Final = (
         name="the trio client sends behind a frame that was cut off",
         file=f"{_PACKAGE}/trio.py",
         text='            self.end(lambda: ConnectionLostError("a frame was interrupted"))\n',
-        becomes="",
         found_by=f"{_TRIO}::test_cancelled_send_closes_the_connection",
     ),
     Mutant(
         name="nobody reads on after the reading task was cancelled",
         file=f"{_PACKAGE}/trio.py",
         text="                self._wake_a_reader()\n",
-        becomes="",
         found_by=f"{_TRIO}::test_cancelled_wait_leaves_other_tasks_alone",
     ),
     Mutant(

@@ -20,7 +20,7 @@ class Mutant:
     name: str
     file: str
     text: str
-    becomes: str
+    becomes: str = ""
     found_by: str
 
     def applied_to(self, source: str) -> str:

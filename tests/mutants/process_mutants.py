@@ -32,7 +32,6 @@ PROCESS_MUTANTS: Final = (
         name="processes write audit lines at the same time",
         file="daemon/audit/turns.py",
         text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
-        becomes="",
         found_by="tests/daemon/audit/test_file.py::test_other_processes_wait_during_a_write",
     ),
     Mutant(
@@ -67,7 +66,6 @@ PROCESS_MUTANTS: Final = (
         name="a replaced worker gets the files of the start",
         file="daemon/workers/pool.py",
         text="        self._order_files(link)  # they may have changed since the worker started\n",
-        becomes="",
         found_by="tests/daemon/workers/test_pool.py::test_workers_get_the_files_in_force",
     ),
     Mutant(
@@ -99,14 +97,12 @@ PROCESS_MUTANTS: Final = (
             "        self._timer.start()\n"
             "        signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)\n"
         ),
-        becomes="",
         found_by="tests/end_to_end/test_ending.py::test_hanging_shutdown_is_forced",
     ),
     Mutant(
         name="a shutdown in time leaves the clock running",
         file="daemon/forced_end.py",
         text="            self._timer.cancel()\n",
-        becomes="",
         found_by="tests/daemon/test_forced_end.py::test_end_in_time_stops_both_timers",
     ),
     Mutant(
@@ -134,14 +130,12 @@ PROCESS_MUTANTS: Final = (
         name="SIGHUP ends a daemon during its imports",
         file="cli/__main__.py",
         text="    hold_reload_signal(sys.argv[1:])\n",
-        becomes="",
         found_by="tests/end_to_end/test_ending.py::test_sighup_while_a_daemon_is_imported_does_not_end_it",
     ),
     Mutant(
         name="a closed standard stream stays closed",
         file="cli/standard_streams.py",
         text="    _fill_closed_descriptors()\n",
-        becomes="",
         found_by="tests/cli/test_main.py::test_no_file_gets_the_descriptor_of_a_closed_stream",
     ),
     Mutant(
@@ -176,7 +170,6 @@ PROCESS_MUTANTS: Final = (
         name="a server does not wait for the gate",
         file="daemon/lifespan.py",
         text="        await self._gate.wait_until_open(name)\n",
-        becomes="",
         found_by="tests/end_to_end/test_early_start.py::test_every_other_endpoint_refuses_connections",
     ),
     Mutant(

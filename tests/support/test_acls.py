@@ -14,10 +14,7 @@ from tests.support.acls import acl, question
             acl("User:b", "WRITE", group="g", pattern="PREFIXED", deny=True, host="h"),
             Acl(3, "g", 4, "User:b", "h", 4, 2),
         ),
-        (
-            acl(operation=99, cluster=True, pattern=1),
-            Acl(4, CLUSTER_NAME, 1, "User:a", "*", 99, 3),
-        ),
+        (acl(operation=99, cluster=True, pattern=1), Acl(4, CLUSTER_NAME, 1, "User:a", "*", 99, 3)),
         (acl(transactional_id="x"), Acl(5, "x", 3, "User:a", "*", 3, 3)),
         (question("User:b", "ALTER", user="u"), Question("User:b", "10.0.0.1", 7, 7, "u")),
         (question(delegation_token="", host=None), Question("User:a", None, 3, 6, "")),
