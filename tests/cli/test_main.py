@@ -162,6 +162,7 @@ def test_invalid_arguments_of_explain_are_named(
         (["check-log"], "authorizerd check-log: the following arguments are required: directory"),
         (["doctor", "--jsn"], "authorizerd doctor: the following arguments are required: --config"),
         (["token", "--principal", "User:a", "x"], "authorizerd: unrecognized arguments: x"),
+        (["serve", "--config", "c", "--quick"], "authorizerd: unrecognized arguments: --quick"),
     ],
 )
 def test_invalid_words_print_the_error_and_name_the_help(
@@ -260,16 +261,27 @@ def test_full_disk_under_standard_output_prints_one_line() -> None:
         assert (done.returncode, done.stderr) == (1, line)
 
 
-@pytest.mark.parametrize("command", ["serve", "doctor", "format"])
-def test_words_split_off_an_override_are_not_shown(
-    command: str, capsys: pytest.CaptureFixture[str]
+JAAS = "plain.sasl.jaas.config=PlainLoginModule required user_a=hunter2;"
+SCRAM = "SCRAM-SHA-256=[name=a,password="
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        *((command, ["--override", *JAAS.split()]) for command in ("serve", "doctor", "format")),
+        ("format", ["--add-scram", "SCRAM-SHA-256=[name=a,", "password=hunter2]"]),
+        ("format", [f"--add-scram={SCRAM}x", "y", "--override", "a=b", "hunter2]"]),
+        ("format", ["hunter2]", f"--add-scram={SCRAM}x]", "--hunter2"]),
+    ],
+)
+def test_words_split_off_a_secret_are_not_shown(
+    command: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    jaas = "plain.sasl.jaas.config=PlainLoginModule required user_a=hunter2;"
     with pytest.raises(SystemExit):
-        main([command, "--config", "c", "--override", *jaas.split()])
-    said = capsys.readouterr().err
-    assert "put each argument into quotes" in said
-    assert "hunter2" not in said
+        main([command, "--config", "none", *words])
+    printed = capsys.readouterr()
+    assert "put each argument into quotes" in printed.err
+    assert "hunter2" not in printed.out + printed.err
 
 
 def test_unreadable_log_prints_one_line_on_standard_error(

@@ -198,30 +198,3 @@ def test_invalid_argument_creates_no_log(
     assert printed.err.count("\n") == 1
     assert SECRET not in printed.out + printed.err
     assert not (tmp_path / "log").exists()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--add-scram", "SCRAM-SHA-256=[name=a,", "password=hunter2]"],
-        ["--add-scram=SCRAM-SHA-256=[name=a,password=x", "y", "--override", "a=b", "hunter2]"],
-        ["hunter2]", "--add-scram=SCRAM-SHA-256=[name=a,password=x]", "--hunter2"],
-    ],
-)
-def test_words_split_off_an_argument_are_not_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
-    config = write_config(tmp_path, tmp_path / "log")
-    with pytest.raises(SystemExit) as error:
-        main(["format", "--config", str(config), *words])
-    assert error.value.code == 2
-    printed = capsys.readouterr()
-    assert "put each argument into quotes" in printed.err
-    assert SECRET not in printed.out + printed.err
-    assert not (tmp_path / "log").exists()
-
-
-def test_unknown_word_of_another_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["serve", "--config", "c", "--quick"])
-    assert "unrecognized arguments: --quick" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from authorizerd.config.properties import parse_properties
 from ops.kafka_rig import broker as broker_module
 from ops.kafka_rig.broker import (
+    Broker,
     BrokerSettings,
     Ports,
     format_storage,
@@ -23,6 +25,10 @@ PORTS = Ports(plaintext=1, sasl=2, controller=3)
 TRAP = "trap 'echo ended >> \"$calls\"; exit 0' TERM"
 WAIT = "while :; do sleep 0.05; done"
 READY = f"{TRAP}; echo 'Kafka Server started'; {WAIT}"
+
+
+def broker_in(directory: Path) -> AbstractContextManager[Broker]:
+    return running_broker(Rig(""), directory, directory / "log")
 
 
 def test_properties_are_written_as_java_reads_them(tmp_path: Path) -> None:
@@ -75,7 +81,7 @@ def test_storage_is_formatted_with_a_fixed_cluster_id_by_default(
 
 def test_broker_is_ended_with_sigterm(programs: Programs, tmp_path: Path) -> None:
     programs.write("java", READY)
-    with running_broker(Rig(""), tmp_path, tmp_path / "log") as broker:
+    with broker_in(tmp_path) as broker:
         assert is_running(broker.process_id)
         ports = {broker.plaintext, broker.sasl_plaintext, broker.controller}
         assert len(ports) == 3
@@ -90,10 +96,7 @@ def test_broker_that_ignores_sigterm_is_killed(
 ) -> None:
     monkeypatch.setattr(broker_module, "STOP_TIMEOUT_SECONDS", 0.1)
     programs.write("java", f"trap '' TERM; echo 'Kafka Server started'; {WAIT}")
-    with (
-        pytest.raises(ZeroDivisionError),
-        running_broker(Rig(""), tmp_path, tmp_path / "log") as broker,
-    ):
+    with pytest.raises(ZeroDivisionError), broker_in(tmp_path) as broker:
         raise ZeroDivisionError
     assert has_ended(broker.process_id)
 
@@ -102,10 +105,7 @@ def test_broker_that_ends_at_once_is_reported_with_its_first_error(
     programs: Programs, tmp_path: Path
 ) -> None:
     programs.write("java", "echo '[time] INFO fine'; echo '[time] ERROR the lock'; echo at; exit 1")
-    with (
-        pytest.raises(RigError) as error,
-        running_broker(Rig(""), tmp_path, tmp_path / "log"),
-    ):
+    with pytest.raises(RigError) as error, broker_in(tmp_path):
         pass
     assert str(error.value) == (
         f"the broker ended; {tmp_path}/broker.log says\n[time] ERROR the lock\nat"
@@ -117,17 +117,15 @@ def test_broker_that_never_becomes_ready_is_ended(
 ) -> None:
     monkeypatch.setattr(broker_module, "START_TIMEOUT_SECONDS", 1)
     programs.write("java", f"{TRAP}; echo 'still loading'; {WAIT}")
-    with (
-        pytest.raises(RigError, match=r"was not ready in 1 s; .* says\nstill loading"),
-        running_broker(Rig(""), tmp_path, tmp_path / "log"),
-    ):
+    late = r"was not ready in 1 s; .* says\nstill loading"
+    with pytest.raises(RigError, match=late), broker_in(tmp_path):
         pass
     assert programs.calls[-1] == "ended"
 
 
 def test_tools_log_in_as_admin_or_the_given_user(programs: Programs, tmp_path: Path) -> None:
     programs.write("java", f'case "$*" in *kafka.Kafka*) {READY};; esac')
-    with running_broker(Rig(""), tmp_path, tmp_path / "log") as broker:
+    with broker_in(tmp_path) as broker:
         broker.run(Program.ACLS, "--list")
         broker.run(Program.TOPICS, "--list", user="alice")
     _, first, second, _ = programs.calls
