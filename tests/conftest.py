@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from tests.support.daemon_process import DaemonProcess, new_log, running
 
-settings.register_profile("authorizerd", deadline=None)  # timings never decide a test
+settings.register_profile("authorizerd", deadline=None)  # no test depends on timing
 settings.register_profile("fast", deadline=None, max_examples=20)
 
 TESTS = Path(__file__).parent
@@ -76,6 +76,6 @@ def real_log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
-    """Run a daemon on an empty log; clients without a login may do anything."""
+    """Run a daemon on an empty log, on which anonymous clients may do anything."""
     with running(tmp_path, new_log(tmp_path), super_users="User:ANONYMOUS") as daemon:
         yield daemon

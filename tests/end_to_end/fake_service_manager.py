@@ -1,4 +1,4 @@
-"""What a service manager does for a daemon: a notify socket, and sockets that it passes on."""
+"""A service manager with a notify socket, which passes listening sockets to a daemon."""
 
 from __future__ import annotations
 

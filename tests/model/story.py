@@ -24,11 +24,15 @@ THIS_NODE: Final = "1"
 
 @dataclass(frozen=True, slots=True)
 class Create:
+    """Create ACLs."""
+
     acls: tuple[Acl, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
+    """Delete the matches of filters."""
+
     filters: tuple[AclFilter, ...]
 
 
@@ -50,6 +54,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
+    """Describe the matches of a filter."""
+
     filter: AclFilter
 
 
@@ -76,6 +82,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Client:
+    """A caller of one endpoint."""
+
     endpoint: str
     principal: str
     calls: tuple[Call, ...]
@@ -112,6 +120,8 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Story:
+    """The processes of one seed."""
+
     seed: int
     lives: tuple[Life, ...]
 

@@ -1,4 +1,4 @@
-"""Helpers are in modules other than ``test_*.py``, so that a test module can change freely."""
+"""Rules for the tests' modules: helpers are in modules other than ``test_*.py``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import SLOW_PLACES
 
 TESTS = Path(__file__).parent
 
@@ -48,3 +50,8 @@ def test_no_module_imports_a_test_module() -> None:
         if is_test_module(name)
     }
     assert found == set(), "move what they share to a module of another name, or to tests/support"
+
+
+@pytest.mark.parametrize("place", SLOW_PLACES)
+def test_slow_place_exists(place: str) -> None:
+    assert (TESTS / place).exists()
