@@ -65,19 +65,19 @@ class ConfluentClient(AdminClient):
         return [_code_of(self._client.create_acls([_binding(acl)])) for acl in acls]
 
     def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        return _acls(_ended(self._client.describe_acls(_meant(topic, pattern_type))))
+        return _acls(_result_of(self._client.describe_acls(_filter_of(topic, pattern_type))))
 
     def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        (future,) = self._client.delete_acls([_meant(topic, pattern_type)]).values()
-        return _acls(_ended(future))
+        (future,) = self._client.delete_acls([_filter_of(topic, pattern_type)]).values()
+        return _acls(_result_of(future))
 
     def describe_cluster(self) -> Cluster:
-        reported = _ended(self._client.describe_cluster(include_authorized_operations=True))
+        reported = _result_of(self._client.describe_cluster(include_authorized_operations=True))
         operations = reported.authorized_operations or ()  # None where there are none
         return Cluster([node.id for node in reported.nodes], _operations(operations))
 
     def list_groups(self) -> list[str]:
-        listed = _ended(self._client.list_consumer_groups())
+        listed = _result_of(self._client.list_consumer_groups())
         if listed.errors:
             raise RefusedError(listed.errors[0].args[0].code())
         return [group.group_id for group in listed.valid]
@@ -96,16 +96,16 @@ class ConfluentClient(AdminClient):
 
     def describe_configs(self) -> Mapping[str, Config]:
         (future,) = self._client.describe_configs([_node()]).values()
-        return {name: Config(each.value, each.source) for name, each in _ended(future).items()}
+        return {name: Config(each.value, each.source) for name, each in _result_of(future).items()}
 
     def alter_config(self, name: str, value: str | None) -> None:
         what = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         entry = ConfigEntry(name, value or "", incremental_operation=what)
         (future,) = self._client.incremental_alter_configs([_node(entry)]).values()
-        _ended(future)
+        _result_of(future)
 
 
-def _ended(future: Future[Any]) -> Any:  # noqa: ANN401 - what a future holds
+def _result_of(future: Future[Any]) -> Any:  # noqa: ANN401 - what a future holds
     try:
         return future.result(timeout=SECONDS_MAX)
     except KafkaException as error:
@@ -115,7 +115,7 @@ def _ended(future: Future[Any]) -> Any:  # noqa: ANN401 - what a future holds
 def _code_of(futures: Mapping[AclBinding, Future[Any]]) -> int:
     (future,) = futures.values()
     try:
-        _ended(future)
+        _result_of(future)
     except RefusedError as error:
         return error.code
     return 0
@@ -126,7 +126,7 @@ def _operations(operations: Iterable[AclOperation]) -> Operations:
 
 
 def _operations_of(future: Future[Any]) -> Operations:
-    return _operations(_ended(future).authorized_operations)
+    return _operations(_result_of(future).authorized_operations)
 
 
 def _node(*entries: ConfigEntry) -> ConfigResource:
@@ -147,7 +147,7 @@ def _binding(acl: Acl) -> AclBinding:
     )
 
 
-def _meant(topic: str, pattern_type: PatternType) -> AclBindingFilter:
+def _filter_of(topic: str, pattern_type: PatternType) -> AclBindingFilter:
     return AclBindingFilter(
         ResourceType.TOPIC,
         topic,

@@ -73,11 +73,11 @@ class KafkaPythonClient(AdminClient):
 
     def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
         with _refusals():
-            found, _ = self._client.describe_acls(_meant(topic, pattern_type))
+            found, _ = self._client.describe_acls(_filter_of(topic, pattern_type))
         return _acls(found)
 
     def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        ((_, deleted, error),) = self._client.delete_acls([_meant(topic, pattern_type)])
+        ((_, deleted, error),) = self._client.delete_acls([_filter_of(topic, pattern_type)])
         _check(error.errno)
         return _acls(deleted)
 
@@ -163,7 +163,7 @@ def _binding(acl: Acl) -> ACL:
     )
 
 
-def _meant(topic: str, pattern_type: PatternType) -> ACLFilter:
+def _filter_of(topic: str, pattern_type: PatternType) -> ACLFilter:
     pattern = ResourcePatternFilter(ResourceType.TOPIC, topic, ACLResourcePatternType(pattern_type))
     return ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)
 

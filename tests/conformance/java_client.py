@@ -105,10 +105,10 @@ class JavaClient(AdminClient):
         return list(self._do(Call.CREATE_ACLS, acls=[_row(acl) for acl in acls]))
 
     def describe_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        return _acls(self._do(Call.DESCRIBE_ACLS, filter=_meant(topic, pattern_type)))
+        return _acls(self._do(Call.DESCRIBE_ACLS, filter=_filter_of(topic, pattern_type)))
 
     def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
-        return _acls(self._do(Call.DELETE_ACLS, filter=_meant(topic, pattern_type)))
+        return _acls(self._do(Call.DELETE_ACLS, filter=_filter_of(topic, pattern_type)))
 
     def describe_cluster(self) -> Cluster:
         reported = self._do(Call.DESCRIBE_CLUSTER)
@@ -156,7 +156,7 @@ def _row(acl: Acl) -> list[str]:
     ]
 
 
-def _meant(topic: str, pattern_type: PatternType) -> list[str | None]:
+def _filter_of(topic: str, pattern_type: PatternType) -> list[str | None]:
     return ["TOPIC", topic, pattern_type.name, None, None, "ANY", "ANY"]
 
 
