@@ -66,7 +66,7 @@ def acls(broker: Broker, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_acls_are_those_that_kafka_acls_listed(written: Written) -> None:
+def test_acls_equal_those_of_kafka_acls(written: Written) -> None:
     """Literal, prefixed and wildcard, denied, of one host, with non-ASCII names."""
     printed = run("acls", "--list", "--log-dir", written.log_dir)
     assert printed.returncode == 0, printed.stderr
@@ -74,8 +74,8 @@ def test_the_acls_are_those_that_kafka_acls_listed(written: Written) -> None:
     assert len(bindings(printed.stdout)) == 7
 
 
-def test_the_daemon_decides_as_the_broker_did(written: Written, tmp_path: Path) -> None:
-    """Every decision and its rule, except for super users."""
+def test_decisions_equal_the_brokers(written: Written, tmp_path: Path) -> None:
+    """The rules are equal too. Decisions on super users are left out."""
     met: Counter[bool] = Counter()
     with running(tmp_path, written.log_dir, super_users="User:admin") as daemon:
         for recorded in written.decisions:

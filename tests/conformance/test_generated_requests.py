@@ -151,7 +151,7 @@ def test_odd_conversations_end_as_with_a_broker(both: Both) -> None:
     assert answered > 50
 
 
-def test_every_answer_is_a_brokers(both: Both, seed: int, seen: Seen) -> None:
+def test_every_answer_equals_the_brokers(both: Both, seed: int, seen: Seen) -> None:
     """Each request goes to the broker first. All differences are reported."""
     differing: list[str] = []
     for number, request in enumerate(rounds(seed, ROUNDS, both.ids)):

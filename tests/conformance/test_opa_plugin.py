@@ -136,8 +136,8 @@ def test_broker_follows_the_daemons_decisions(
             assert not may_write(broker, "bob")
 
 
-def test_plugin_caches_no_error(rig: Rig, formatted: Path, tmp_path: Path, port: int) -> None:
-    """It does not cache 401 as a decision, and asks again after the tokens are fixed."""
+def test_plugin_does_not_cache_errors(rig: Rig, formatted: Path, tmp_path: Path, port: int) -> None:
+    """It asks again after the tokens are fixed."""
     token, line = new_token("broker", "User:broker", bytes(SECRET_BYTES))
     tokens = tmp_path / "tokens"
     tokens.write_text("# nobody yet")

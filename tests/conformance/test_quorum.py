@@ -60,7 +60,7 @@ def comparable(answer: DescribeQuorumResponse) -> str:
 
 
 @pytest.mark.parametrize("super_users", [f"User:{ADMIN};User:ANONYMOUS", f"User:{ADMIN}"])
-async def test_answers_are_a_brokers(broker: Broker, tmp_path: Path, super_users: str) -> None:
+async def test_answers_equal_the_brokers(broker: Broker, tmp_path: Path, super_users: str) -> None:
     """With and without the right to describe the cluster."""
     is_allowed = "ANONYMOUS" in super_users
     login = PlainCredentials(username=ADMIN, password=broker.settings.users[ADMIN])

@@ -115,7 +115,7 @@ async def acknowledge_many(log_dir: Path, storage: RecordingStorage) -> int:
     return acknowledged
 
 
-async def test_an_acknowledgement_follows_the_sync(tmp_path: Path) -> None:
+async def test_acknowledgement_follows_the_sync(tmp_path: Path) -> None:
     """The batch and the directory entry of its segment are synced first."""
     storage = RecordingStorage()
     assert await acknowledge_many(tmp_path, storage) == 10 * CLIENTS

@@ -110,7 +110,7 @@ async def forwarded(
 async def test_forwarded_creation_has_kafkas_response(
     nursery: trio.Nursery, version: int, data: str, expected: str
 ) -> None:
-    """The bytes are those of Kafka 4.3.1's own classes, also the throttle times of zero."""
+    """The bytes are those of Kafka 4.3.1's own classes."""
     service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     body = envelope(bytes.fromhex(data), version=version)
     assert await forwarded(service, version, body) == answer(expected)
@@ -153,7 +153,7 @@ async def test_invalid_envelope_is_refused(
 
 
 @pytest.mark.parametrize(("version", "code"), [(0, -1), (1, 801)])
-async def test_a_forwarder_is_refused_before_loading(
+async def test_forwarder_is_refused_before_loading(
     nursery: trio.Nursery, version: int, code: int
 ) -> None:
     """Version 0 has the older error."""
@@ -162,7 +162,7 @@ async def test_a_forwarder_is_refused_before_loading(
 
 
 @pytest.mark.parametrize(("version", "code"), [(0, -1), (1, 801)])
-async def test_an_inner_principal_is_refused_before_loading(
+async def test_inner_principal_is_refused_before_loading(
     nursery: trio.Nursery, version: int, code: int
 ) -> None:
     """The error is also in the outer response, so that the forwarder tries again."""

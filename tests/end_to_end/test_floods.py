@@ -372,8 +372,9 @@ def test_requests_that_grow_most_stay_within_the_bound(
 
 
 @pytest.mark.parametrize("surface", NAMES, indirect=True)
-def test_an_oversized_request_is_refused_unread(flooded: Flooded, surface: Surface) -> None:
-    """By what it announces: nothing of it need come."""
+def test_oversized_request_is_refused_by_its_announced_size(
+    flooded: Flooded, surface: Surface
+) -> None:
     with connect(flooded, surface, surface.opening + surface.oversized) as oversized:
         answer = received(oversized)
     if KIND_OF[surface.endpoint] == "http":

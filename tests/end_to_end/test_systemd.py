@@ -115,10 +115,8 @@ def starve(service: HeldService, notified: NotifySocket) -> None:
     notified.receive_until("WATCHDOG")
 
 
-def test_a_reload_before_it_is_loaded_is_not_taken_for_the_start(
-    tmp_path: Path, log_dir: Path
-) -> None:
-    """READY=1 ends both, so only what is ready says that it reloads."""
+def test_reload_during_the_load_is_not_reported(tmp_path: Path, log_dir: Path) -> None:
+    """READY=1 ends a reload and the start, so only a daemon that is ready reports a reload."""
     notified = NotifySocket(str(tmp_path / "notify"))
     environment = {"NOTIFY_SOCKET": notified.address, "WATCHDOG_USEC": str(WATCHDOG_US)}
     config_file = write_config(tmp_path, log_dir)
@@ -133,8 +131,8 @@ def test_a_reload_before_it_is_loaded_is_not_taken_for_the_start(
     notified.close()
 
 
-def test_a_service_manager_that_is_gone_harms_nobody(tmp_path: Path, log_dir: Path) -> None:
-    """It is warned of, and the daemon starts, serves and ends."""
+def test_missing_service_manager_is_only_logged(tmp_path: Path, log_dir: Path) -> None:
+    """The daemon starts, serves and ends."""
     config_file, ready_file = write_config(tmp_path, log_dir), tmp_path / "ready"
     environment = {"NOTIFY_SOCKET": str(tmp_path / "nowhere"), "WATCHDOG_USEC": "1"}
     with held_service(config_file, ready_file, environment=environment) as service:

@@ -12,7 +12,7 @@ LOG_MUTANTS: Final = (
         file="metadata/writer.py",
         text="self._file.append(pieces)\n        self._file.sync()",
         becomes="self._file.append(pieces)",
-        found_by="tests/end_to_end/test_durability.py::test_an_acknowledgement_follows_the_sync",
+        found_by="tests/end_to_end/test_durability.py::test_acknowledgement_follows_the_sync",
     ),
     Mutant(
         name="the disk's sync of a file does nothing",

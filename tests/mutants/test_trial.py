@@ -37,7 +37,7 @@ def becoming(text: str, *, test: str = "test_it") -> Mutant:
 
 
 def test_mutant_is_found_if_its_test_fails_and_is_then_undone(copy: Copy) -> None:
-    """Even if the file has the same size and the same second before and after."""
+    """Also if both versions of the file have the same size and time."""
     found = copy.try_mutant(becoming("return 43"))
     assert (found.outcome, found.is_found) == (Outcome.FOUND, True)
     assert copy.passes([found.mutant.found_by] * 2)
