@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import trio
 
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.protocol.kafka.api import APIS, ApiKey
@@ -27,7 +26,7 @@ from tests.daemon.config_requests import (
     invalid,
     max_connections,
 )
-from tests.daemon.kafka_service import ALICE, KafkaService, start
+from tests.daemon.kafka_service import ALICE, KafkaService
 
 
 async def test_alteration_is_applied_durable_and_described(service: KafkaService) -> None:
@@ -170,11 +169,10 @@ async def test_long_error_text_is_shortened(
     assert len(text) == 4096
 
 
-async def test_resources_are_refused_before_loading(nursery: trio.Nursery) -> None:
-    service = await start(nursery, is_loaded=False)
-    (result,) = await alter(service, altered((KEY, SET, "500")), principal=ALICE)
+async def test_resources_are_refused_before_loading(unloaded: KafkaService) -> None:
+    (result,) = await alter(unloaded, altered((KEY, SET, "500")), principal=ALICE)
     assert result[0] == 801
-    assert (await describe(service, principal=ALICE))[0].error_code == 801
+    assert (await describe(unloaded, principal=ALICE))[0].error_code == 801
 
 
 async def test_closed_queue_fails_each_resource(service: KafkaService) -> None:

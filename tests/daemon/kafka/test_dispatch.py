@@ -22,7 +22,7 @@ from tests.daemon.cluster_requests import (
     metadata,
     topic,
 )
-from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, acl, on_cluster, start
+from tests.daemon.kafka_service import ALICE, ANYTHING, ROOT, KafkaService, acl, on_cluster
 
 NOT_READY = ErrorCode.AUTHORIZER_NOT_READY
 REFUSED = ApiError(801, NOT_READY.text)
@@ -37,53 +37,53 @@ ACL_ANSWERS_V0 = {  # request body, then the answer's
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-async def test_acl_requests_are_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
+async def test_acl_requests_are_refused_before_loading(
+    unloaded: KafkaService, version: int
+) -> None:
     """Describe at the top, create per item, delete per filter without matches; none is done."""
-    service = await start(nursery, is_loaded=False)
-    described = await service.describe(version=version, principal=ALICE)
+    described = await unloaded.describe(version=version, principal=ALICE)
     assert described == REFUSED
-    assert await service.create([acl(), acl("")], version=version, principal=ALICE) == [REFUSED] * 2
-    deleted = await service.delete([ANYTHING] * 2, version=version, principal=ALICE)
+    assert (
+        await unloaded.create([acl(), acl("")], version=version, principal=ALICE) == [REFUSED] * 2
+    )
+    deleted = await unloaded.delete([ANYTHING] * 2, version=version, principal=ALICE)
     assert deleted == [FilterResult([], REFUSED)] * 2
-    await service.load()
-    assert service.acls == set()
-    assert service.running.log.appends == []
+    await unloaded.load()
+    assert unloaded.acls == set()
+    assert unloaded.running.log.appends == []
 
 
 @pytest.mark.parametrize("api_key", ACL_ANSWERS_V0)
 async def test_acl_requests_of_version_0_are_refused_before_loading(
-    nursery: trio.Nursery, api_key: ApiKey
+    unloaded: KafkaService, api_key: ApiKey
 ) -> None:
-    service = await start(nursery, is_loaded=False)
     body, shape = ACL_ANSWERS_V0[api_key]
     text = NOT_READY.text.encode()
     error = (801).to_bytes(2, "big") + len(text).to_bytes(2, "big") + text
     expected = shape.replace(b"%s", error)
-    assert await service.raw(api_key, 0, body, principal=ALICE) == expected
+    assert await unloaded.raw(api_key, 0, body, principal=ALICE) == expected
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
-async def test_metadata_is_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
+async def test_metadata_is_refused_before_loading(unloaded: KafkaService, version: int) -> None:
     """Each named topic, without brokers; from version 13 also at the top."""
-    service = await start(nursery, is_loaded=False)
-    answer = await metadata(service, version, topic("t"), topic("u"))
+    answer = await metadata(unloaded, version, topic("t"), topic("u"))
     assert [(each.error_code, each.name) for each in answer.topics] == [
         (NOT_READY, "t"),
         (NOT_READY, "u"),
     ]
     assert answer.brokers == ()
     assert getattr(answer, "error_code", NOT_READY) == NOT_READY
-    everything = await metadata(service, version, is_all=True)
+    everything = await metadata(unloaded, version, is_all=True)
     assert (everything.brokers, everything.topics) == ((), ())
 
 
 @pytest.mark.parametrize("version", range(10, 14))
 async def test_topics_without_a_name_are_refused_before_loading(
-    nursery: trio.Nursery, version: int
+    unloaded: KafkaService, version: int
 ) -> None:
     """By their id; a null name stays null if the version's answers allow it."""
-    service = await start(nursery, is_loaded=False)
-    answer = await metadata(service, version, topic(topic_id=UUID(int=9)))
+    answer = await metadata(unloaded, version, topic(topic_id=UUID(int=9)))
     (refused,) = answer.topics
     assert (refused.error_code, refused.name, refused.topic_id) == (
         NOT_READY,
@@ -94,11 +94,10 @@ async def test_topics_without_a_name_are_refused_before_loading(
 
 @pytest.mark.parametrize("version", range(3))
 async def test_describe_cluster_is_refused_before_loading(
-    nursery: trio.Nursery, version: int
+    unloaded: KafkaService, version: int
 ) -> None:
     """At the top, without nodes."""
-    service = await start(nursery, is_loaded=False)
-    answer = await describe_cluster(service, version)
+    answer = await describe_cluster(unloaded, version)
     assert (answer.error_code, answer.error_message) == (NOT_READY, NOT_READY.text)
     assert (answer.brokers, answer.controller_id) == ((), -1)
     assert getattr(answer, "endpoint_type", BROKER_ENDPOINTS) == BROKER_ENDPOINTS
@@ -106,60 +105,56 @@ async def test_describe_cluster_is_refused_before_loading(
 
 @pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
 async def test_find_coordinator_is_refused_before_loading(
-    nursery: trio.Nursery, version: int
+    unloaded: KafkaService, version: int
 ) -> None:
     """Each key from version 4, the one key before; an unknown type gets the same answer."""
-    service = await start(nursery, is_loaded=False)
     keys = ["g", "h"] if version >= 4 else ["g"]
     for key_type in (0, 99):
-        found = await find_coordinators(service, version, *keys, key_type=key_type)
+        found = await find_coordinators(unloaded, version, *keys, key_type=key_type)
         assert [(each.error_code, each.node_id) for each in found] == [(NOT_READY, -1)] * len(keys)
         assert [each.key for each in found if version >= 4] == (keys if version >= 4 else [])
 
 
-async def test_super_users_are_served_before_loading(nursery: trio.Nursery) -> None:
+async def test_super_users_are_served_before_loading(unloaded: KafkaService) -> None:
     """All but updates, which wait until they can be planned."""
-    service = await start(nursery, is_loaded=False)
-    assert await service.describe(principal=ROOT) == set()
-    answer = await metadata(service, 13, topic("t"), principal=ROOT)
+    assert await unloaded.describe(principal=ROOT) == set()
+    answer = await metadata(unloaded, 13, topic("t"), principal=ROOT)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert (await describe_cluster(service, 2, principal=ROOT)).error_code == 0
-    (found,) = await find_coordinators(service, 6, "g", principal=ROOT)
+    assert (await describe_cluster(unloaded, 2, principal=ROOT)).error_code == 0
+    (found,) = await find_coordinators(unloaded, 6, "g", principal=ROOT)
     assert found.error_code == 0
     results: list[ApiError | None] = []
     async with trio.open_nursery() as asking:
 
         async def create() -> None:
-            results.extend(await service.create([acl()], principal=ROOT))
+            results.extend(await unloaded.create([acl()], principal=ROOT))
 
         asking.start_soon(create)
         await trio.testing.wait_all_tasks_blocked()
         assert results == []
-        await service.load()
+        await unloaded.load()
     assert results == [None]
-    assert service.acls == {acl()}
+    assert unloaded.acls == {acl()}
 
 
-async def test_callers_are_served_once_the_acls_are_loaded(nursery: trio.Nursery) -> None:
-    service = await start(nursery, is_loaded=False)
-    assert await service.describe(principal=ALICE) == REFUSED
+async def test_callers_are_served_once_the_acls_are_loaded(unloaded: KafkaService) -> None:
+    assert await unloaded.describe(principal=ALICE) == REFUSED
     rule = on_cluster(Operation.DESCRIBE)
-    await service.load(rule)
-    assert await service.describe(principal=ALICE) == {rule}
+    await unloaded.load(rule)
+    assert await unloaded.describe(principal=ALICE) == {rule}
 
 
-async def test_requests_are_timed_by_api_name(nursery: trio.Nursery) -> None:
+async def test_requests_are_timed_by_api_name(unloaded: KafkaService) -> None:
     """Including refused ones."""
-    service = await start(nursery, is_loaded=False)
-    await service.describe(principal=ALICE)
-    await metadata(service, 13)
-    await service.load()
-    await service.describe(principal=ALICE)
-    assert {name: sum(times.counts) for name, times in service.times.local.items()} == {
+    await unloaded.describe(principal=ALICE)
+    await metadata(unloaded, 13)
+    await unloaded.load()
+    await unloaded.describe(principal=ALICE)
+    assert {name: sum(times.counts) for name, times in unloaded.times.local.items()} == {
         "DescribeAcls": 2,
         "Metadata": 1,
     }
-    assert set(service.times.remote) == {"DescribeAcls", "Metadata"}
+    assert set(unloaded.times.remote) == {"DescribeAcls", "Metadata"}
 
 
 async def test_authorizer_gets_the_whole_request_context(

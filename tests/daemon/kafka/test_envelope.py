@@ -102,6 +102,12 @@ def deleted(answer: Any) -> list[FilterResult]:  # noqa: ANN401 - an entity
     return decode_delete_acls_response(3, answer.response_data[5:])
 
 
+@pytest.fixture
+async def forwarding(nursery: trio.Nursery) -> KafkaService:
+    """Return a service where BROKER may forward requests, and ALICE may alter ACLs."""
+    return await start(nursery, MAY_FORWARD, MAY_ALTER)
+
+
 @each_version
 async def test_cluster_action_is_checked_before_decoding(
     nursery: trio.Nursery, version: int
@@ -121,14 +127,13 @@ async def test_cluster_action_is_checked_before_decoding(
 @pytest.mark.parametrize("inner_version", [0, 1, 2, 3])
 @each_version
 async def test_creation_is_forwarded(
-    nursery: trio.Nursery, version: int, inner_version: int
+    forwarding: KafkaService, version: int, inner_version: int
 ) -> None:
     """It is answered with the response header of its own version, flexible or not."""
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     data = to_create(acl(), version=inner_version)
-    answer = await forward(service, data, version=version)
+    answer = await forward(forwarding, data, version=version)
     assert created(answer, inner_version) == [None]
-    assert service.acls == {MAY_FORWARD, MAY_ALTER, acl()}
+    assert forwarding.acls == {MAY_FORWARD, MAY_ALTER, acl()}
 
 
 async def test_deletion_is_forwarded(nursery: trio.Nursery) -> None:
@@ -141,12 +146,11 @@ async def test_deletion_is_forwarded(nursery: trio.Nursery) -> None:
 @pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_ACLS, ApiKey.METADATA, ApiKey.ENVELOPE, 9999])
 @each_version
 async def test_other_apis_are_an_outer_invalid_request(
-    nursery: trio.Nursery, version: int, api_key: int
+    forwarding: KafkaService, version: int, api_key: int
 ) -> None:
     """Including an Envelope in an Envelope."""
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     data = inner(api_key, 1, envelope(to_create(acl())))
-    answer = await forward(service, data, version=version)
+    answer = await forward(forwarding, data, version=version)
     assert (answer.error_code, answer.response_data) == (ErrorCode.INVALID_REQUEST, None)
 
 
@@ -171,7 +175,7 @@ OUTER_ERRORS = {
 @pytest.mark.parametrize(("body", "code"), OUTER_ERRORS.values(), ids=OUTER_ERRORS)
 @each_version
 async def test_envelope_that_cannot_be_opened_gets_an_outer_error(
-    nursery: trio.Nursery,
+    forwarding: KafkaService,
     caplog: pytest.LogCaptureFixture,
     body: bytes,
     code: ErrorCode,
@@ -179,12 +183,11 @@ async def test_envelope_that_cannot_be_opened_gets_an_outer_error(
 ) -> None:
     """Bad address: 42; unparsable inner request: 35; bad principal: 97. The log gives details."""
     caplog.set_level(logging.INFO)
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
-    answer = await forward_raw(service, body, version=version)
+    answer = await forward_raw(forwarding, body, version=version)
     assert (answer.error_code, answer.response_data) == (code, None)
     (record,) = caplog.records
     assert record.getMessage().startswith(f"CONTROLLER: Envelope refused: {code.name}")
-    assert service.running.log.appends == []
+    assert forwarding.running.log.appends == []
 
 
 async def test_malformed_envelope_ends_the_connection(nursery: trio.Nursery) -> None:
@@ -195,28 +198,26 @@ async def test_malformed_envelope_ends_the_connection(nursery: trio.Nursery) -> 
 
 @each_version
 async def test_not_ready_for_the_forwarder_is_an_outer_error(
-    nursery: trio.Nursery, version: int
+    unloaded: KafkaService, version: int
 ) -> None:
     """AUTHORIZER_NOT_READY, -1 in version 0; nothing is decoded."""
-    service = await start(nursery, is_loaded=False)
     for body in (NO_ENVELOPE, envelope(to_create(acl()), version=version)):
-        answer = await forward_raw(service, body, version=version)
+        answer = await forward_raw(unloaded, body, version=version)
         assert (answer.error_code, answer.response_data) == (dict(NOT_READY)[version], None)
-    await service.load()
-    assert service.acls == set()
+    await unloaded.load()
+    assert unloaded.acls == set()
 
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
 @pytest.mark.parametrize("data", [to_create(acl(), acl("")), to_delete(ANYTHING)])
 async def test_not_ready_inner_answer_is_an_outer_error(
-    nursery: trio.Nursery, version: int, code: ErrorCode, data: bytes
+    unloaded: KafkaService, version: int, code: ErrorCode, data: bytes
 ) -> None:
     """A super user forwards for another user: 801, or -1 in version 0, so that it is retried."""
-    service = await start(nursery, is_loaded=False)
-    answer = await forward(service, data, version=version, forwarder=ROOT)
+    answer = await forward(unloaded, data, version=version, forwarder=ROOT)
     assert (answer.error_code, answer.response_data) == (code, None)
-    await service.load(acl("kept"))
-    assert service.acls == {acl("kept")}
+    await unloaded.load(acl("kept"))
+    assert unloaded.acls == {acl("kept")}
 
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
@@ -237,42 +238,39 @@ async def test_not_ready_inner_check_is_an_outer_error(
 
 @pytest.mark.parametrize(("version", "code"), NOT_READY)
 async def test_not_ready_for_the_inner_principal_is_an_outer_error(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
+    forwarding: KafkaService, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
-    monkeypatch.setattr(service.authorizer, "serves", lambda principal: principal != ALICE)
-    answer = await forward(service, to_create(acl()), version=version)
+    monkeypatch.setattr(forwarding.authorizer, "serves", lambda principal: principal != ALICE)
+    answer = await forward(forwarding, to_create(acl()), version=version)
     assert (answer.error_code, answer.response_data) == (code, None)
-    assert service.running.log.appends == []
+    assert forwarding.running.log.appends == []
 
 
-async def test_super_users_are_forwarded_before_loading(nursery: trio.Nursery) -> None:
+async def test_super_users_are_forwarded_before_loading(unloaded: KafkaService) -> None:
     """Their requests wait for the ACLs, as if they had been sent here directly."""
-    service = await start(nursery, is_loaded=False)
     answers: list[Any] = []
 
     async def ask() -> None:
-        answers.append(await forward(service, to_create(acl()), principal=ROOT, forwarder=ROOT))
+        answers.append(await forward(unloaded, to_create(acl()), principal=ROOT, forwarder=ROOT))
 
     async with trio.open_nursery() as asking:
         asking.start_soon(ask)
         await wait_all_tasks_blocked()
         assert answers == []
-        await service.load()
+        await unloaded.load()
     assert created(answers[0]) == [None]
 
 
 @each_version
 async def test_other_inner_errors_are_in_the_inner_answer(
-    nursery: trio.Nursery, version: int
+    forwarding: KafkaService, version: int
 ) -> None:
     """Outer 0, for an error of one item and for the refusal of all of them."""
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
-    answer = await forward(service, to_create(acl(""), acl()), version=version)
+    answer = await forward(forwarding, to_create(acl(""), acl()), version=version)
     bad, good = created(answer)
     assert bad == ApiError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
     assert good is None
-    answer = await forward(service, to_create(acl("b"), acl("c")), principal=BROKER)
+    answer = await forward(forwarding, to_create(acl("b"), acl("c")), principal=BROKER)
     assert created(answer) == [REFUSED] * 2
 
 
@@ -295,13 +293,12 @@ async def test_inner_host_counts(nursery: trio.Nursery) -> None:
             running.cancel_scope.cancel()
 
 
-async def test_both_checks_are_audited(nursery: trio.Nursery) -> None:
+async def test_both_checks_are_audited(forwarding: KafkaService) -> None:
     """Each by its own API, principal and host."""
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
-    await forward(service, to_create(acl()))
+    await forward(forwarding, to_create(acl()))
     assert [
         (event.request_name, event.question.principal, event.question.host)
-        for event in service.events
+        for event in forwarding.events
     ] == [("Envelope", BROKER, "10.0.0.1"), ("CreateAcls", ALICE, HOST)]
 
 
@@ -337,25 +334,26 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
     ]
 
 
-async def test_what_is_forwarded_waits_in_purgatory(nursery: trio.Nursery) -> None:
+async def test_what_is_forwarded_waits_in_purgatory(forwarding: KafkaService) -> None:
     """Its wait is the Envelope's remote time."""
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
     async with trio.open_nursery() as asking:
-        with service.log_held():
-            asking.start_soon(forward, service, to_create(acl(), acl("b")))
+        with forwarding.log_held():
+            asking.start_soon(forward, forwarding, to_create(acl(), acl("b")))
             await wait_all_tasks_blocked()
-            assert (service.purgatory.requests_waiting, service.purgatory.items_waiting) == (1, 2)
-    assert service.purgatory.items_waiting == 0
-    assert set(service.times.remote) == {"Envelope"}
-    assert service.times.remote["Envelope"].sum_s > 0
+            assert (forwarding.purgatory.requests_waiting, forwarding.purgatory.items_waiting) == (
+                1,
+                2,
+            )
+    assert forwarding.purgatory.items_waiting == 0
+    assert set(forwarding.times.remote) == {"Envelope"}
+    assert forwarding.times.remote["Envelope"].sum_s > 0
 
 
 async def test_timeout_is_an_inner_error(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    forwarding: KafkaService, autojump_clock: trio.testing.MockClock
 ) -> None:
-    service = await start(nursery, MAY_FORWARD, MAY_ALTER)
-    with service.log_held():
-        (late,) = created(await forward(service, to_create(acl())))
+    with forwarding.log_held():
+        (late,) = created(await forward(forwarding, to_create(acl())))
     assert late is not None
     assert late.code == ErrorCode.REQUEST_TIMED_OUT
 

@@ -152,9 +152,8 @@ async def test_only_describe_is_audited_when_operations_are_requested(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_groups_are_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
-    service = await start(nursery, is_loaded=False)
-    groups = await told(service, version, "g", "h", wants_operations=version >= 3)
+async def test_groups_are_refused_before_loading(unloaded: KafkaService, version: int) -> None:
+    groups = await told(unloaded, version, "g", "h", wants_operations=version >= 3)
     assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
         ("g", ErrorCode.AUTHORIZER_NOT_READY, ""),
         ("h", ErrorCode.AUTHORIZER_NOT_READY, ""),
@@ -162,7 +161,7 @@ async def test_groups_are_refused_before_loading(nursery: trio.Nursery, version:
     assert {operations_of(each) for each in groups} == {NOT_REQUESTED}
     if version == 6:
         assert {each.error_message for each in groups} == {ErrorCode.AUTHORIZER_NOT_READY.text}
-    (served,) = await told(service, version, "g", principal=ROOT)
+    (served,) = await told(unloaded, version, "g", principal=ROOT)
     assert served.group_state == "Dead"
 
 

@@ -107,9 +107,8 @@ async def test_hanging_reload_does_not_block_the_next(nursery: trio.Nursery) -> 
     released.set()
 
 
-async def test_guarded_and_invalid_configs_in_the_log_are_ignored(nursery: trio.Nursery) -> None:
-    service = await start(nursery, is_loaded=False)
-    await service.load(
+async def test_guarded_and_invalid_configs_in_the_log_are_ignored(unloaded: KafkaService) -> None:
+    await unloaded.load(
         cluster_changes=[
             ConfigChanged(BROKER, "7", "super.users", ALICE),
             ConfigChanged(BROKER, "7", "max.connections", "many"),
@@ -117,12 +116,12 @@ async def test_guarded_and_invalid_configs_in_the_log_are_ignored(nursery: trio.
             ConfigChanged(BROKER, "8", "authorizerd.update.timeout.ms", "1"),
         ]
     )
-    service.settings.refresh()
+    unloaded.settings.refresh()
     seen: list[Reloadable] = []
-    service.settings.follow(seen.append)
+    unloaded.settings.follow(seen.append)
     assert (seen[0].max_connections, seen[0].connections_max_idle_ms) == (1024, 77777)
     assert seen[0].update_timeout_ms == 30_000
-    assert service.settings.super_users == {ROOT}
+    assert unloaded.settings.super_users == {ROOT}
 
 
 PLUGGED = "quarantine.principals"
@@ -193,8 +192,7 @@ async def test_guarded_values_are_parsed_for_super_users_only(nursery: trio.Nurs
         assert code == (0 if key == PLUGGED else ErrorCode.INVALID_REQUEST)
 
 
-async def test_limit_in_the_log_that_locks_everyone_out_is_ignored(nursery: trio.Nursery) -> None:
-    service = await start(nursery, is_loaded=False)
-    await service.load(cluster_changes=[ConfigChanged(BROKER, "", KEY, "1")])
-    service.settings.refresh()
-    assert max_connections(service) == 1024
+async def test_limit_in_the_log_that_locks_everyone_out_is_ignored(unloaded: KafkaService) -> None:
+    await unloaded.load(cluster_changes=[ConfigChanged(BROKER, "", KEY, "1")])
+    unloaded.settings.refresh()
+    assert max_connections(unloaded) == 1024

@@ -37,9 +37,8 @@ async def test_principal_named_like_the_wildcard_has_no_rights(nursery: trio.Nur
     assert not rights.may(context("User:*"), Operation.DESCRIBE)
 
 
-async def test_rights_raise_not_ready_before_loading(nursery: trio.Nursery) -> None:
-    service = await start(nursery, is_loaded=False)
-    pin = Rights(service.authorizer).pin(context())
-    await service.load(acl("t"))
+async def test_rights_raise_not_ready_before_loading(unloaded: KafkaService) -> None:
+    pin = Rights(unloaded.authorizer).pin(context())
+    await unloaded.load(acl("t"))
     with pytest.raises(NotReadyError):
         pin.may_describe(ResourceType.TOPIC, ["t"])

@@ -155,9 +155,8 @@ async def test_describe_of_the_cluster_is_required(nursery: trio.Nursery, versio
 
 
 @each_version
-async def test_quorum_is_refused_before_loading(nursery: trio.Nursery, version: int) -> None:
-    service = await start(nursery, is_loaded=False)
-    refused = await describe(service, version)
+async def test_quorum_is_refused_before_loading(unloaded: KafkaService, version: int) -> None:
+    refused = await describe(unloaded, version)
     code = ErrorCode.AUTHORIZER_NOT_READY
     assert (refused.error_code, refused.topics) == (code, ())
     assert texts(refused, version) == [code.text] * (version >= 2)
@@ -165,11 +164,10 @@ async def test_quorum_is_refused_before_loading(nursery: trio.Nursery, version: 
 
 @each_version
 async def test_super_user_gets_no_leader_before_loading(
-    nursery: trio.Nursery, version: int
+    unloaded: KafkaService, version: int
 ) -> None:
     """NOT_LEADER_OR_FOLLOWER, as of a node of Kafka's before it is elected."""
-    service = await start(nursery, is_loaded=False)
-    answered = await describe(service, version, principal=ROOT)
+    answered = await describe(unloaded, version, principal=ROOT)
     assert answered.error_code == ErrorCode.NONE
     (partition,) = answered.topics[0].partitions
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
