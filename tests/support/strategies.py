@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.model import (
     Acl,
     AclAdded,
+    AclFilter,
     AclRemoved,
     Change,
     ChangeBatch,
@@ -49,6 +50,16 @@ int8s = st.integers(-128, 127)
 int16s = st.integers(-(2**15), 2**15 - 1)
 int32s = st.integers(-(2**31), 2**31 - 1)
 replicas = st.lists(st.integers(1, 3) | int32s, max_size=4).map(tuple)
+acl_filters = st.builds(
+    AclFilter,
+    resource_type=int8s,
+    resource_name=st.none() | texts,
+    pattern_type=int8s,
+    principal=st.none() | texts,
+    host=st.none() | texts,
+    operation=int8s,
+    permission_type=int8s,
+)
 any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul__))
 """Strings, some longer than 126 bytes, the limit of a size in one byte."""
 

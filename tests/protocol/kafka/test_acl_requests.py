@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import fields
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -19,22 +20,12 @@ from authorizerd.protocol.kafka.acl_requests import (
     decode_describe_acls,
 )
 from authorizerd.protocol.kafka.api import ApiKey, request_type
-from tests.support.strategies import acls, int8s, texts
+from tests.protocol.decoding import check_any, check_cuts
+from tests.support.strategies import acl_filters, acls
 
 VERSIONS = range(4)
 some_examples = settings(max_examples=25)
 each_version = pytest.mark.parametrize("version", VERSIONS)
-
-filters = st.builds(
-    AclFilter,
-    resource_type=int8s,
-    resource_name=st.none() | texts,
-    pattern_type=int8s,
-    principal=st.none() | texts,
-    host=st.none() | texts,
-    operation=int8s,
-    permission_type=int8s,
-)
 
 
 def written_by_kio(entity: Any) -> bytes:  # noqa: ANN401 - of any version
@@ -109,7 +100,7 @@ def as_read(version: int, filter: AclFilter) -> AclFilter:
 
 @each_version
 @some_examples
-@given(filter=filters)
+@given(filter=acl_filters)
 def test_describe_has_its_filter(version: int, filter: AclFilter) -> None:
     """Codes are kept. In version 0 the pattern type is LITERAL."""
     assert decode_describe_acls(version, describe_body(version, filter)) == as_read(version, filter)
@@ -117,7 +108,7 @@ def test_describe_has_its_filter(version: int, filter: AclFilter) -> None:
 
 @each_version
 @some_examples
-@given(asked=st.lists(filters, max_size=4), trailing=st.binary(max_size=3))
+@given(asked=st.lists(acl_filters, max_size=4), trailing=st.binary(max_size=3))
 def test_delete_has_its_filters_in_order(
     version: int, asked: list[AclFilter], trailing: bytes
 ) -> None:
@@ -152,35 +143,20 @@ def test_null_name_is_literal_in_version_0(version: int) -> None:
 
 @each_version
 @some_examples
-@given(acls=st.lists(acls(), min_size=1, max_size=2), filter=filters)
+@given(acls=st.lists(acls(), min_size=1, max_size=2), filter=acl_filters)
 def test_cut_request_is_rejected(version: int, acls: list[Acl], filter: AclFilter) -> None:
-    create, describe = create_body(version, acls), describe_body(version, filter)
-    delete = delete_body(version, [filter])
-    for size in range(len(create)):
-        with pytest.raises(DecodeError):
-            finish(decode_create_acls(version, create[:size]))
-    for size in range(len(describe)):
-        with pytest.raises(DecodeError):
-            decode_describe_acls(version, describe[:size])
-    for size in range(len(delete)):
-        with pytest.raises(DecodeError):
-            finish(decode_delete_acls(version, delete[:size]))
+    check_cuts(partial(decode_describe_acls, version), describe_body(version, filter))
+    check_cuts(lambda cut: finish(decode_create_acls(version, cut)), create_body(version, acls))
+    check_cuts(lambda cut: finish(decode_delete_acls(version, cut)), delete_body(version, [filter]))
 
 
 @each_version
 @some_examples
 @given(data=st.binary(max_size=60))
 def test_garbage_is_a_request_or_a_decode_error(version: int, data: bytes) -> None:
-    for decode in (decode_describe_acls, decode_create_acls, decode_delete_acls):
-        try:
-            read = decode(version, data)
-            if not isinstance(read, AclFilter):
-                finish(read)
-        except DecodeError as error:
-            position = error.position
-        else:
-            position = 0
-        assert 0 <= position <= len(data)
+    check_any(partial(decode_describe_acls, version), data)
+    check_any(lambda body: finish(decode_create_acls(version, body)), data)
+    check_any(lambda body: finish(decode_delete_acls(version, body)), data)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from authorizerd.protocol.kafka.envelope import (
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, KafkaServerConnection
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+from tests.protocol.decoding import check_cuts
 from tests.support.envelopes import (
     ADDRESS,
     ALICE,
@@ -160,10 +161,7 @@ def test_envelope_may_arrive_byte_by_byte() -> None:
 
 def test_cut_envelope_is_rejected() -> None:
     """Kafka closes the connection."""
-    body = envelope()
-    for end in range(len(body)):
-        with pytest.raises(DecodeError):
-            opened(body[:end])
+    check_cuts(opened, envelope())
 
 
 def test_bytes_after_an_envelope_are_ignored() -> None:
@@ -313,9 +311,7 @@ def test_principal_reads_back(kind: str, name: str) -> None:
 @given(kind=kinds, name=texts)
 def test_cut_principal_is_rejected(kind: str, name: str) -> None:
     data = encode_principal(f"{kind}:{name}")
-    for end in range(len(data)):
-        with pytest.raises(DecodeError):
-            decode_principal(data[:end])
+    check_cuts(decode_principal, data)
 
 
 @given(trailing=st.binary(min_size=1, max_size=5))
@@ -390,6 +386,4 @@ def test_outer_error_has_no_inner_answer(version: int) -> None:
         written = encode_envelope_error(code)
         answer: Any = finish(decode_response(ApiKey.ENVELOPE, version, written))
         assert (answer.response_data, answer.error_code) == (None, code)
-        for end in range(len(written)):
-            with pytest.raises(DecodeError):
-                finish(decode_response(ApiKey.ENVELOPE, version, written[:end]))
+        check_cuts(lambda cut: finish(decode_response(ApiKey.ENVELOPE, version, cut)), written)
