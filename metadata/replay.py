@@ -72,6 +72,7 @@ class TransactionFrame:
         """
         for record in records:
             match record:
+                # First, and not with the other records below: almost all records are ACLs.
                 case AclAdded() | AclRemoved():
                     (self._visible if self._open is None else self._open).append(record)
                 case BeginTransaction():

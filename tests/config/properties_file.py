@@ -1,7 +1,5 @@
 """Build a small server.properties for a test, and read it."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.config.configuration import Configuration, parse

@@ -1,7 +1,5 @@
 """Plans for changes of dynamic configs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """The sum of the memory bounds grows with every setting that allows more memory."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.config.bounds import (

@@ -1,7 +1,5 @@
 """The value of a key that is in force."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """All faults of a text at once."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

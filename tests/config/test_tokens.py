@@ -1,7 +1,5 @@
 """Read and create tokens."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 import pytest

@@ -1,7 +1,5 @@
 """The cluster image, compared with an oracle of plain dicts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

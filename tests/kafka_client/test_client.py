@@ -1,7 +1,5 @@
 """The cluster client: which node it asks, what it retries, and when it gives up."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 

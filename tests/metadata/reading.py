@@ -1,7 +1,5 @@
 """A small log, and the results of reading a log: batches, ACLs, or an error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

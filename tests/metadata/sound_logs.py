@@ -2,8 +2,6 @@
 end, 1 and 2 at offset 4, and 2, 3 and 4 at offset 10.
 """
 
-from __future__ import annotations
-
 from itertools import accumulate
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One file of batches: an unfinished write is distinguished from damage."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

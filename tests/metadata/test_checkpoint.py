@@ -1,7 +1,5 @@
 """A checkpoint must be at its own place in the log."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from authorizerd.metadata.directory import checkpoint_name, segment_name

@@ -1,7 +1,5 @@
 """Checkpoints written through a recording Storage, and the files that they replace."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping

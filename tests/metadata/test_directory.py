@@ -1,7 +1,5 @@
 """The files of a log directory, recognized by their names."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 reports it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator
 from itertools import product

@@ -1,7 +1,5 @@
 """The inspection of a whole log directory."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The lock on a log directory."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import subprocess

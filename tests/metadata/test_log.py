@@ -1,7 +1,5 @@
 """A whole log: its checkpoint and segments in order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A log after a crash or damage: only an unfinished end is cut, and no wrong ACL is served."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 from itertools import product

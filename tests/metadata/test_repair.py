@@ -1,7 +1,5 @@
 """The repair of a log: the result is always the log at an earlier offset."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The losses that a repair reports, and the batches that are found in damaged files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The steps of a repair: the planned result equals the actual one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

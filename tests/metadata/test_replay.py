@@ -1,7 +1,5 @@
 """From batches to visible changes, also for the log of a broker."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The real Storage. Nothing else in the package touches files."""
 
-from __future__ import annotations
-
 import ast
 import os
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The LogWriter on real files, through a Storage that records calls and may fail."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import os

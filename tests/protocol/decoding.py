@@ -1,7 +1,5 @@
 """Checks that apply to every decoder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

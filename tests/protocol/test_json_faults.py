@@ -1,7 +1,5 @@
 """The descriptions of faults in JSON documents."""
 
-from __future__ import annotations
-
 import enum
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Kafka's primitive types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

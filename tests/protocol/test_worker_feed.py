@@ -1,7 +1,5 @@
 """Orders and reports as bytes, and batches and snapshots as orders."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """JSON texts in which a key occurs twice in an object, compared with Python's own reader."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The OPA plugin's JSON: a captured request, its variants, and invalid texts."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Frames of the decision stream, from both ends."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A message in chunks."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

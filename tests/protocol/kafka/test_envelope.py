@@ -1,7 +1,5 @@
 """The Envelope: as written by Kafka 4.3.1's classes, cut, damaged and random."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Record batches."""
 
-from __future__ import annotations
-
 import struct
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records of topics, configs and credentials."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The fast reader, compared with the general decoder, record by record and error by error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

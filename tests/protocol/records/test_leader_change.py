@@ -1,7 +1,5 @@
 """The LeaderChange record."""
 
-from __future__ import annotations
-
 import struct
 from contextlib import suppress
 

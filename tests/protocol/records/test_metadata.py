@@ -1,7 +1,5 @@
 """Metadata records."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PartitionRecord and PartitionChangeRecord."""
 
-from __future__ import annotations
-
 import pytest
 
 from authorizerd.image.changes import Partition, PartitionAdded, PartitionChanged

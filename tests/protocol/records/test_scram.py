@@ -1,7 +1,5 @@
 """SCRAM credentials, compared with the RFC's exchange and with records of Kafka 4.3.1."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from base64 import b64decode
