@@ -303,4 +303,4 @@ def test_worker_needs_a_daemon() -> None:
     """Only the daemon can feed it."""
     done = run("worker", "--feed-fd", "99")
     assert done.returncode == 1
-    assert done.stderr.endswith("Bad file descriptor: only a daemon starts workers\n")
+    assert done.stderr.endswith("Bad file descriptor; only the daemon starts workers\n")
