@@ -6,7 +6,7 @@ import pytest
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
-from authorizerd.acl.decision import DEFAULT_DENY
+from authorizerd.acl.decision import DEFAULT_DENY, AuthorizerSettings
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import ResourceType
 from authorizerd.actors.auditor import Auditor
@@ -84,7 +84,7 @@ def test_reload_of_the_same_rate_continues_the_sampling() -> None:
 def test_required_audit_refuses_while_the_log_cannot_be_written() -> None:
     """``events_max`` is 1: the log is full after one event."""
     auditor = new_auditor(rules=AuditRules(is_required=True))
-    state = DecisionState(snapshot_of(offset=9), None)  # type: ignore[arg-type]  # unused here
+    state = DecisionState(snapshot_of(), AuthorizerSettings())
     auditor.check()
     auditor.audit(state, question("User:b"), DEFAULT_DENY, CONTEXT)
     with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import AuthorizerSettings
@@ -44,8 +45,8 @@ def context(principal: str) -> RequestContext:
     return RequestContext(principal=principal, host=None, request_name="Test")
 
 
-def read(name: str, *details: object) -> Action:
-    return Action(Operation.READ, ResourceType.TOPIC, name, *details)  # type: ignore[arg-type]
+def read(name: str, pattern_type: PatternType = PatternType.LITERAL) -> Action:
+    return Action(Operation.READ, ResourceType.TOPIC, name, pattern_type)
 
 
 def listed(authorizer: StandardAuthorizer) -> list[object]:
@@ -67,11 +68,10 @@ def test_actions_are_answered_in_order_and_audited_by_their_flags() -> None:
     log = RecordingAuditLog()
     auditor = Auditor(log, level=AuditLevel.INFO, now_s=lambda: 0.0)
     authorizer, _ = new_authorizer(LOADED, auditor)
-    literal = PatternType.LITERAL
     actions = [
         read("t"),
-        read("u", literal, 3),
-        read("v", literal, 1, True, False),
+        replace(read("u"), resource_reference_count=3),
+        replace(read("v"), log_if_denied=False),
         Action(Operation.DESCRIBE, ResourceType.TOPIC, "t"),
     ]
     assert authorizer.authorize(context("User:a"), actions) == [True, False, False, True]
