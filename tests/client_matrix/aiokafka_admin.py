@@ -19,6 +19,8 @@ from tests.client_matrix.calls import (
     Login,
     RefusedError,
     Reported,
+    check_code,
+    python_settings,
     report_each,
 )
 
@@ -45,16 +47,8 @@ class AiokafkaClient(AdminClient):
     offers_no_more: ClassVar[str] = "AIOKafkaAdminClient has no call for it"
 
     def __init__(self, address: str, login: Login | None) -> None:
-        settings: dict[str, Any] = {"bootstrap_servers": address}
-        if login is not None:
-            settings |= {
-                "security_protocol": "SASL_PLAINTEXT",
-                "sasl_mechanism": "PLAIN",
-                "sasl_plain_username": login.username,
-                "sasl_plain_password": login.password,
-            }
         self._runner = asyncio.Runner()
-        self._client = self._run(_started(settings))
+        self._client = self._run(_started(python_settings(address, login)))
 
     def close(self) -> None:
         self._run(self._client.close())
@@ -93,7 +87,7 @@ class AiokafkaClient(AdminClient):
         (answer,) = self._run(self._client.describe_configs([_node()]))
         ((code, _, _, name, entries),) = answer.resources
         assert name == str(NODE_ID)
-        _check(code)
+        check_code(code)
         return {key: Config(value, source) for key, value, _, source, *_ in entries}
 
     def alter_config(self, name: str, value: str | None) -> None:
@@ -102,7 +96,7 @@ class AiokafkaClient(AdminClient):
         # The client also asks about topics, even if there are none, so there is one more answer.
         ((code, _, _, resource),) = [each for answer in answers for each in answer.resources]
         assert resource == str(NODE_ID)
-        _check(code)
+        check_code(code)
 
 
 async def _started(settings: Mapping[str, Any]) -> AIOKafkaAdminClient:
@@ -113,11 +107,6 @@ async def _started(settings: Mapping[str, Any]) -> AIOKafkaAdminClient:
         await client.close()
         raise
     return client
-
-
-def _check(code: int) -> None:
-    if code:
-        raise RefusedError(code)
 
 
 def _node(configs: Mapping[str, str] | None = None) -> ConfigResource:

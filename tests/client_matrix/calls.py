@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from authorizerd.acl.model import Acl, PatternType
 
@@ -139,6 +139,25 @@ class AdminClient:
 
     def close(self) -> None:
         """Close the client's connections."""
+
+
+def python_settings(address: str, login: Login | None) -> dict[str, Any]:
+    """Return the settings that kafka-python and aiokafka have in common."""
+    settings = {"bootstrap_servers": address}
+    if login is None:
+        return settings
+    return settings | {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": login.username,
+        "sasl_plain_password": login.password,
+    }
+
+
+def check_code(code: int) -> None:
+    """Raise RefusedError for an error code."""
+    if code:
+        raise RefusedError(code)
 
 
 Open = Callable[[str, Login | None], AdminClient]

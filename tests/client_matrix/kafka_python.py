@@ -35,6 +35,8 @@ from tests.client_matrix.calls import (
     Operations,
     RefusedError,
     Reported,
+    check_code,
+    python_settings,
     report_each,
 )
 
@@ -53,15 +55,7 @@ class KafkaPythonClient(AdminClient):
     }
 
     def __init__(self, address: str, login: Login | None) -> None:
-        settings: dict[str, Any] = {"bootstrap_servers": address}
-        if login is not None:
-            settings |= {
-                "security_protocol": "SASL_PLAINTEXT",
-                "sasl_mechanism": "PLAIN",
-                "sasl_plain_username": login.username,
-                "sasl_plain_password": login.password,
-            }
-        self._client = KafkaAdminClient(**settings)
+        self._client = KafkaAdminClient(**python_settings(address, login))
 
     def close(self) -> None:
         self._client.close()
@@ -78,7 +72,7 @@ class KafkaPythonClient(AdminClient):
 
     def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl]:
         ((_, deleted, error),) = self._client.delete_acls([_filter_of(topic, pattern_type)])
-        _check(error.errno)
+        check_code(error.errno)
         return _acls(deleted)
 
     def describe_cluster(self) -> Cluster:
@@ -138,11 +132,6 @@ def _refusals() -> Iterator[None]:
         yield
     except BrokerResponseError as error:
         raise RefusedError(error.errno) from error
-
-
-def _check(code: int) -> None:
-    if code:
-        raise RefusedError(code)
 
 
 def _node(configs: Mapping[str, Any] | None = None) -> ConfigResource:
