@@ -6,9 +6,10 @@ ones, which may differ from the configured ones (port 0).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from socket import socket
+from typing import Final, NamedTuple
 
 from authorizerd.actors.authorizer import ServerInfo
 from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX, listener_connections_max
@@ -39,6 +40,35 @@ def connections_wanted(configuration: Configuration, max_connections: int) -> di
     return wanted
 
 
+class _Wanted(NamedTuple):
+    """One configured address; ``path`` is that of a Unix socket."""
+
+    name: str
+    key: str
+    host: str | None
+    port: int
+    path: Path | None = None
+
+
+def _list_wanted(configuration: Configuration) -> list[_Wanted]:
+    decision, admin = configuration.decision_http, configuration.admin_http
+    wanted = [
+        _Wanted(DECISION_HTTP, "authorizerd.decision.http", decision.host, decision.port),
+        _Wanted(ADMIN_HTTP, "authorizerd.admin.http", admin.host, admin.port),
+        *(
+            _Wanted(each.listener_name, f"listeners: {each.listener_name}", each.host, each.port)
+            for each in configuration.listeners
+        ),
+    ]
+    stream = configuration.decision_stream
+    if stream is not None:
+        # Last: if another address cannot be bound, there is no socket file to remove.
+        path = None if stream.path is None else Path(stream.path)
+        key = "authorizerd.decision.stream"
+        wanted.append(_Wanted(DECISION_STREAM, key, stream.host, stream.port, path))
+    return wanted
+
+
 async def bind_all(
     configuration: Configuration, shared: Collection[str], inherited: InheritedSockets
 ) -> dict[str, BoundEndpoint]:
@@ -51,37 +81,23 @@ async def bind_all(
         StartError: an address is in use or does not belong to this machine (the error names the
             key), or an inherited socket does not match the configuration.
     """
-    decision, admin = configuration.decision_http, configuration.admin_http
-    wanted: list[tuple[str, str | None, int, str]] = [
-        (DECISION_HTTP, decision.host, decision.port, "authorizerd.decision.http"),
-        (ADMIN_HTTP, admin.host, admin.port, "authorizerd.admin.http"),
-        *(
-            (each.listener_name, each.host, each.port, f"listeners: {each.listener_name}")
-            for each in configuration.listeners
-        ),
-    ]
-    stream, stream_key = configuration.decision_stream, "authorizerd.decision.stream"
-    if stream is not None and stream.path is None:
-        wanted.append((DECISION_STREAM, stream.host, stream.port, stream_key))
-    names = {name for name, *_ in wanted} | ({DECISION_STREAM} if stream is not None else set())
-    check_names(inherited, names)
-    endpoints = {
-        name: (
-            await adopt(inherited[name], host, port, key)
-            if name in inherited
-            else await bind(host, port, key, is_shared=name in shared)
-        )
-        for name, host, port, key in wanted
+    wanted = _list_wanted(configuration)
+    check_names(inherited, {each.name for each in wanted})
+    return {
+        each.name: await _bind(each, inherited.get(each.name), is_shared=each.name in shared)
+        for each in wanted
     }
-    if stream is not None and stream.path is not None:
-        # Last: if another address cannot be bound, there is no socket file to remove.
-        path = Path(stream.path)
-        endpoints[DECISION_STREAM] = (
-            adopt_unix(inherited[DECISION_STREAM], path, stream_key)
-            if DECISION_STREAM in inherited
-            else await bind_unix(path, stream_key)
-        )
-    return endpoints
+
+
+async def _bind(
+    wanted: _Wanted, inherited: Sequence[socket] | None, *, is_shared: bool
+) -> BoundEndpoint:
+    _, key, host, port, path = wanted
+    if path is not None:
+        return await bind_unix(path, key) if inherited is None else adopt_unix(inherited, path, key)
+    if inherited is None:
+        return await bind(host, port, key, is_shared=is_shared)
+    return await adopt(inherited, host, port, key)
 
 
 def new_cluster(
