@@ -1,4 +1,4 @@
-"""The text of an audit line, identical to Kafka's logger ``kafka.authorizer.logger``.
+"""The text of an audit line, identical to that of Kafka's ``kafka.authorizer.logger``.
 
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.buildAuditMessage and logAuditMessage.
 """
@@ -32,7 +32,10 @@ class AuditLevel(IntEnum):
 def audit_level(
     allowed: bool, log_if_allowed: bool = True, log_if_denied: bool = True
 ) -> AuditLevel:
-    """Return the level at which a decision is logged: denials at INFO, allowed requests below."""
+    """Return the level of a decision's line: INFO if denied, DEBUG if allowed.
+
+    If the request asks for no line (``log_if_…`` is False), the level is TRACE.
+    """
     if allowed:
         return AuditLevel.DEBUG if log_if_allowed else AuditLevel.TRACE
     return AuditLevel.INFO if log_if_denied else AuditLevel.TRACE

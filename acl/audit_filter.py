@@ -1,6 +1,6 @@
 """Which decisions the audit log contains: filters by principal and resource, and a sampling rate.
 
-**Invariant:** denials are never sampled, and the filters skip a denial only if configured to. A
+**Invariant:** denials are never sampled, and filters apply to them only with ``filters_denied``. A
 pattern is an exact name, a prefix followed by ``*``, or ``*`` for every name.
 """
 
@@ -58,7 +58,7 @@ ALL_RESOURCES: Final = ResourcePatterns(dict.fromkeys(ResourceType, ALL_NAMES))
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Which decisions may be logged. ``filters_denied`` applies the filter to denials, too."""
+    """Select the decisions that may be logged. Denials pass unless ``filters_denied`` is set."""
 
     principals_included: NamePatterns = ALL_NAMES
     principals_excluded: NamePatterns = NO_NAMES
@@ -67,7 +67,7 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     filters_denied: bool = False
 
     def admits(self, allowed: bool, principal: str, resource_type: int, resource_name: str) -> bool:
-        """Return True if the decision may be logged. Exclusion beats inclusion."""
+        """Return True if the decision may be logged. An exclusion wins over an inclusion."""
         if not (allowed or self.filters_denied):
             return True
         return (
@@ -82,10 +82,10 @@ NO_FILTER: Final = AuditFilter()
 
 
 class AuditRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Which of the decisions that the audit level admits are logged.
+    """Select what is logged among the decisions that the audit level admits.
 
-    ``allowed_rate`` is the share of the allowed decisions that is logged, above 0 and at most 1.
-    ``is_required``: while the audit log cannot be written, the daemon makes no decision.
+    ``allowed_rate`` is the share of the allowed decisions that is logged, above 0 and at most 1. If
+    ``is_required`` is set, the daemon makes no decision while the audit log cannot be written.
     """
 
     filter: AuditFilter = NO_FILTER
@@ -94,12 +94,13 @@ class AuditRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Sampler:
-    """Select a fixed share of a sequence.
+    """Select a fixed share of a sequence of calls.
 
-    Why not random numbers? By chance, they may select far too few or too many. Instead, each call
-    steps around a circle by the golden ratio, and an arc of the wanted size selects. So any run of
-    calls contains the share within a few items, and so do every second or every n-th of its calls:
-    periodic traffic cannot hide.
+    Each call moves a position around a circle by the golden ratio, and selects if the position is
+    on an arc of the wanted size. Of any run of calls, this selects the share to within a few items.
+    The same holds for every second or every n-th call: periodic traffic cannot evade the sampling.
+
+    Why not random numbers? By chance, they may select far too few or too many.
     """
 
     __slots__ = ("_arc", "_position")

@@ -1,8 +1,8 @@
-"""Hide names in the audit log, by a keyed hash or by cutting them.
+"""Hide names in the audit log: replace them by a keyed hash or by ``***``.
 
-**Invariant:** a hidden name occurs nowhere in the result, including the rule. With one secret,
-equal names of one kind give equal hashes in every process. Without the secret, nobody can find a
-name by trying candidates. The secret is in no ``repr``.
+**Invariant:** a hidden name occurs nowhere in the result, including the rule. With the same
+secret, equal names of one kind have equal hashes in every process. Without the secret, nobody can
+find a name by trying candidates. No ``repr`` shows the secret.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Masker:
     """Hide names of principals, hosts and resources.
 
     Args:
-        principal, host, resource: how names of this kind are hidden.
+        principal, host, resource: how names of each kind are hidden.
         secret: the key of the hashes; unused if nothing is hashed.
     """
 
@@ -55,7 +55,7 @@ class Masker:
         self.masked: Final = tuple(
             kind for kind, masking in maskings.items() if masking is not Masking.NONE
         )
-        """Which of ``principal``, ``host`` and ``resource`` are hidden."""
+        """The kinds that are hidden, of ``principal``, ``host`` and ``resource``."""
         self._hashed: Final = lru_cache(_CACHE_SIZE)(self._hash)
 
     def question(self, question: Question) -> Question:
@@ -100,10 +100,10 @@ class Masker:
         if masking is Masking.CUT:
             return CUT
         if len(name) > _CACHED_CHARACTERS_MAX:
-            return self._hash(kind, name)  # the cache counts names, not their size
+            return self._hash(kind, name)  # the cache limits names, not bytes
         return self._hashed(kind, name)
 
     def _hash(self, kind: str, name: str) -> str:
-        # Hash the kind too: a user and a topic of the same name must not be linked.
+        # Hash the kind too: nobody may see that a user and a topic have the same name.
         text = f"{kind}\0{name}".encode("utf-8", "surrogatepass")
         return HASH_PREFIX + hmac.digest(self.secret, text, "sha256").hex()[:HASH_DIGITS]

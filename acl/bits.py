@@ -1,14 +1,14 @@
-"""The weight of one binding in the index. Every leaf of the index is the sum of such weights.
+"""The weight of one binding in the index. A leaf of the index is the sum of its bindings' weights.
 
-A leaf is an integer: 16 bits of ALLOW and 16 bits of DENY by operation code, then a 16-bit count
-per operation of the ACLs that deny without being a plain DENY. Kafka refuses a second id for the
-same binding, so a plain bit represents exactly one binding, and adding or subtracting its weight
-cannot carry. The other denials (unknown permission or pattern type) differ in raw codes that the
-index does not hold, so they are counted. At most 254 * 255 + 254 bindings share a lane, which fits
-16 bits.
+A leaf is an integer. Its lowest 32 bits are 16 ALLOW bits and 16 DENY bits, one per operation code.
+Kafka refuses a second id for the same binding, so each bit represents exactly one binding, and
+adding or subtracting its weight cannot carry. Above them is a 16-bit counter per operation, for
+ACLs that deny but have an unknown permission type or pattern type. The index does not store these
+codes, so several such ACLs share a counter: at most 254 * 255 + 254, which fits into 16 bits.
 
-Why not set the bits of implied operations? The sum could not be undone. Instead the masks of the
-question (``ALLOWS``, ``DENIES``) include the operations that imply it.
+Why does a rule not set the bits of the operations that it implies? Several rules can imply the same
+operation, so a removal could not undo it. Instead, the mask of a question (``ALLOWS``) includes the
+operations that imply the one asked about.
 
 Source: KIP-290; Kafka 4.3 StandardAuthorizerData.findResult.
 """
@@ -28,7 +28,7 @@ _HOST_DENY_LANE: Final = 48
 
 
 def weight(acl: Acl) -> int:
-    """Return the weight of ``acl`` in its leaf, 0 if it can neither allow nor deny."""
+    """Return the weight of ``acl`` in its leaf, or 0 if it can neither allow nor deny."""
     if acl.operation not in OPERATION_CODES:
         return 0
     usual_pattern = acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
@@ -72,7 +72,7 @@ def allowing_operations(operation: int) -> tuple[int, ...]:
 
 
 def denying_operations(operation: int) -> tuple[int, ...]:
-    """Return the operations of DENY rules that deny ``operation``; nothing is implied."""
+    """Return the operations of DENY rules that deny ``operation``. They imply nothing else."""
     own = (operation,) if operation in OPERATIONS and operation != Operation.ALL else ()
     return (Operation.ALL, *own)
 

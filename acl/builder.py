@@ -1,8 +1,7 @@
-"""The bulk path to a snapshot, for loading a whole log.
+"""Build a snapshot in bulk, to load a whole log.
 
-**Invariant:** a frozen builder equals the snapshot that results from applying the same changes one
-by one. It works in small steps, and keeps no large dict: resizing one blocks the thread for
-milliseconds.
+**Invariant:** freezing a builder returns the snapshot that the same changes give one by one. It
+works in small steps, and keeps no large dict: resizing one blocks the thread for milliseconds.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member take
 def _weights(
     resource_type: int, pattern_type: int, operation: int, permission_type: int
 ) -> tuple[int, int, bool]:
-    """Return the rule's weight, its weight among a host's denials, and whether the ACL is plain.
+    """Return the rule's weight, its weight in ``host_denials``, and whether the ACL is plain.
 
     The result depends only on the codes, and a log has few combinations of them.
     """
@@ -76,7 +75,7 @@ class _PatternsBuilder:
         self.lengths: dict[int, int] = {}
 
     def add(self, pattern_type: int, name: str, weight: int) -> int:
-        """Add ``weight`` at one pattern. Return the sum from before."""
+        """Add ``weight`` at one pattern. Return the previous sum."""
         if name == WILDCARD and is_wildcard(pattern_type, name):
             before = self.wildcard
             self.wildcard = before + weight
@@ -115,7 +114,7 @@ class _RulesBuilder:
         self.denying_hosts = NO_DENYING_HOSTS
 
     def add(self, acl: Acl, rule_weight: int, denial_weight: int) -> int:
-        """Add the weights of ``acl``. Return the sum of its leaf from before."""
+        """Add the weights of ``acl``. Return the previous sum of its leaf."""
         if acl.host == WILDCARD:
             patterns = self.any_host
             if patterns is None:
@@ -151,7 +150,7 @@ class _RulesBuilder:
 
 
 class _TypeBuilder:
-    """A mutable ``TypeIndex``. ``names`` are the keys of ``rules``."""
+    """A mutable ``TypeIndex``. ``names`` has the keys of ``rules``, which cannot be iterated."""
 
     __slots__ = ("everyone", "names", "resources", "rules")
 
@@ -164,7 +163,7 @@ class _TypeBuilder:
     def add(self, acl: Acl, sign: int, rule_weight: int, denial_weight: int) -> int:
         """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
 
-        Return the sum of its leaf from before.
+        Return the previous sum of its leaf.
         """
         principal = acl.principal
         if principal == WILDCARD_PRINCIPAL:

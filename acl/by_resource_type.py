@@ -35,7 +35,7 @@ _SHARDS: Final = 256
 
 _Pattern: TypeAlias = tuple[int, str]
 _Denials: TypeAlias = tuple[tuple[int, ...], Callable[[int, str], bool]]
-"""The lengths of the denied prefixes, and a test for exactly this pattern being denied."""
+"""The lengths of the denied prefixes, and a function: is exactly this pattern denied?"""
 
 _LITERAL: Final = int(PatternType.LITERAL)
 _PREFIXED: Final = int(PatternType.PREFIXED)
@@ -43,7 +43,7 @@ _EVERYTHING: Final[_Pattern] = (_LITERAL, WILDCARD)
 
 
 def check_by_resource_type(operation: int, resource_type: int) -> None:
-    """Reject codes that are not one resource type and one operation, with Kafka's texts.
+    """Reject unknown codes and codes that only filters may have, with Kafka's texts.
 
     Raises:
         InvalidQuestionError: Kafka's IllegalArgumentException.
@@ -115,7 +115,7 @@ def scan_by_resource_type(
     operation: int,
     resource_type: int,
 ) -> Steps[bool]:
-    """Return, in steps, True if ``acls`` allow the principal some resource of the type.
+    """Return, in steps, True if ``acls`` allow the operation on some resource of the type.
 
     This is ``authorize_by_resource_type`` without an index and without the probe, for ACLs that
     arrive in slices.
@@ -162,9 +162,10 @@ class _PatternSets:
         self._allowed.append(allowed)
 
     def decide(self) -> Steps[bool]:
-        """Return True if some allowed pattern is not covered by a denial.
+        """Return True if some allowed pattern is not covered by a denial. Free the patterns.
 
-        Free the patterns on the way.
+        Why not return as soon as the answer is known? The rest would then be freed at once, which
+        would block the thread.
         """
         denials = ((tuple(self._lengths), self._is_denied),)
         is_allowed = self._allows_all and not self._denies_all

@@ -3,8 +3,8 @@
 **Invariant:** one call uses one snapshot. DENY beats ALLOW. If no ACL matches, the answer is deny,
 unless allow.everyone.if.no.acl.found is set and no ACL's pattern matches the resource at all.
 
-Why both ``authorize`` and ``explain``? ``authorize`` joins bits and builds no ACL, which takes a
-quarter of the time. Tests compare the two with each other and with a plain scan.
+Why both ``authorize`` and ``explain``? ``authorize`` joins bits and builds no ACL, so it takes
+a quarter of the time. Tests compare the two with each other and with a plain scan.
 
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
 """
@@ -53,7 +53,7 @@ from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, rules_of
 
 
 class AuthorizerSettings(msgspec.Struct, frozen=True, gc=False):
-    """The settings that decide: ``super.users``, compared exactly, and the default for no ACL."""
+    """The settings that affect decisions. Principals and ``super_users`` are compared exactly."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
@@ -110,7 +110,7 @@ _APPLICABLE: Final = tuple(
     )
     for operation in OPERATION_CODES
 )
-"""By the question's operation code: the bits of a leaf that apply to it, with their meaning."""
+"""By the question's operation code: each bit that applies, and the rule that it stands for."""
 
 
 def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
@@ -188,8 +188,8 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
     """Return the decision with the rule that Kafka's audit log names for it.
 
     This is the first DENY in Kafka's scan order, or else the last matching ALLOW. In Kafka the host
-    is always known. If it is unknown here and rules deny single hosts, one rule represents those
-    that share a pattern and an operation. The choice depends only on the rules.
+    is always known. If it is unknown here, and rules that differ only in their host deny, one of
+    them is named. The choice depends only on the rules, so it is the same in every process.
 
     Raises:
         InvalidQuestionError: as ``authorize``.
@@ -248,10 +248,9 @@ def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, byte
 
 
 def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
-    """Return every ACL that allows or denies the question, in no order.
+    """Return every ACL that allows or denies the question, in no particular order.
 
-    For an unknown host the result grows with the number of denied hosts; ``explain`` needs only a
-    few.
+    For an unknown host, the result grows with the number of denied hosts.
     """
     return _matching(snapshot, question, None)
 
@@ -300,7 +299,7 @@ def _matching_at(patterns: Patterns, principal: str, host: str, question: Questi
 def _denials_of_hosts(
     rules: Rules, principal: str, question: Question, hosts_max: int | None
 ) -> list[Acl]:
-    """Return plain ACLs that deny the question for one host, up to ``hosts_max`` of each kind."""
+    """Return plain ACLs that deny for one host, at most ``hosts_max`` per leaf and operation."""
     operation, deny = question.operation, PermissionType.DENY
     return [
         Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, deny)

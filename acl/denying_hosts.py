@@ -1,6 +1,6 @@
 """The single hosts that one principal's DENY rules name, by pattern and operation.
 
-Every such rule applies to a question with an unknown host, and the explanation names one of them.
+Each of these rules applies to a question with an unknown host, and the explanation names one.
 Why an index? Searching the rules of each host would take time in proportion to the hosts.
 """
 
@@ -19,8 +19,9 @@ Place: TypeAlias = tuple[int, str, int]
 Hosts: TypeAlias = Map[int, str]
 """Hosts by their digests.
 
-Why digests? Python hashes texts differently in each process, but not numbers. So the first host of
-a set is the same in every process, whatever the order of insertion.
+Why digests? The explanation names the first host of a set. Python hashes texts differently in each
+process, but numbers alike. So with numbers as keys, all processes name the same host, whatever the
+order of insertion.
 """
 DenyingHosts: TypeAlias = Map[Place, Hosts]
 
@@ -31,7 +32,7 @@ _DIGEST_BYTES: Final = 16
 
 
 def is_indexed(acl: Acl) -> bool:
-    """Return True if this index contains a rule for one host: a DENY that is not unindexed."""
+    """Return True if a rule for one host belongs in this index: a DENY that is not unindexed."""
     return acl.permission_type == PermissionType.DENY and not is_unindexed(acl)
 
 

@@ -11,11 +11,11 @@ class AclError(Exception):
 
 
 class InvalidAclError(AclError):
-    """A creation or filter that Kafka answers with INVALID_REQUEST; the text is Kafka's."""
+    """A creation or filter that Kafka answers with INVALID_REQUEST, mostly with Kafka's text."""
 
 
 class PolicyViolationError(AclError):
-    """A request too large for one metadata batch (POLICY_VIOLATION); the text is Kafka's."""
+    """A request that would write or report too much (POLICY_VIOLATION)."""
 
 
 class InvalidQuestionError(AclError):

@@ -2,7 +2,7 @@
 
 A request may have a hundred thousand filters. Comparing each with every ACL would take time in
 proportion to the product. Instead, the ACL's own fields are looked up among the filters, once for
-each set of fields that filters fix.
+each combination of fields that filters fix.
 
 Source: KIP-140, KIP-290; the rules are those of ``acl.filters.accepts``.
 """
@@ -40,10 +40,7 @@ class FilterIndex:
         self.count = 0
         self._exact: dict[_Shape, int] = {}
         self._matching: dict[_Shape, int] = {}
-        """The shapes of filters with pattern type MATCH and a name.
-
-        The shape leaves the name out.
-        """
+        """The shapes of filters with pattern type MATCH and a name. These leave out the name."""
         self._numbers: list[dict[_Key, int]] = [{} for _ in range(_SHARDS)]
         self._names: list[dict[_Key, list[str]]] = [{} for _ in range(_SHARDS)]
 

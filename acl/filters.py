@@ -31,8 +31,9 @@ _OPEN: Final = (AclFilter(), AclFilter(pattern_type=PatternType.MATCH))
 def accepts(filter: AclFilter, acl: Acl) -> bool:
     """Return True if ``filter`` matches ``acl``. Unknown codes count as UNKNOWN.
 
-    MATCH matches every pattern that matches a resource of the filter's name. ANY with a name
-    matches exactly that name, with either pattern type.
+    MATCH with a name matches the literal pattern of that name, each prefixed pattern that the name
+    begins with, and the literal ``*``. ANY with a name matches exactly that name, with either
+    pattern type.
     """
     return (
         (filter.principal is None or filter.principal == acl.principal)
@@ -59,7 +60,7 @@ def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
 
 
 def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[bytes, Acl]]]:
-    """Yield the ids and ACLs that ``filter`` matches, in no order.
+    """Yield the ids and ACLs that ``filter`` matches, in no particular order.
 
     Each list has the matches among the next ``ACLS_PER_STEP`` ACLs, and may be empty. Why not one
     list? Building and freeing it would block the thread.

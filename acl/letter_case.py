@@ -14,10 +14,10 @@ _TO_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def ascii_upper(text: str) -> str:
-    """Return ``text`` with a to z in upper case, all other characters as they are."""
+    """Return ``text`` with a to z in upper case. Other characters stay unchanged."""
     return text.upper() if text.isascii() else text.translate(_TO_UPPER)
 
 
 def ascii_lower(text: str) -> str:
-    """Return ``text`` with A to Z in lower case, all other characters as they are."""
+    """Return ``text`` with A to Z in lower case. Other characters stay unchanged."""
     return text.lower() if text.isascii() else text.translate(_TO_LOWER)

@@ -97,7 +97,7 @@ _PATTERN_TYPE_NAMES = _names(PatternType)
 _OPERATION_NAMES = _names(Operation)
 _PERMISSION_TYPE_NAMES = _names(PermissionType)
 
-# The codes that a stored ACL or a question may have: no UNKNOWN, no filter-only code.
+# The codes that a new ACL or a question may have: neither UNKNOWN nor a filter-only code.
 RESOURCE_TYPES = range(ResourceType.TOPIC, ResourceType.USER + 1)
 OPERATIONS = range(Operation.ALL, Operation.TWO_PHASE_COMMIT + 1)
 
@@ -177,9 +177,9 @@ Change = AclAdded | AclRemoved
 class ChangeBatch(msgspec.Struct, frozen=True):
     """Changes that become visible together, complete up to the log offset ``last_offset``.
 
-    ``changes`` are changes of ACLs, ``cluster_changes`` all others. Both may be empty: the log grew
-    by records that the daemon does not keep. A long batch arrives as several values with the same
-    ``last_offset``. None of them is visible before the last one, which has ``is_end`` set.
+    ``changes`` are changes of ACLs, ``cluster_changes`` all others. Both are empty if the log
+    grew only by records that the daemon does not keep. A long batch arrives as several values with
+    the same ``last_offset``. None of them is visible before the last one, which has ``is_end`` set.
     """
 
     last_offset: int

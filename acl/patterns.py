@@ -45,10 +45,7 @@ def is_wildcard(pattern_type: int, name: str) -> bool:
 
 
 def misses_wildcard(name: str) -> bool:
-    """Return True if the wildcard ``*`` does not match ``name``.
-
-    Kafka's scan treats the stored ``*`` as a literal prefix, so names such as ``*a`` are skipped.
-    """
+    """Return True if the wildcard ``*`` does not match ``name``, as for ``*a`` (see above)."""
     return name < AFTER_WILDCARD and name > WILDCARD
 
 
@@ -91,7 +88,10 @@ def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
 
 
 def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) -> Patterns:
-    """Return ``patterns`` with ``weight`` added at one pattern. A negative weight subtracts."""
+    """Return ``patterns`` with ``weight`` added at one pattern. A negative weight subtracts.
+
+    If no weight is left, the result is ``NO_PATTERNS`` itself, which callers test for with ``is``.
+    """
     wildcard, literals, prefixes, lengths, counts = (
         patterns.wildcard,
         patterns.literals,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import encodings.unicode_escape  # noqa: F401 - later, there may be no descriptor to load it with
+import encodings.unicode_escape  # noqa: F401 - a later import may find no free descriptor
 
 
 def escape_unprintable(text: str) -> str:
     """Return ``text`` on one line, with escape sequences for characters that are not printable.
 
-    A terminal would obey control characters, and marks of direction reorder what follows them.
+    A terminal obeys control characters, and direction marks reorder the text that follows them.
     """
     if text.isprintable():
         return text

@@ -1,8 +1,8 @@
 """The cost of deciding a question, counted in lookups.
 
-For each length that prefixes have, a decision slices and hashes the question's resource name. So
-the time that a fixed number of questions takes has no bound. Code that divides many questions into
-turns counts lookups instead.
+A decision slices and hashes the resource name once for each distinct prefix length, so the time for
+a fixed number of questions has no bound. Code that spreads many questions over several turns of the
+event loop therefore counts lookups, not questions.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ CHARACTERS_PER_LOOKUP: Final = 512
 def bound_lookups(snapshot: AclSnapshot, name_size: int) -> int:
     """Return the maximum number of lookups for one set of patterns, at least 1.
 
-    It is a bound for all principals. Finding one principal's own number would take as long as an
-    ordinary decision.
+    The bound holds for every principal. Finding the number of one principal would take as long as
+    an ordinary decision.
 
     Args:
         name_size: an upper bound for the characters of the question's resource name.

@@ -41,7 +41,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one principal for one resource type.
 
     ``hosts`` has the rules for single hosts. For questions with an unknown host, ``host_denials``
-    counts the denials among them, and ``denying_hosts`` finds the rule to name.
+    counts the denials among them, and ``denying_hosts`` finds one to name.
     """
 
     any_host: Patterns
@@ -90,7 +90,7 @@ EMPTY_SNAPSHOT: Final = AclSnapshot(
 
 
 def contains(index: TypeIndex, acl: Acl) -> bool:
-    """Return True if the index of its type contains a plain ``acl`` (one that is not unindexed)."""
+    """Return True if ``index`` contains ``acl``. ``acl`` must be plain: not unindexed."""
     rules = rules_of(index, acl.principal)
     patterns = rules.any_host if acl.host == WILDCARD else rules.hosts.get(acl.host, NO_PATTERNS)
     return get_weight(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
@@ -104,7 +104,7 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
 
 
 CHANGES_PER_STATE: Final = 32
-"""Many changes are made in parts, and the state after each part is kept until the end.
+"""Many changes are made in parts of this size, and the state after each part is kept until the end.
 
 A state shares nearly everything with its neighbours, so freeing the states one after the other is
 quick. Freeing a state that is ten thousand changes away from the next one would block the thread.

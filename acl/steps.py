@@ -17,9 +17,9 @@ Steps: TypeAlias = Generator[None, None, T]
 
 
 def at_once(value: T) -> Steps[T]:
-    """Return ``value`` as work that needs no step."""
+    """Return ``value`` as the result of work without steps."""
     return value
-    yield
+    yield  # never reached: it makes this function a generator
 
 
 def finish(steps: Steps[T]) -> T:

@@ -3,7 +3,7 @@
 **Invariant:** making a plan changes nothing. A duplicate creation succeeds and writes nothing. Each
 filter of a deletion sees the state before the request.
 
-Planning is done in steps (generators that yield between small pieces of work and return the plan),
+Plans are made in steps (by generators that yield between small pieces of work and return the plan),
 since a request may have many items, and its filters are compared with every ACL.
 
 Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
@@ -36,7 +36,7 @@ MATCHES_PER_REQUEST_MAX: Final = 100_000
 """The matches that a deletion may report. An ACL counts once for each filter that matches it."""
 MATCH_BYTES_PER_REQUEST_MAX: Final = 16 * 1024 * 1024
 BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
-"""One request is one batch: at most 8 MiB, including its header."""
+"""One request is written as one batch of at most 8 MiB. The rest is for the batch's header."""
 
 _RECORD_BYTES_WITHOUT_TEXTS: Final = 64
 _ITEMS_PER_STEP: Final = 16
@@ -44,9 +44,9 @@ _RESULTS_PER_STEP: Final = 512
 _LOOKUPS_PER_STEP: Final = 256
 
 FAULTS_PER_REQUEST_MAX: Final = 1000
-"""The number of different errors that one request of creations reports.
+"""The number of different errors that one creation request reports.
 
-Further items get a fixed text.
+Items with other errors get a fixed text.
 """
 
 _FURTHER_FAULT: Final = InvalidAclError("Invalid ACL: see the errors of the first invalid items.")
@@ -63,10 +63,10 @@ TOO_MUCH_REPORTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CreationPlan:
-    """A planned request of creations.
+    """The plan for one creation request.
 
-    ``errors`` has one entry per item, None for success. ``states`` leads from the state before the
-    request to the state after it, which is the last one.
+    ``errors`` has one entry per item, None for success. ``states`` has a state after every
+    ``CHANGES_PER_STATE`` changes, and ends with the state after the request.
     """
 
     states: list[AclSnapshot]
@@ -100,7 +100,7 @@ _NOTHING_DELETED: Final = Deleted()
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """A planned request of deletions.
+    """The plan for one deletion request.
 
     ``results`` has one entry per filter. ``states`` are as in ``CreationPlan``.
     """
@@ -118,7 +118,7 @@ class DeletionPlan:
 def plan_creations(
     before: AclSnapshot, acls: Sequence[Acl], new_id: Callable[[], bytes]
 ) -> Steps[CreationPlan]:
-    """Plan one request of creations.
+    """Plan one creation request.
 
     Args:
         new_id: returns a 16-byte id that no ACL has. It is not called for a duplicate.
@@ -137,7 +137,7 @@ def plan_creations(
             changes.append(change)
             size += _record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
-                tail = before  # or freeing the states would leave the last one, with all changes
+                tail = before  # or the last state, with all changes, would not be freed in steps
                 yield from free(states, STATES_FREED_PER_STEP)
                 yield from free(changes)
                 refused = PolicyViolationError(TOO_MANY_CREATED)
@@ -171,10 +171,10 @@ def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
 
 
 def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:
-    """Plan one request of deletions.
+    """Plan one deletion request.
 
-    All filters are compared with each ACL at once. Matches are counted as they are found, so no
-    more are kept than one request may remove and report.
+    Each ACL is compared with all filters at once. The search stops as soon as there are more
+    matches than one request may remove or report.
     """
     matches = _Matches()
     answers: list[int | Deleted] = []
@@ -201,7 +201,7 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
 
 
 def _remove(before: AclSnapshot, ids: Iterable[bytes]) -> Steps[list[AclSnapshot]]:
-    """Return the states that lead to the one without these ACLs, which is the last."""
+    """Return the states while these ACLs are removed. The last one is the final state."""
     tail = before
     states: list[AclSnapshot] = []
     for place, acl_id in enumerate(ids, 1):

@@ -1,7 +1,7 @@
 """The AuditLog: it queues decisions and writes them as lines, in order.
 
 **Invariant:** the audit log never delays a decision, and its queue is bounded. Lines that cannot be
-written are kept and tried again; events that find the queue full are dropped and counted. If the
+written are kept and retried. While the queue is full, new events are dropped and counted. If the
 audit is required, ``is_refusing`` tells the authorizer to refuse decisions that could not be
 audited.
 """
@@ -24,9 +24,9 @@ EVENTS_PER_SLICE: Final = 256
 EVENTS_PER_WRITE_MAX: Final = 4096
 BYTES_PER_WRITE_MAX: Final = 1024 * 1024
 CHARACTERS_PER_EVENT: Final = 1024
-"""The average length of an event's names for which the queue holds ``events_max`` events."""
+"""The queue holds ``events_max`` events if the names of each have this length on average."""
 CHECK_SECONDS: Final = 1.0
-"""How often a failed write is tried again, and an idle writer checks its file."""
+"""How often a failed write is retried, and an idle writer checks its output."""
 CLOSE_SECONDS: Final = 5.0
 """How long closing waits for the output to accept the remaining lines."""
 
@@ -34,8 +34,8 @@ CLOSE_SECONDS: Final = 5.0
 class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     """One decision to log.
 
-    ``time_s`` is in seconds since 1970, ``offset`` is the snapshot's. ``sample_rate`` is the share
-    of similar decisions that is logged.
+    ``time_s`` is in seconds since 1970, ``offset`` is the log offset of the snapshot, and
+    ``sample_rate`` the share of similar decisions that is logged.
     """
 
     time_s: float
@@ -74,8 +74,8 @@ class AuditWriter(Protocol):
 class AuditStatistics:
     """The counters of the audit log.
 
-    ``dropped_queue`` counts events that found the queue full, ``dropped_output`` lines lost to a
-    broken output. ``failing`` is 1 while lines cannot be written.
+    ``dropped_queue`` counts events dropped because the queue was full or closed, ``dropped_output``
+    those lost because the output failed. ``failing`` is 1 while lines cannot be written.
     """
 
     written: int = 0
@@ -102,7 +102,7 @@ class AuditLog:
         events_max: the maximum number of queued events. The maximum size of their names is this
             times ``CHARACTERS_PER_EVENT``.
         on_failure: called once when lines can no longer be written.
-        on_recovery: called when they can again, with the number of lines dropped meanwhile.
+        on_recovery: called once they can be written again, with the number of lines dropped since.
         on_loss: called at the end with the number of lines never written, if any.
         events_per_slice: the number of events formatted before other tasks run.
     """
@@ -140,12 +140,12 @@ class AuditLog:
         """True while decisions must be refused because they could not be audited."""
 
     def set_required(self, is_required: bool) -> None:
-        """Make the audit required, or optional. ``is_refusing`` follows."""
+        """Make the audit required or optional, and update ``is_refusing``."""
         self._is_required = is_required
         self._update_refusing()
 
     def record(self, event: AuditEvent) -> None:
-        """Queue ``event``. Never blocks."""
+        """Queue ``event``, or drop and count it if the queue is full or closed. Never blocks."""
         if self._closed.is_set() or self._is_full:
             if self.statistics.failing:
                 self.statistics.dropped_output += 1
@@ -166,7 +166,7 @@ class AuditLog:
         self.is_refusing = self._is_required and (self.statistics.failing == 1 or self._is_full)
 
     def close(self) -> None:
-        """Let ``run`` end once the queue is written, or has been tried for ``CLOSE_SECONDS``."""
+        """Make ``run`` end once the queue is written, or after ``CLOSE_SECONDS``."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -176,8 +176,8 @@ class AuditLog:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Write recorded events until ``close`` is called.
 
-        If cancelled, it closes by itself and continues to write queued events for up to
-        ``CLOSE_SECONDS``. Lines that are still lost are counted and reported to ``on_loss``.
+        If cancelled, it closes the log, and goes on writing queued events for up to
+        ``CLOSE_SECONDS``. Events that remain unwritten are counted and reported to ``on_loss``.
         """
         task_status.started()
         try:
@@ -206,7 +206,7 @@ class AuditLog:
             waited_for = self._closed if self.statistics.failing else self._arrived
             with trio.move_on_after(CHECK_SECONDS):
                 await waited_for.wait()
-            # Before the write: an event recorded during it must not be missed.
+            # Renew the event before the write, to notice what is recorded during the write.
             self._arrived = trio.Event()
             await self._write_some()
             while self._events and not self.statistics.failing:
@@ -217,8 +217,8 @@ class AuditLog:
     async def _write_some(self) -> None:
         """Format the queued events in slices. Write them, and lines left over, in one call.
 
-        Why one call? Each call waits for a thread, which waits for the interpreter. While the loop
-        is busy, that takes several of its turns, however little is written.
+        Why one call? Each call waits for a thread, which waits for the interpreter lock. While the
+        loop is busy, that takes several of its turns, however little is written.
         """
         await self._format_some()
         lines = self._lines

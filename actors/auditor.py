@@ -1,7 +1,7 @@
 """The Auditor: it selects the decisions that the audit log contains, and records them.
 
-**Invariant:** denials are never sampled. What the level, the filter or the sampling leaves out is
-decided all the same.
+**Invariant:** denials are never sampled. The level, the filter and the sampling affect only what is
+logged, never a decision.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Auditor:
         self._filter: AuditFilter | None
         self._level: AuditLevel
         self.skips_allowed: bool
-        """True if allowed decisions are never recorded. Checked first, as most are allowed."""
+        """True if allowed decisions are never recorded. Callers check it first, to save a call."""
         self.reconfigure(level, rules)
 
     def reconfigure(self, level: AuditLevel, rules: AuditRules) -> None:
@@ -93,8 +93,8 @@ class Auditor:
     ) -> AuditLevel | None:
         """Return the level at which to record a decision, or None if it is not recorded.
 
-        Count it if the filter or the sampling leaves it out. Call this once a decision: it advances
-        the sampling.
+        Count it if the filter or the sampling leaves it out. Call this exactly once per decision,
+        since it advances the sampling.
         """
         level = audit_level(allowed, context.log_if_allowed, context.log_if_denied)
         if level < self._level:

@@ -4,8 +4,8 @@
 synchronous and never blocks. Operations that write or fetch return one awaitable per item.
 
 A class named by ``authorizer.class.name`` derives from it, and inherits the defaults that suit it.
-The daemon passes it one argument, the built-in authorizer over its own log, so that it can wrap
-that. The daemon calls all methods in the event loop's thread.
+The daemon passes one argument to its constructor: the built-in authorizer over the daemon's log,
+which it may wrap. The daemon calls all methods in the event loop's thread.
 
 Source: KIP-504; KIP-679 (authorizeByResourceType), KIP-801 (aclCount).
 """
@@ -34,7 +34,7 @@ _HOST_SHOWN_MAX: Final = 100
 
 
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A principal, its address, and the request that it has made.
+    """A principal, its address, and its request.
 
     ``host`` is an IP address as Java's ``getHostAddress`` prints it (use
     ``acl.hosts.host_address``), or None if it is unknown. ``request_name`` is the name of the API,
@@ -49,7 +49,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int = 0
 
     def __post_init__(self) -> None:
-        """Raise InvalidQuestionError for any other host, since rules match hosts as text."""
+        """Raise InvalidQuestionError if the host has another form: rules match hosts as text."""
         if self.host is not None and host_address(self.host) != self.host:
             raise InvalidQuestionError(
                 f"invalid host {self.host[:_HOST_SHOWN_MAX]!r}:"
@@ -105,7 +105,7 @@ class Authorizer(ABC):
     """Keep ACLs, and decide about requests by them."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Set every key of the configuration, as text.
+        """Take the settings: every key of the configuration, as text.
 
         The daemon calls this once, before anything else.
 
@@ -122,7 +122,10 @@ class Authorizer(ABC):
         return {name: Completion.of(None) for name in server_info.endpoints}
 
     def serves(self, principal: str) -> bool:
-        """Return True if this principal gets answers yet. After loading, every principal does."""
+        """Return True if this principal gets answers now.
+
+        If not, listeners answer its requests with AUTHORIZER_NOT_READY.
+        """
         return True
 
     @abstractmethod
@@ -139,8 +142,8 @@ class Authorizer(ABC):
     def pinned(self) -> Authorize:
         """Return an ``authorize`` whose calls all use the current state.
 
-        A request with too many actions for one call uses it in slices. The default returns
-        ``authorize`` itself, each call of which may see a newer state.
+        Listeners use it to ask about many actions in slices. The default returns ``authorize``
+        itself, each call of which may use a newer state.
         """
         return self.authorize
 
@@ -181,7 +184,7 @@ class Authorizer(ABC):
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         """Yield the ACLs that ``filter`` matches, in slices, all of one state.
 
-        Other tasks run between two slices, so making one must be short work. A slice may be empty.
+        Other tasks run between two slices, so each must take little time. A slice may be empty.
         """
 
     def acl_count(self) -> int:
@@ -202,9 +205,9 @@ class Authorizer(ABC):
         return
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
-        """Apply ``configs``, already validated: all keys, some of which have changed."""
+        """Apply ``configs``: all keys, changed or not. They have been validated."""
         return
 
     def close(self) -> None:
-        """End. Completions of ``start`` that are not done fail."""
+        """End. Fail the completions of ``start`` that are not done."""
         return

@@ -41,7 +41,7 @@ class Completion(Generic[T]):
 
     @property
     def whole(self) -> Completion[Any]:
-        """The completion that this one ends with: itself, or the one of which it is an item."""
+        """The completion that ends together with this one: itself, or that of the whole request."""
         return self
 
     def succeed(self, value: T) -> None:
@@ -78,13 +78,13 @@ class Completion(Generic[T]):
 
 
 class ItemCompletions(Sequence[Completion[T]]):
-    """One completion per item, for items that end together. Each is created when it is read.
+    """One completion per item, for items that end together. Each is created on access.
 
     Why not a list? A request may have hundreds of thousands of items, and creating, completing and
     freeing as many objects would block the event loop.
 
     Args:
-        whole: ends with each item's value or error, in order, or with one error for all.
+        whole: its value has each item's value or error, in order. Its error is that of every item.
     """
 
     def __init__(self, whole: Completion[Sequence[T | Exception]], count: int) -> None:

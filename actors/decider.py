@@ -1,4 +1,4 @@
-"""The interface of decision surfaces: it decides questions, and names the rule behind each answer.
+"""The interface for decision surfaces: it decides questions and names the rule for each answer.
 
 **Invariant:** one request uses one ``DecisionState``: one snapshot and one set of settings.
 """
@@ -45,7 +45,7 @@ class DecisionCounts:
 
 
 class DecisionContext(msgspec.Struct, frozen=True, gc=False):
-    """What counting and auditing a decision need, beside the question.
+    """The facts needed to count and audit a decision, besides the question.
 
     ``counts`` are those of the surface that asks. The other fields are for the audit log, and the
     last three have the meaning and defaults of ``Action``.
@@ -94,7 +94,7 @@ class Decider(ABC):
         return self._counts.setdefault(surface, DecisionCounts())
 
     async def wait_until_applied(self, offset: int) -> None:
-        """Return as soon as the log is applied up to ``offset``. This may never happen."""
+        """Return once the log is applied up to ``offset``. This may never happen."""
         await self._snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
         )
@@ -122,7 +122,7 @@ class Decider(ABC):
         decision: Decision,
         context: DecisionContext,
     ) -> Decision:
-        """Give the earlier ``decision`` of the same state again. Count it, and have it audited.
+        """Answer again with ``decision`` of the same state. Count it, and have it audited.
 
         The default decides again, since a plug-in may decide by more than the state. Raises as
         ``decide``.

@@ -6,7 +6,7 @@ from authorizerd.image.errors import ChangeError
 
 
 class UnfitChangeError(Exception):
-    """A committed batch contradicts the ACLs before it. No snapshot is better than a wrong one."""
+    """A batch contradicts the state before it. The daemon ends: it never serves a wrong state."""
 
     def __init__(self, offset: int, error: ChangeError) -> None:
         super().__init__(f"the batch that ends at log offset {offset} does not fit: {error}")
@@ -22,7 +22,7 @@ class LogWriteError(Exception):
 
 
 class SecurityDisabledError(Exception):
-    """There is no authorizer, and so there are no ACLs (SECURITY_DISABLED). The text is Kafka's."""
+    """No authorizer is configured, so there are no ACLs (SECURITY_DISABLED), in Kafka's words."""
 
 
 class AuthorizerFaultError(Exception):

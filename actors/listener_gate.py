@@ -70,6 +70,6 @@ class ListenerGate:
     async def _open_when_started(self, endpoint: str, completion: Completion[None]) -> None:
         try:
             await completion.wait()
-        except Exception as error:  # an authorizer may fail it with any error
+        except Exception as error:  # a custom authorizer may choose any error
             raise EndpointStartError(f"{endpoint} cannot be opened: {error}") from error
         self._open.publish(self._open.newest | {endpoint})

@@ -1,4 +1,4 @@
-"""The authorizer for an empty ``authorizer.class.name``: there is none.
+"""The stand-in used when ``authorizer.class.name`` is empty, so that no authorizer is configured.
 
 **Invariant:** every check passes, and there are no ACLs to manage. Anyone who can connect may do
 anything, as with a Kafka broker without an authorizer.

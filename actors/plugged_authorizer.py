@@ -2,8 +2,8 @@
 
 **Invariant:** a fault of the authorizer never ends the daemon and never allows anything. If it
 raises an unexpected error (including SystemExit and KeyboardInterrupt), or returns the wrong number
-or type of answers, the request is denied and the item fails. None of its calls awaits anything, so
-none can end in our cancellation.
+or type of answers, the request is denied and the item fails. Catching BaseException never swallows
+trio's Cancelled, since none of these calls awaits anything.
 
 Source: KIP-504 (Authorizer).
 """
@@ -53,7 +53,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
     """Check every call of a third-party authorizer.
 
     Args:
-        name: the rule named for its decisions.
+        name: names the rule of its decisions.
         snapshot: its offset is reported with the answers.
         on_failure: called with each fault of the authorizer.
     """
@@ -251,7 +251,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
     def reconfigure(self, configs: Mapping[str, str]) -> None:
         try:
             self._authorizer.reconfigure(configs)
-        except BaseException as error:  # noqa: BLE001 - it has already accepted the values
+        except BaseException as error:  # noqa: BLE001 - the authorizer has already accepted the values
             self._on_failure(error)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Check the values that a third-party authorizer returns, before anything uses them.
 
-**Invariant:** a value of a type that KIP-504 does not allow raises AuthorizerFaultError at once,
-and no other error later.
+**Invariant:** a value whose type KIP-504 does not allow raises AuthorizerFaultError here, before it
+can cause another error elsewhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 _ACLS_PER_SLICE: Final = 4096
 _ACLS_MAX: Final = 2**53
-"""Up to this number, a metric, which is a float, represents every count exactly."""
+"""A metric is a float, which is exact only up to this number."""
 
 
 class CheckedCompletions(Sequence[Completion[Value]]):
@@ -188,7 +188,7 @@ def _is_deleted(value: object) -> bool:
 
 
 def _are_acls(values: Sequence[object]) -> bool:
-    # By type: there are few types, but may be a hundred thousand values.
+    # Check distinct types, which are few. There may be a hundred thousand values.
     return all(issubclass(kind, Acl) for kind in set(map(type, values)))
 
 
@@ -211,9 +211,9 @@ def check_answers(answers: object, actions: Sequence[object]) -> list[bool]:
     """Return for each action whether it is allowed: only ``True`` itself allows.
 
     Raises:
-        AuthorizerFaultError: ``answers`` is not a list or tuple of the length of ``actions``. Why
-            no other iterable? The keys of a dict could allow by mistake, and a generator might
-            never end.
+        AuthorizerFaultError: ``answers`` is not a list or tuple with one item per action. Why no
+            other iterable? The keys of a dict could allow by mistake, and a generator might never
+            end.
     """
     if not isinstance(answers, list | tuple):
         raise AuthorizerFaultError(f"expected a list of answers, found {type(answers).__name__}")
@@ -229,13 +229,13 @@ def check_count(answers: Sequence[object], items: Sequence[object]) -> None:
 
 
 def check_acl_count(count: object) -> int:
-    """Return ``count``.
+    """Return ``count``, the number of ACLs, or -1 for an unknown number.
 
     Raises:
-        AuthorizerFaultError: it is not a number.
+        AuthorizerFaultError: ``count`` is not an integer, or is out of range.
     """
     if not isinstance(count, int):
         raise AuthorizerFaultError(f"expected the number of ACLs, found {type(count).__name__}")
     if not -1 <= count <= _ACLS_MAX:
-        raise AuthorizerFaultError("the number of ACLs is out of range")
+        raise AuthorizerFaultError("the number of ACLs is out of range: expected -1 to 2**53")
     return count

@@ -98,7 +98,7 @@ class RecordApplier:
         """Load, then apply batches until every sender has closed its end.
 
         Raises:
-            UnfitChangeError: a batch contradicts the ACLs before it.
+            UnfitChangeError: a batch contradicts the state before it.
         """
         async with self._inbox:
             task_status.started()
@@ -120,7 +120,7 @@ class RecordApplier:
                     await _free_states(replaced)
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
-        """Publish both, the image first: other tasks wait for the offset of the snapshot."""
+        """Publish both. The image comes first, since other tasks wait for the snapshot's offset."""
         if cluster is not self._cluster.newest:
             self._cluster.publish(cluster)
         self._snapshot.publish(snapshot)

@@ -85,7 +85,7 @@ class StandardDecider(Decider):
         decision: Decision,
         context: DecisionContext,
     ) -> Decision:
-        """Return ``decision``: nothing but the state and the question decides."""
+        """Return ``decision`` again: it depends only on the state and the question."""
         try:
             if self._auditor is not None:
                 self._auditor.check()
@@ -167,7 +167,7 @@ class StandardDecider(Decider):
 
 
 def read_settings(configs: Mapping[str, str]) -> AuthorizerSettings:
-    """Return the settings in ``configs``, Kafka's defaults where it has none.
+    """Return the settings in ``configs``, with Kafka's defaults for missing keys.
 
     Raises:
         ValueError: a value is invalid.

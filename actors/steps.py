@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def _nothing() -> None:
-    """Do nothing between two steps."""
+    """Do nothing between steps: the default of ``finish_in_turns``."""
 
 
 async def finish_in_turns(steps: Steps[T], between: Callable[[], None] = _nothing) -> T:

@@ -72,7 +72,7 @@ class ChangeLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Creations:
-    """A request of creations. Planning empties ``acls``."""
+    """A creation request. Planning empties ``acls``."""
 
     acls: list[Acl]
     completion: Completion[Sequence[Exception | None]]
@@ -80,7 +80,7 @@ class _Creations:
 
 @dataclass(frozen=True, slots=True)
 class _Deletions:
-    """A request of deletions. Planning empties ``filters``."""
+    """A deletion request. Planning empties ``filters``."""
 
     filters: list[AclFilter]
     completion: Completion[Sequence[Deleted | Exception]]
@@ -112,7 +112,7 @@ class _Tail:
     planned: list[tuple[_Request, _Plan]] = field(default_factory=list)
 
     def advance(self, states: list[AclSnapshot]) -> None:
-        """Go on to the last of a plan's states; the plan has none from then on."""
+        """Move to the last of a plan's states, and take over all of them from the plan."""
         self.snapshot = states[-1]
         self.states += states
         states.clear()
@@ -166,7 +166,7 @@ class UpdateQueue:
         self.statistics: Final = UpdateStatistics()
 
     def create(self, acls: Sequence[Acl]) -> Sequence[Completion[None]]:
-        """Queue one request of creations. Return one completion per item, in order.
+        """Queue one creation request. Return one completion per item, in order.
 
         A completion fails with an AclError (that item is invalid), UpdateRefusedError (nothing was
         done) or LogWriteError (it is not known whether it was done).
@@ -176,7 +176,7 @@ class UpdateQueue:
         return ItemCompletions(completion, len(acls))
 
     def delete(self, filters: Sequence[AclFilter]) -> Sequence[Completion[Deleted]]:
-        """Queue one request of deletions. Return one completion per filter, in order.
+        """Queue one deletion request. Return one completion per filter, in order.
 
         A completion fails with UpdateRefusedError or LogWriteError, as for ``create``. An invalid
         filter is reported in its answer.
@@ -191,9 +191,9 @@ class UpdateQueue:
         """Queue one request that does not concern ACLs.
 
         Args:
-            plan: called with the tail of the log. It must be quick, and changes nothing.
-            on_applied: called once the plan is durable and applied. The request is answered after
-                that, and after other deciding processes have applied what the call passed on.
+            plan: called with the image at the tail of the log. It must be quick and change nothing.
+            on_applied: called once the plan is durable and applied. It may send values to the other
+                deciding processes; the request is answered once they have applied these, too.
 
         The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
         """
@@ -251,7 +251,7 @@ class UpdateQueue:
                     break
                 group.append(self._inbox.receive_nowait())
                 waiting -= 1
-            tail.snapshot = snapshot  # or the last state would stay alive, far from its neighbour
+            tail.snapshot = snapshot  # or the last state would stay alive and be slow to free later
             await finish_in_turns(free(tail.states, STATES_FREED_PER_STEP))
             await self._write([plan for _, plan in tail.planned if plan.changes])
             for request, _ in tail.planned:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 Replicas = tuple[int, ...]
-"""Node ids. Those of a partition's replicas are in the order of preference."""
+"""Node ids. A partition's replicas are in order of preference."""
 
 LEADER_UNCHANGED: Final = -2
 RECOVERY_STATE_UNCHANGED: Final = -1
@@ -22,8 +22,8 @@ RECOVERY_STATE_UNCHANGED: Final = -1
 class Partition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One partition, with the fields of its records.
 
-    ``directories`` has 16 bytes for each replica, or is empty. ``version`` is the newest of the
-    records that describe the partition.
+    ``directories`` has 16 bytes for each replica, or is empty. ``version`` is the highest
+    version among the records that describe the partition.
     """
 
     replicas: Replicas
@@ -41,7 +41,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ScramCredential(msgspec.Struct, frozen=True, gc=False):
-    """What a server needs to check a SCRAM log-in. It does not reveal the password."""
+    """The data by which a server checks a SCRAM login. It does not reveal the password."""
 
     salt: bytes
     stored_key: bytes
@@ -69,7 +69,7 @@ class PartitionAdded(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionChanged(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A PartitionChangeRecord. None, and the two codes above, leave a field unchanged."""
+    """A PartitionChangeRecord. None and the codes ``…_UNCHANGED`` leave a field unchanged."""
 
     topic_id: bytes
     number: int

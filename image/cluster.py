@@ -53,7 +53,7 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
     def numbers(self) -> Iterator[int]:
         """Yield the partitions' numbers, which Kafka counts from 0, in order.
 
-        Numbers beyond a gap come last, in no order. No controller leaves a gap.
+        Numbers after a gap come last, in no particular order. A controller leaves no gap.
         """
         count = len(self.partitions)
         counted = (number for number in range(count) if number in self.partitions)
