@@ -17,12 +17,13 @@ from authorizerd.config.values import SecurityProtocol, invalid, path, some_word
 
 NONROUTABLE_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
+# A negative port matches, so that the error can be about the port.
 _ADDRESS = re.compile(
     r"(?P<name>.+)://(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<host>[0-9A-Za-z%._-]*)):(?P<port>-?[0-9]{1,10})"
 )
 _PORT_MAX = 65535
 _UNIX_PREFIX = "unix:"
-_UNIX_PATH_BYTES_MAX = 107
+_UNIX_PATH_BYTES_MAX = 107  # sockaddr_un has 108 bytes, including the final NUL
 _LOOPBACK_IPV4 = IPv4Network("127.0.0.0/8")
 _LOOPBACK_IPV6 = IPv6Address("::1")
 

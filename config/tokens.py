@@ -69,6 +69,7 @@ class Tokens:
         token_id, _, secret = token.partition(b".")
         entry = self._by_id.get(token_id.decode("ascii", "replace"))
         digest = _NO_DIGEST if entry is None else entry.digest
+        # Compare in constant time, or the time would reveal how much of the hash matches.
         is_proven = hmac.compare_digest(sha256(secret).digest(), digest)
         return entry if is_proven else None
 

@@ -27,8 +27,8 @@ ZOOKEEPER_AUTHORIZERS = (
 
 SASL_MECHANISMS = ("PLAIN",)
 
-_BLANKS = "".join(map(chr, range(0x21)))
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_BLANKS = "".join(map(chr, range(0x21)))  # those that java.lang.String.trim removes
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")  # int() accepts other digits, `_`, and any length
 
 
 class SecurityProtocol(StrEnum):

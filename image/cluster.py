@@ -142,7 +142,7 @@ def _with_topic(image: ClusterImage, added: TopicAdded) -> ClusterImage:
 def _without_topic(image: ClusterImage, id: bytes) -> ClusterImage:
     name = _topic(image, id).name
     configs = image.configs
-    if (TOPIC_CONFIGS, name) in configs:
+    if (TOPIC_CONFIGS, name) in configs:  # Map.delete raises KeyError for a missing key
         configs = configs.delete((TOPIC_CONFIGS, name))
     return replace(
         image,

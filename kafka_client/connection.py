@@ -31,7 +31,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 T = TypeVar("T")
 
 CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
-RESPONSE_BYTES_MAX: Final = 256 << 20
+RESPONSE_BYTES_MAX: Final = 256 << 20  # above any list of ACLs, but not unlimited
 _FIRST_VERSIONS: Final = {
     ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bare tokens
     ApiKey.DESCRIBE_CLUSTER: 1,  # version 0 cannot list controllers

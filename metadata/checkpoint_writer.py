@@ -61,6 +61,7 @@ def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) ->
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     path = directory / checkpoint_name(state.end_offset, state.epoch)
     part = path.with_name(path.name + PART_SUFFIX)
+    # A crash may have left unfinished checkpoints. Only one is written at a time.
     for name in storage.names(directory):
         if name.endswith(f".checkpoint{PART_SUFFIX}"):
             storage.remove(directory / name)

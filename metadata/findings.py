@@ -58,7 +58,7 @@ Finding = Fault | Note
 
 @dataclass(slots=True)
 class Summary:
-    """What the inspection read.
+    """The counts of an inspection, and the end of the log.
 
     Batches and records are those of the segments, control records included.
     """

@@ -206,6 +206,7 @@ class Inspection:
         except ChangeError as error:
             yield self._unfit(placed, str(error), placed.position)
         self._epoch = batch.leader_epoch
+        # Continue even after a fault, so that one fault does not cause others.
         self._last = batch
         self._end = batch.last_offset + 1
 

@@ -31,8 +31,9 @@ def locked(log_dir: Path) -> Iterator[None]:
         raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
     try:
         try:
+            # Why not flock? Java takes POSIX record locks, which flock does not exclude.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError) as error:
+        except (BlockingIOError, PermissionError) as error:  # POSIX allows EAGAIN and EACCES
             raise LogLockedError(
                 f"{log_dir}: in use by another process (a broker or another authorizerd), "
                 f"which has locked {path}: end it, or use another directory"

@@ -127,7 +127,7 @@ class MetadataLog:
         for checkpoint in reversed(self._checkpoints):
             try:
                 reader = CheckpointReader(checkpoint, self._storage)
-                for _ in reader.batches():
+                for _ in reader.batches():  # read to its end before any of it is used
                     pass
                 self._check_place(checkpoint, reader.header)
             except MetadataLogError as error:

@@ -52,6 +52,7 @@ def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperti
     for line in lines:
         if line.strip() and not line.startswith("#"):
             key, _, value = line.partition("=")
+            # java.util.Properties escapes `:`, `=`, `#` and `!`; ids contain no backslash.
             values[key.strip()] = value.strip().replace("\\", "")
     if values.get("version") != VERSION:
         raise LogDirectoryError(f"{path}: unknown version {values.get('version')}: expected 1")

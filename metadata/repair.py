@@ -226,6 +226,7 @@ def repair(
         )  # the copies, and the rewritten files
         free = free_bytes(log_dir)
         if free < needed:
+            # Check first: a repair that fails halfway for lack of space needs another repair.
             raise LogDirectoryError(
                 f"{log_dir}: a repair needs {needed} free bytes, found {free}. Nothing was changed"
             )

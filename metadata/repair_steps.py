@@ -217,6 +217,7 @@ def _write(path: Path, step: Step, storage: Storage) -> None:
 
 def copy(source_storage: Storage, source: Path, target: Path, storage: Storage) -> None:
     """Write all of ``source`` over ``target``. The contents become durable, the name does not."""
+    # Files are opened for appending, so an earlier attempt would stay at the beginning.
     if target.name in storage.names(target.parent):
         storage.remove(target)
     with (

@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
-_PIECES_PER_CALL: Final = 512
+_PIECES_PER_CALL: Final = 512  # writev accepts at most 1,024 (IOV_MAX)
 SMALL_FILE_BYTES_MAX: Final = 64 * 1024
 _NEW_FILE_MODE: Final = 0o644
 
@@ -125,6 +125,7 @@ class _DiskFile:
             view = view[os.write(self._descriptor, view) :]
 
     def sync(self) -> None:
+        # Why not fsync? fdatasync also makes the new size durable, and the times do not matter.
         os.fdatasync(self._descriptor)
 
     def close(self) -> None:
@@ -195,6 +196,7 @@ class DiskStorage:
 
 
 def _check_regular(descriptor: int, path: Path) -> None:
+    # Check the open file: what the path names may change between a check and the opening.
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

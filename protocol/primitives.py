@@ -31,7 +31,7 @@ class WireReader:
     def take(self, size: int, what: str) -> bytes:
         """Return the next ``size`` bytes."""
         start = self.position
-        if size > self.end - start:
+        if size > self.end - start:  # a slice past the end would only be shorter
             raise DecodeError(
                 f"{what}: {size} bytes announced, {self.end - start} left", self.position
             )

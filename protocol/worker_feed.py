@@ -21,7 +21,7 @@ from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.protocol.framing import Frames, frame
 
-FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
+FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a configuration and a tokens file fit easily
 CHANGES_PER_FRAME: Final = 128
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ REMEMBERED_HEAD_BYTES_MAX: Final = 1024
 _METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
 _ABSOLUTE_TARGET: Final = re.compile(r"https?://([^/?#]+)(/.*)?", re.IGNORECASE)
-_LENGTH_DIGITS_MAX: Final = 18
+_LENGTH_DIGITS_MAX: Final = 18  # int() takes quadratic time, and fails above 4,300 digits
 _NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"})
 
 
@@ -188,6 +188,7 @@ def _body_length(headers: Mapping[bytes, bytes], newer: bool) -> int:
         if not length.isdigit() or len(length) > _LENGTH_DIGITS_MAX:
             raise RefusedError(400, "malformed Content-Length")
         return int(length)
+    # With both headers, a proxy may disagree with this server about where the body ends.
     if length is not None or not newer:
         raise RefusedError(400, "Transfer-Encoding out of place")
     if encoding.lower() != b"chunked":

@@ -67,6 +67,8 @@ class BodyReader(WireReader):
         self._items_left = items_max
         self._begin_step()
 
+    # Why not the inherited methods? They slice, and a request has thousands of codes and lengths.
+
     def int8(self, what: str) -> int:
         position = self.position
         if position >= self.end:
@@ -155,7 +157,7 @@ class BodyReader(WireReader):
         count = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
         if count < 0:
             return None
-        if count > self.end - self.position:
+        if count > self.end - self.position:  # each item has at least one byte
             raise DecodeError(
                 f"{what}: {count} items announced, {self.end - self.position} bytes left", start
             )

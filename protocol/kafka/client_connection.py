@@ -79,7 +79,7 @@ class KafkaClientConnection:
     def _read_response(self, response: bytearray) -> KafkaResponse:
         reader = BodyReader(response, flexible=False)
         correlation_id = reader.int32("correlation id")
-        asked = self._waiting.pop(correlation_id, None)
+        asked = self._waiting.pop(correlation_id, None)  # so a second answer is an error
         if asked is None:
             raise DecodeError(f"no request has correlation id {correlation_id}", 0)
         api_key, api_version = asked

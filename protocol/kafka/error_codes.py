@@ -26,7 +26,7 @@ class ErrorCode(IntEnum):
 
     def __new__(cls, code: int, text: str) -> Self:
         member = int.__new__(cls, code)
-        member._value_ = code
+        member._value_ = code  # otherwise the value would be the pair of code and text
         member.text = text
         return member
 

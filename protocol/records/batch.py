@@ -98,6 +98,7 @@ def decode_batch(data: bytes) -> RecordBatch:
         raise DecodeError(f"expected CRC-32C {crc:08x}, found {found:08x}", 17)
     if attributes & _COMPRESSION_MASK:
         raise DecodeError("expected an uncompressed batch, found a compressed one", 21)
+    # Compaction, which leaves gaps and empty batches, does not apply to metadata logs.
     if base_offset < 0 or count < 1 or last_offset_delta != count - 1:
         raise DecodeError(
             f"{count} records cannot span offsets {base_offset} to "

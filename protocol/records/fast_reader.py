@@ -136,7 +136,7 @@ def _value_in_line(  # noqa: C901 - the loader's hot path: two varints are read 
         while data[position] > 127:  # offset delta
             position += 1
         if offsets - times > 9 or position - offsets > 3:
-            return None
+            return None  # the general reader decides whether such a long varint is valid
         if data[position + 1] != 1:  # the key's length: -1
             return None
         size_of_value = data[position + 2]

@@ -22,7 +22,7 @@ from authorizerd.config.errors import InvalidValueError
         ("User:b;*", "Group:x", True),
     ],
 )
-def test_principal_patterns_match_exactly_or_by_prefix(
+def test_principal_patterns_match_by_name_or_prefix(
     text: str, principal: str, matches: bool
 ) -> None:
     """Semicolons separate entries, since names contain commas and colons."""

@@ -378,9 +378,7 @@ def test_reload_changes_only_the_reloadable_part() -> None:
         max_size=3,
     )
 )
-def test_any_values_give_a_configuration_or_a_one_line_error(
-    settings: list[tuple[str, str]],
-) -> None:
+def test_any_values_give_a_configuration_or_one_line_error(settings: list[tuple[str, str]]) -> None:
     error = ""
     try:
         configure(*(f"{key}={value}" for key, value in settings))

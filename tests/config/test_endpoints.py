@@ -38,9 +38,7 @@ def reason(parse: Callable[[str], object], text: str) -> str:
         ("a:b://h:1", "A:B", "h", 1),
     ],
 )
-def test_listener_has_a_name_a_host_and_a_port(
-    text: str, name: str, host: str | None, port: int
-) -> None:
+def test_listener_has_name_host_and_port(text: str, name: str, host: str | None, port: int) -> None:
     """Names become upper-case, brackets are removed, and an empty host means every interface."""
     listener = Listener(name=name, host=host, port=port)
     assert parse_listeners(text) == parse_advertised_listeners(text) == (listener,)

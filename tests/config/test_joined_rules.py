@@ -47,9 +47,7 @@ def test_controller_listener_is_plaintext_by_default() -> None:
         ["listeners=SASL_PLAINTEXT://:1,CONTROLLER://:2", CONTROLLERS],
     ],
 )
-def test_controller_listener_needs_a_mapping_next_to_ssl_or_sasl(
-    lines: list[str],
-) -> None:
+def test_controller_listener_needs_a_mapping_next_to_ssl_or_sasl(lines: list[str]) -> None:
     """A map that is set is used unchanged."""
     assert refuse(BASE + "\n".join(lines)) == (
         "server.properties:3: listeners:"
@@ -136,9 +134,7 @@ def test_controller_listener_may_listen_on_every_address() -> None:
         (["early.start.listeners=PLAINTEXT,CONTROLLER"], {"PLAINTEXT", "CONTROLLER"}),
     ],
 )
-def test_early_start_listeners_default_to_the_controllers(
-    lines: list[str], names: set[str]
-) -> None:
+def test_early_start_listeners_default_to_controllers(lines: list[str], names: set[str]) -> None:
     configuration = configure(LISTENERS, f"{CONTROLLERS},CONTROLLER", *lines)
     assert configuration.early_start_listeners == names
     assert configuration.controller_listener_names == ("CONTROLLER",)

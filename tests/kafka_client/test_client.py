@@ -203,9 +203,7 @@ async def test_rejected_log_in_is_not_retried(
     assert cluster.tried == [FIRST]
 
 
-async def test_next_bootstrap_server_replaces_an_unreachable_one(
-    cluster: KafkaCluster,
-) -> None:
+async def test_next_bootstrap_server_replaces_an_unreachable_one(cluster: KafkaCluster) -> None:
     cluster.add(SECOND, described())
     async with connected(cluster, FIRST, SECOND) as client:
         assert await client.describe() == []
@@ -369,9 +367,7 @@ async def test_interrupted_request_leaves_no_answer_behind(
     assert node.names.count("API_VERSIONS 4") == 2
 
 
-async def test_server_error_is_raised_and_the_connection_kept(
-    cluster: KafkaCluster,
-) -> None:
+async def test_server_error_is_raised_and_the_connection_kept(cluster: KafkaCluster) -> None:
     denied = answer(error_code=31, error_message="No.", resources=())
     node = cluster.add(FIRST, denied, described())
     async with connected(cluster) as client:

@@ -165,7 +165,7 @@ def test_few_zeros_at_the_end_of_a_sector_are_damage(path: Path, left: int) -> N
             with suppress(CorruptLogError):
                 batch = file.read(may_be_torn=True)
                 assert batch is not None
-                assert batch.batch.base_offset == 0, "which the log refuses"
+                assert batch.batch.base_offset == 0, "which the log rejects"
     else:
         reason = torn(path, data, whole=batch_of_size(0, 2 * SECTOR_SIZE - left))
         assert reason == "a batch whose first sector was never written"

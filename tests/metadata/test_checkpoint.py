@@ -59,7 +59,7 @@ def test_kafkas_checkpoint_is_compared_with_the_log(tmp_path: Path) -> None:
     write_kafka_checkpoint(
         tmp_path, 4, [METADATA_VERSION, added(1), added(7)], time_ms=TIME_MS + 2000
     )
-    assert read(tmp_path)[0][0].is_checkpoint, "it is believed where it belongs"
+    assert read(tmp_path)[0][0].is_checkpoint, "it is used in its own place"
     for end, epoch, reason in (
         (
             6,

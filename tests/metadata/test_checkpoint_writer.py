@@ -74,7 +74,7 @@ def written(log_dir: Path, acls: Mapping[bytes, Acl], storage: Storage | None = 
     st.dictionaries(strategies.ids, strategies.acls(unknown_codes=True), max_size=20),
     st.lists(strategies.colliding_cluster_changes(), max_size=40),
 )
-def test_checkpoint_contains_the_whole_state(
+def test_checkpoint_has_the_whole_state(
     acls: dict[bytes, Acl], changes: list[ClusterChange]
 ) -> None:
     """ACLs with unknown codes, features, topics, partitions, configs, credentials."""

@@ -215,9 +215,9 @@ def test_log_that_ends_before_its_checkpoint_is_rejected(tmp_path: Path) -> None
             read(tmp_path)
         assert (refused.value.path, refused.value.offset) == (path, end)
     path.unlink()
-    assert numbers(tmp_path) == {1, 2}, "the checkpoint alone: somebody has decided so"
+    assert numbers(tmp_path) == {1, 2}, "an operator may keep only the checkpoint"
     write_segment(tmp_path, 90)
-    assert numbers(tmp_path) == {1, 2}, "as Kafka leaves a checkpoint that it has fetched"
+    assert numbers(tmp_path) == {1, 2}, "as after Kafka has fetched a checkpoint"
     checkpoint.unlink()
 
 
@@ -406,9 +406,7 @@ def test_other_control_records_are_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 2])
-def test_batches_of_a_checkpoint_have_its_epoch_and_dense_offsets(
-    tmp_path: Path, wrong: int
-) -> None:
+def test_batches_of_a_checkpoint_have_epoch_and_dense_offsets(tmp_path: Path, wrong: int) -> None:
     name = "00000000000000000090-0000000001.checkpoint"
     pieces = list(checkpoint_batches(RECORDS))
     other = checkpoint_batches(RECORDS, epoch=2)[wrong]

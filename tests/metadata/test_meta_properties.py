@@ -85,7 +85,7 @@ def test_new_directories_are_durable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["make_directory", "sync_directory"])
 @pytest.mark.parametrize("skip", range(4))
-def test_directory_of_a_killed_attempt_is_made_durable(
+def test_directory_of_a_killed_attempt_becomes_durable(
     tmp_path: Path, what: str, skip: int
 ) -> None:
     """It exists, but its name may never have been synced."""

@@ -123,9 +123,7 @@ def unnoticed_flips(path: Path, log: Path, expected: set[int]) -> set[tuple[int,
     return unnoticed
 
 
-def test_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(
-    tmp_path: Path,
-) -> None:
+def test_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(tmp_path: Path) -> None:
     """The CRC does not cover the epoch (bytes 12 to 15). Later batches confirm it, and none
     follows here.
     """

@@ -310,9 +310,7 @@ def test_any_log_reads_back_with_any_transactions(
     assert [batch.changes for batch in shown(tmp_path) if batch.changes] == expected
 
 
-def test_log_of_a_broker_gives_the_acls_that_kafka_listed(
-    tmp_path: Path, real_log_dir: Path
-) -> None:
+def test_log_of_a_broker_gives_the_acls_kafka_listed(tmp_path: Path, real_log_dir: Path) -> None:
     """From the newest checkpoint, and from offset 0 without checkpoints."""
     listing = listed(real_log_dir / "acls-list.txt")
     assert len(listing) == len(set(listing)) == 1751

@@ -198,7 +198,7 @@ def test_name_of_a_segment_is_durable_before_its_contents(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("failing", ["open_directory", "append_to"])
 @pytest.mark.parametrize("number", sorted(SHORTAGES))
-def test_append_without_a_new_file_leaves_the_log_unchanged(
+def test_append_without_a_new_file_changes_nothing(
     tmp_path: Path, failing: str, number: int
 ) -> None:
     """The next append succeeds."""
@@ -465,7 +465,7 @@ def test_crash_at_any_call_loses_nothing_acknowledged(tmp_path: Path, what: str)
         except PowerFailure:
             pass
         else:
-            assert skip, "nothing of this kind is ever called"
+            assert skip, "no such call was made"
             return
         assert numbers(log_dir) in STATES[acknowledged : acknowledged + 2]
         started(log_dir).append([[added(9)]])

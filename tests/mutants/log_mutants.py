@@ -71,7 +71,7 @@ LOG_MUTANTS: Final = (
         file="metadata/writer.py",
         text="if error.errno in SHORTAGES:",
         becomes="if not error.errno:",
-        found_by="tests/metadata/test_writer.py::test_append_without_a_new_file_leaves_the_log_unchanged",
+        found_by="tests/metadata/test_writer.py::test_append_without_a_new_file_changes_nothing",
     ),
     Mutant(
         name="a torn tail is kept in front of new batches",

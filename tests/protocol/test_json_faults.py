@@ -62,9 +62,7 @@ def fault(body: bytes) -> str | None:
         ),
     ],
 )
-def test_fault_names_the_field_what_was_expected_and_what_was_found(
-    body: bytes, text: str | None
-) -> None:
+def test_fault_names_field_expectation_and_finding(body: bytes, text: str | None) -> None:
     assert fault(body) == text
 
 

@@ -323,9 +323,7 @@ def attributes(entity: object) -> dict[str, object]:
         ),
     ],
 )
-def test_first_requests_of_clients_are_read(
-    captured: str, version: int, expected: dict[str, object]
-) -> None:
+def test_first_requests_are_read(captured: str, version: int, expected: dict[str, object]) -> None:
     request = the_request(captured)
     assert request.api_version == version
     entity = finish(decode_request(request.api_key, version, request.body))

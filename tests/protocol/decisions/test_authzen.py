@@ -273,9 +273,7 @@ def test_evaluations_must_be_an_array(array: str, reason: str) -> None:
         ("permit_on_first_permit", True, False),
     ],
 )
-def test_each_semantic_ends_as_specified(
-    semantic: str, after_allow: bool, after_deny: bool
-) -> None:
+def test_semantics_end_as_specified(semantic: str, after_allow: bool, after_deny: bool) -> None:
     options: dict[str, object] = {"evaluations_semantic": semantic, "other": 1}
     body: dict[str, object] = {"evaluations": [{}], "options": options}
     read = decode_evaluations(json.dumps(body).encode())[0].semantic

@@ -192,7 +192,7 @@ def test_array_may_be_longer_than_a_question() -> None:
 
 
 def test_fractions_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some would take a hundred times as long. One that is out of range shows that none is
+    """Some would take a hundred times as long. A fraction out of range shows that none is
     computed.
     """
 

@@ -93,7 +93,7 @@ def test_server_reads_what_a_client_sends(token: str | None, asked: list[Ask]) -
 @given(
     error=st.sampled_from(ErrorCode), offset=st.integers(-1, 2**63 - 1), answered=st.lists(answers)
 )
-def test_client_reads_what_a_server_sends(
+def test_client_reads_a_servers_frames(
     error: ErrorCode, offset: int, answered: list[Answer]
 ) -> None:
     client = StreamClientConnection(BYTES_MAX)

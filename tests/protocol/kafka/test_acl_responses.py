@@ -88,9 +88,7 @@ def joined(chunks: list[Chunk]) -> bytes:
 @each_version
 @some_examples
 @given(found=st.lists(acls(unknown_codes=True), max_size=12), cut=st.integers(0, 12))
-def test_describe_lists_each_acl_once_under_its_pattern(
-    version: int, found: list[Acl], cut: int
-) -> None:
+def test_describe_lists_each_acl_by_its_pattern(version: int, found: list[Acl], cut: int) -> None:
     found = [literal(acl, version) for acl in found]
     body = described(version, found[:cut], found[cut:])
     response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, body)
@@ -116,9 +114,7 @@ def test_failed_describe_has_no_resources(version: int, error: ApiError) -> None
 @each_version
 @some_examples
 @given(results=st.lists(st.none() | errors, max_size=8))
-def test_create_has_a_result_for_each_creation(
-    version: int, results: list[ApiError | None]
-) -> None:
+def test_create_has_a_result_per_creation(version: int, results: list[ApiError | None]) -> None:
     """In order. As from a broker, the text of a success is empty."""
     body = joined(finish(encode_create_acls(version, results)))
     response = read_by_kio(ApiKey.CREATE_ACLS, version, body)
@@ -136,7 +132,7 @@ filter_results = st.builds(FilterResult, st.lists(matches, max_size=4)) | st.bui
 @each_version
 @some_examples
 @given(results=st.lists(filter_results, max_size=4))
-def test_delete_has_a_result_for_each_filter_and_match(
+def test_delete_has_a_result_per_filter_and_match(
     version: int, results: list[FilterResult]
 ) -> None:
     """In order. As from a broker, the text of a success is null."""

@@ -41,7 +41,7 @@ def refusal(content: str) -> DecodeError:
     with pytest.raises(DecodeError) as refused:
         connection.next_request()
     connection.receive_data(frame(bytes.fromhex("0011 0001 00000007 ffff")))
-    assert connection.next_request() is None, "nothing behind it is looked at"
+    assert connection.next_request() is None, "nothing after it is read"
     return refused.value
 
 
@@ -99,9 +99,7 @@ def written_requests(draw: st.DrawFn) -> tuple[bytes, KafkaRequest]:
 
 @some_examples
 @given(written=st.lists(written_requests(), max_size=4))
-def test_requests_do_not_depend_on_the_split(
-    written: list[tuple[bytes, KafkaRequest]],
-) -> None:
+def test_requests_do_not_depend_on_the_split(written: list[tuple[bytes, KafkaRequest]]) -> None:
     data = b"".join(each for each, _ in written)
     expected = [request for _, request in written]
     assert requests_of([data]) == expected
@@ -146,9 +144,7 @@ def test_garbage_is_requests_or_a_decode_error(data: bytes) -> None:
         ("001d 0002 00000007 ffff 65", "expected at most 100 tagged fields, found 101"),
     ],
 )
-def test_request_on_which_kafka_closes_is_rejected_with_the_reason(
-    content: str, reason: str
-) -> None:
+def test_request_on_which_kafka_closes_is_rejected_with_reason(content: str, reason: str) -> None:
     assert refusal(content).reason == reason
 
 
@@ -198,9 +194,7 @@ def test_known_version_is_served() -> None:
         ("0011 0001 80000000 ffff", "00000006 80000000 6162"),
     ],
 )
-def test_response_has_the_correlation_id_and_header_of_its_request(
-    header: str, expected: str
-) -> None:
+def test_response_has_correlation_id_and_header_of_its_request(header: str, expected: str) -> None:
     """The header of ApiVersions never has tags."""
     assert frame_response(the_request(header), [b"a", b"b"]) == [bytes.fromhex(expected)]
 

@@ -46,7 +46,7 @@ HEADERS = {
     "with another field": ("0000 000000000000002a 01 00 02 abcd", SnapshotHeader(42, None)),
     "of a later version": ("0001 ff", None),
     "cut off": ("0000 0000", DecodeError),
-    "with an end that is no offset": ("0000 000000000000002a 01 904e 02 0007", DecodeError),
+    "with a cut end offset": ("0000 000000000000002a 01 904e 02 0007", DecodeError),
     "with bytes behind it": ("0000 000000000000002a 00 00", DecodeError),
 }
 
