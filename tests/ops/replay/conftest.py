@@ -1,4 +1,4 @@
-"""One Spark session for every test that asks for one: starting it costs more than most jobs."""
+"""One Spark session for all tests, since starting it takes longer than most jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[3]
-QUICK_START = "-XX:TieredStopAtLevel=1"  # what runs briefly compiles little
+QUICK_START = "-XX:TieredStopAtLevel=1"  # short runs should not compile much
 SPARK_LOGGING = """
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -30,7 +30,7 @@ appender.stderr.layout.pattern = %p %c: %m%n
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let py4j leave its sockets to the garbage collector, in tests that use Spark alone."""
+    """Ignore unclosed sockets of py4j, only in tests that use Spark."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session of two threads, whose Python workers run this interpreter and this tree."""
+    """A local session with two threads, whose Python workers run this interpreter and tree."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     try:
         find_java(os.environ)
@@ -74,7 +74,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def _end_gateway() -> None:
-    """End the JVM, which would otherwise live until this process ends, its pipes never closed."""
+    """End the JVM, which would otherwise run until this process ends, with open pipes."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

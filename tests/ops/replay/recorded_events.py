@@ -1,6 +1,6 @@
-"""What ingest writes, written from events made here: the contract of the jobs after it, restated.
+"""Write events in the form in which ingest writes them, for the tests of the later jobs.
 
-It shares no code with ingest: a misunderstanding between the two must show in a test of both.
+This module shares no code with ingest, so a test of both detects a disagreement.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
 
 
 def _figures(events: Sequence[Event]) -> tuple[int, datetime | None, datetime | None, str | None]:
-    """Return count, first and last time, and the last rule: of one millisecond the greatest."""
+    """Return count, first and last time, and the last rule: the greatest of a millisecond."""
     if not events:
         return 0, None, None, None
     times = [START + timedelta(milliseconds=event.at) for event in events]

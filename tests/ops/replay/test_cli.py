@@ -1,5 +1,3 @@
-"""Words become plans and Spark options; wrong ones are named before anything is submitted."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -129,30 +127,27 @@ INGEST = "ingest --input events --out o"
 USAGE = "usage --events events --acls acls.txt --out o"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("", "the following arguments are required: COMMAND"),
-        ("rewind", "unknown command 'rewind': expected one of ingest, whatif, usage, load, report"),
-        ("ingest --out out", "the following arguments are required: --input"),
-        ("ingest --input events", "the following arguments are required: --out"),
-        (f"{INGEST} --tz Nowhere", "unknown time zone 'Nowhere'"),
-        (f"{INGEST} --format xml", "argument --format: invalid choice: 'xml'"),
-        (f"{INGEST} --max-bad-ratio 1.1", "expected a number from 0 to 1, found '1.1'"),
-        (f"{INGEST} --max-bad-ratio nan", "expected a number from 0 to 1, found 'nan'"),
-        (f"{INGEST} --max-b 0.1", "unrecognized arguments: --max-b 0.1"),
-        (f"{INGEST} --conf a=secret word", "unrecognized arguments: put each argument into quotes"),
-        (f"{INGEST} --master host:7077", "expected local[N], spark://HOST:PORT, yarn or k8s"),
-        (f"{INGEST} --conf a", "expected KEY=VALUE, found a text without"),
-        (f"{INGEST} --driver-memory 1", "expected a size such as 512m or 4g, found '1'"),
-        (f"{INGEST} --executor-cores 0", "expected a whole number of at least 1, found '0'"),
-        (f"{INGEST} --deploy-mode cluster", "--master local[*] cannot run a Python driver in"),
-        ("whatif --events events --out o", "the following arguments are required: --acls"),
-        (f"{USAGE} --lookback 0", "expected a number of days above 0, found '0'"),
-        (f"{USAGE} --lookback inf", "expected a number of days above 0, found 'inf'"),
-        (f"{USAGE} --names-max 1.5", "expected a whole number from 0 to 100000, found '1.5'"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ("", "the following arguments are required: COMMAND"),
+    ("rewind", "unknown command 'rewind': expected one of ingest, whatif, usage, load, report"),
+    ("ingest --out out", "the following arguments are required: --input"),
+    ("ingest --input events", "the following arguments are required: --out"),
+    (f"{INGEST} --tz Nowhere", "unknown time zone 'Nowhere'"),
+    (f"{INGEST} --format xml", "argument --format: invalid choice: 'xml'"),
+    (f"{INGEST} --max-bad-ratio 1.1", "expected a number from 0 to 1, found '1.1'"),
+    (f"{INGEST} --max-bad-ratio nan", "expected a number from 0 to 1, found 'nan'"),
+    (f"{INGEST} --max-b 0.1", "unrecognized arguments: --max-b 0.1"),
+    (f"{INGEST} --conf a=secret word", "unrecognized arguments: put each argument into quotes"),
+    (f"{INGEST} --master host:7077", "expected local[N], spark://HOST:PORT, yarn or k8s"),
+    (f"{INGEST} --conf a", "expected KEY=VALUE, found a text without"),
+    (f"{INGEST} --driver-memory 1", "expected a size such as 512m or 4g, found '1'"),
+    (f"{INGEST} --executor-cores 0", "expected a whole number of at least 1, found '0'"),
+    (f"{INGEST} --deploy-mode cluster", "--master local[*] cannot run a Python driver in"),
+    ("whatif --events events --out o", "the following arguments are required: --acls"),
+    (f"{USAGE} --lookback 0", "expected a number of days above 0, found '0'"),
+    (f"{USAGE} --lookback inf", "expected a number of days above 0, found 'inf'"),
+    (f"{USAGE} --names-max 1.5", "expected a whole number from 0 to 100000, found '1.5'"),
+])  # fmt: skip
 def test_wrong_arguments_are_named_before_the_help(
     submitted: Submitted, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
@@ -166,17 +161,14 @@ def test_wrong_arguments_are_named_before_the_help(
     assert not submitted.plans
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("ingest --input nowhere --out o", "nowhere: no such file or directory"),
-        ("whatif --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
-        ("usage --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
-        ("ingest --input events --out acls.txt", "--out: acls.txt: not a directory"),
-        ("ingest --input events --out .", "--out: .: not empty; --overwrite replaces its results"),
-        ("whatif --events events --acls events --out o", "events: "),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ("ingest --input nowhere --out o", "nowhere: no such file or directory"),
+    ("whatif --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
+    ("usage --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
+    ("ingest --input events --out acls.txt", "--out: acls.txt: not a directory"),
+    ("ingest --input events --out .", "--out: .: not empty; --overwrite replaces its results"),
+    ("whatif --events events --acls events --out o", "events: "),
+])  # fmt: skip
 def test_unusable_paths_are_named_in_one_line(
     submitted: Submitted, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:

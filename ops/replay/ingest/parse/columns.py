@@ -99,7 +99,7 @@ class EventReader:
     def _seconds(
         self, seconds: pyarrow.BinaryArray
     ) -> tuple[pyarrow.Int64Array, pyarrow.BinaryArray]:
-        """Return each second in ms, and ``ONE_TIME`` in its place; both null if it is no time."""
+        """Return each second in ms, and ``ONE_TIME`` for it; both null for an impossible time."""
         texts = seconds.dictionary_encode()
         begin_ms = list(map(self._ms, texts.dictionary.to_pylist()))
         beginnings = [None if ms is None else ONE_TIME for ms in begin_ms]

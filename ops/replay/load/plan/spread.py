@@ -12,7 +12,7 @@ from typing import Final
 from zlib import crc32
 
 PLACED_MAX: Final = 10_000
-"""So many of the most frequent principals are placed individually, others by checksum."""
+"""The most frequent principals are placed individually, up to this number, others by checksum."""
 
 
 class Spread:

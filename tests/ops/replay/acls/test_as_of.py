@@ -1,5 +1,3 @@
-"""A moment is told apart from an offset, and a bad one is refused."""
-
 from __future__ import annotations
 
 import contextlib
@@ -12,21 +10,14 @@ from authorizerd.replay.acls.as_of import TIME_MS_MIN, AtOffset, AtTime, parse_a
 from authorizerd.replay.text import format_time
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0", AtOffset(0)),
-        ("2632", AtOffset(2632)),
-        (str(TIME_MS_MIN - 1), AtOffset(TIME_MS_MIN - 1)),
-        (str(TIME_MS_MIN), AtTime(TIME_MS_MIN)),
-        ("1795278666718", AtTime(1_795_278_666_718)),
-        ("2026-11-21T16:31:06.718Z", AtTime(1_795_278_666_718)),
-        ("2026-11-21T16:31:06,718", AtTime(1_795_278_666_718)),
-        ("2026-11-21 18:31:06.718999+02:00", AtTime(1_795_278_666_718)),
-        ("2026-11-21", AtTime(1_795_219_200_000)),
-        ("1969-12-31T23:59:59.9999Z", AtTime(-1)),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("0", AtOffset(0)), ("2632", AtOffset(2632)), (str(TIME_MS_MIN - 1), AtOffset(TIME_MS_MIN - 1)),
+    (str(TIME_MS_MIN), AtTime(TIME_MS_MIN)), ("1795278666718", AtTime(1_795_278_666_718)),
+    ("2026-11-21T16:31:06.718Z", AtTime(1_795_278_666_718)),
+    ("2026-11-21T16:31:06,718", AtTime(1_795_278_666_718)),
+    ("2026-11-21 18:31:06.718999+02:00", AtTime(1_795_278_666_718)),
+    ("2026-11-21", AtTime(1_795_219_200_000)), ("1969-12-31T23:59:59.9999Z", AtTime(-1)),
+])  # fmt: skip
 def test_moment_is_an_offset_milliseconds_or_a_time(text: str, expected: object) -> None:
     assert parse_as_of(text) == expected
 

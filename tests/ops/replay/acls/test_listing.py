@@ -1,5 +1,3 @@
-"""What kafka-acls --list prints is read back, or refused by the number of its line."""
-
 from __future__ import annotations
 
 import contextlib
@@ -58,22 +56,19 @@ def test_line_ends_and_blanks_of_other_versions_are_accepted(ended: str) -> None
     assert list(read_listing("")) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("Error: something", "expected a line of a listing"),
-        (ENTRY[:-1], "expected a line of a listing"),
-        (ENTRY.replace("READ", "Read"), "expected a line of a listing"),
-        (ENTRY.replace("READ", "READS"), "unknown Operation 'READS'"),
-        (ENTRY.replace("READ", "ANY"), "unknown Operation 'ANY'"),
-        (ENTRY.replace("ALLOW", "PERMIT"), "unknown PermissionType 'PERMIT'"),
-        (ENTRY.replace(", host=*", ""), "missing host"),
-        (ENTRY.replace("*", "*, host=*"), "ambiguous line"),
-        (HEADING.replace("TOPIC", "TOPICS"), "unknown ResourceType 'TOPICS'"),
-        (HEADING.replace("LITERAL", "MATCH"), "unknown PatternType 'MATCH'"),
-        ("x" * 10_000, "…'"),
-    ],
-)
+@pytest.mark.parametrize(("line", "reason"), [
+    ("Error: something", "expected a line of a listing"),
+    (ENTRY[:-1], "expected a line of a listing"),
+    (ENTRY.replace("READ", "Read"), "expected a line of a listing"),
+    (ENTRY.replace("READ", "READS"), "unknown Operation 'READS'"),
+    (ENTRY.replace("READ", "ANY"), "unknown Operation 'ANY'"),
+    (ENTRY.replace("ALLOW", "PERMIT"), "unknown PermissionType 'PERMIT'"),
+    (ENTRY.replace(", host=*", ""), "missing host"),
+    (ENTRY.replace("*", "*, host=*"), "ambiguous line"),
+    (HEADING.replace("TOPIC", "TOPICS"), "unknown ResourceType 'TOPICS'"),
+    (HEADING.replace("LITERAL", "MATCH"), "unknown PatternType 'MATCH'"),
+    ("x" * 10_000, "…'"),
+])  # fmt: skip
 def test_malformed_line_is_named_by_its_number(line: str, reason: str) -> None:
     with pytest.raises(ListingError, match=reason) as refused:
         list(read_listing("\n".join([HEADING, ENTRY, "", line, ENTRY])))

@@ -1,5 +1,3 @@
-"""A live server's ACLs are listed by a process of its own, whose failure is one line."""
-
 from __future__ import annotations
 
 import sys
@@ -34,15 +32,12 @@ def test_malformed_address_is_rejected(source: str) -> None:
         list_acls(source, None, command=("/no/such/program",))
 
 
-@pytest.mark.parametrize(
-    ("program", "reason"),
-    [
-        ("print('Error while executing ACL command: no\\nCaused by: x'); sys.exit(1)", "^no$"),
-        ("print('x', file=sys.stderr); print('y', file=sys.stderr); sys.exit(1)", "^x$"),
-        ("sys.exit(3)", "^listing the ACLs failed with exit code 3$"),
-        ("sys.stdout.buffer.write(b'ab\\xff')", "^the listing is not valid UTF-8 at byte 2$"),
-    ],
-)
+@pytest.mark.parametrize(("program", "reason"), [
+    ("print('Error while executing ACL command: no\\nCaused by: x'); sys.exit(1)", "^no$"),
+    ("print('x', file=sys.stderr); print('y', file=sys.stderr); sys.exit(1)", "^x$"),
+    ("sys.exit(3)", "^listing the ACLs failed with exit code 3$"),
+    ("sys.stdout.buffer.write(b'ab\\xff')", "^the listing is not valid UTF-8 at byte 2$"),
+])  # fmt: skip
 def test_failure_is_one_line(tmp_path: Path, program: str, reason: str) -> None:
     with pytest.raises(ListingFailedError, match=reason):
         list_acls("kafka://a:1", None, command=command(tmp_path, program))

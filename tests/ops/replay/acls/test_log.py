@@ -1,5 +1,3 @@
-"""A log read as of a moment: what a broker served then, and since when."""
-
 from __future__ import annotations
 
 import shutil
@@ -47,15 +45,10 @@ def stamped(base_offset: int, seconds: int, *records: MetadataRecord) -> bytes:
 def usual_log(log_dir: Path) -> Path:
     """Write offsets 0 to 6: metadata.version, two ACLs, one more, the first one's removal."""
     write_segment(
-        log_dir,
-        0,
-        stamped(0, 0, METADATA_VERSION),
-        stamped(1, 10, added(1), added(2)),
-        stamped(3, 20, METADATA_VERSION),
-        stamped(4, 30, added(3)),
-        stamped(5, 40, removed(1)),
+        log_dir, 0, stamped(0, 0, METADATA_VERSION), stamped(1, 10, added(1), added(2)),
+        stamped(3, 20, METADATA_VERSION), stamped(4, 30, added(3)), stamped(5, 40, removed(1)),
         stamped(6, 50, METADATA_VERSION),
-    )
+    )  # fmt: skip
     return log_dir
 
 
@@ -75,34 +68,27 @@ def numbers(*wanted: int) -> set[Acl]:
     return {added(number).acl for number in wanted}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "offset", "expected"),
-    [
-        (0, 0, ()),
-        (9.999, 0, ()),
-        (10, 2, (1, 2)),
-        (29.999, 3, (1, 2)),
-        (30, 4, (1, 2, 3)),
-        (40, 5, (2, 3)),
-        (50, 6, (2, 3)),
-        (5000, 6, (2, 3)),
-    ],
-)
-def test_time_selects_the_last_batch_up_to_it(
-    tmp_path: Path, seconds: float, offset: int, expected: Sequence[int]
-) -> None:
-    state = read(usual_log(tmp_path), at(seconds))
-    assert (state.offset, acls_of(state)) == (offset, numbers(*expected))
+TIMES = [
+    (0, 0, ()), (9.999, 0, ()), (10, 2, (1, 2)), (29.999, 3, (1, 2)), (30, 4, (1, 2, 3)),
+    (40, 5, (2, 3)), (50, 6, (2, 3)), (5000, 6, (2, 3)),
+]  # fmt: skip
+OFFSETS = [
+    (0, 0, ()),
+    (1, 0, ()),
+    (2, 2, (1, 2)),
+    (4, 4, (1, 2, 3)),
+    (5, 5, (2, 3)),
+    (6, 6, (2, 3)),
+]
+MOMENTS = [(at(seconds), *rest) for seconds, *rest in TIMES]
+MOMENTS += [(AtOffset(offset), *rest) for offset, *rest in OFFSETS]
 
 
-@pytest.mark.parametrize(
-    ("asked", "offset", "expected"),
-    [(0, 0, ()), (1, 0, ()), (2, 2, (1, 2)), (4, 4, (1, 2, 3)), (5, 5, (2, 3)), (6, 6, (2, 3))],
-)
-def test_offset_within_a_batch_excludes_the_batch(
-    tmp_path: Path, asked: int, offset: int, expected: Sequence[int]
+@pytest.mark.parametrize(("moment", "offset", "expected"), MOMENTS)
+def test_moment_selects_whole_batches_up_to_it(
+    tmp_path: Path, moment: AtTime | AtOffset, offset: int, expected: Sequence[int]
 ) -> None:
-    state = read(usual_log(tmp_path), AtOffset(asked))
+    state = read(usual_log(tmp_path), moment)
     assert (state.offset, acls_of(state)) == (offset, numbers(*expected))
 
 
@@ -150,7 +136,7 @@ def test_future_time_is_rejected(tmp_path: Path) -> None:
     assert read(tmp_path, at(60), now_ms).offset == 6
     with pytest.raises(OutOfReachError, match=r"ends at offset 6.*in the future"):
         read(tmp_path, at(60.001), now_ms)
-    assert read(tmp_path, at(50), now_ms=0).offset == 6, "a clock that is behind refuses nothing"
+    assert read(tmp_path, at(50), now_ms=0).offset == 6, "a slow clock rejects nothing"
 
 
 def test_differing_clocks_hide_no_batch(tmp_path: Path) -> None:
@@ -167,7 +153,7 @@ def test_differing_clocks_hide_no_batch(tmp_path: Path) -> None:
 
 
 def retained_log(log_dir: Path) -> Path:
-    """Write a log that begins at offset 3, a checkpoint of what was before, and a later one."""
+    """Write a log that begins at offset 3, with a checkpoint before it and a later one."""
     version = (METADATA_VERSION,)
     write_checkpoint(log_dir, 3, [*version, added(1), added(2)], epoch=0)
     write_segment(log_dir, 3, stamped(3, 30, added(3)), stamped(4, 40, added(4)))
@@ -246,7 +232,7 @@ def test_contradicting_changes_are_rejected(tmp_path: Path, second: MetadataReco
 
 @pytest.fixture(scope="module")
 def real_batches(real_log_dir: Path) -> list[tuple[int, int, int]]:
-    """The last offset, the stamp and the end in the file of each batch of the real log."""
+    """The last offset, timestamp and end position of each batch of the real log."""
     (segment,) = (real_log_dir / "__cluster_metadata-0").glob("*.log")
     files = MetadataLog.open(real_log_dir)
     files._checkpoints = ()  # type: ignore[misc]
@@ -283,10 +269,7 @@ def test_real_acls_are_visible_from_their_date(real_log_dir: Path) -> None:
     state = read(real_log_dir)
     dates = sorted({dated.added_ms or 0 for dated in state.acls})
     for date in dates[:: max(1, len(dates) // 8)]:
-        before, after = (
-            acls_of(read(real_log_dir, AtTime(date - 1))),
-            read(real_log_dir, AtTime(date)),
-        )
+        before, after = (acls_of(read(real_log_dir, AtTime(date - age))) for age in (1, 0))
         new = {dated.acl for dated in state.acls if dated.added_ms == date}
-        assert new <= acls_of(after)
+        assert new <= after
         assert not new & before

@@ -1,5 +1,3 @@
-"""Whatever a source is, it gives the same set for the same ACLs, or one named error."""
-
 from __future__ import annotations
 
 import json
@@ -9,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 
-from authorizerd.acl.model import Operation, PatternType, PermissionType, ResourceType
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls import reading
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.live import ListingFailedError
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.usage.report import named
 
 
 def newest_checkpoint(log_dir: Path) -> Path:
@@ -31,18 +30,7 @@ def last_client_time(log_dir: Path) -> str:
 
 
 def as_json(acls: AclSet) -> str:
-    entries = [
-        {
-            "principal": acl.principal,
-            "host": acl.host,
-            "operation": Operation(acl.operation).name,
-            "permission_type": PermissionType(acl.permission_type).name,
-            "resource_type": ResourceType(acl.resource_type).name,
-            "resource_name": acl.resource_name,
-            "pattern_type": PatternType(acl.pattern_type).name,
-        }
-        for acl in (dated.acl for dated in acls.acls)
-    ]
+    entries = [to_builtins(named(dated.acl)) for dated in acls.acls]
     return json.dumps({"acls": entries}, ensure_ascii=False)
 
 
@@ -104,19 +92,16 @@ def test_repeated_acl_is_read_once(tmp_path: Path) -> None:
     assert len(read_acl_source(str(tmp_path / "listing")).acls) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "place", "reason"),
-    [
-        ("missing", None, None, "No such file or directory"),
-        ("missing.checkpoint", None, None, "expected a log directory, or a checkpoint"),
-        ("00000000000000000001-0000000001.checkpoint", b"x" * 99, None, "at byte 0"),
-        ("listing.txt", b"\n\nError\n", "line 3", "expected a line of a listing"),
-        ("listing.txt", b"ab\xff", "byte 2", "not valid UTF-8"),
-        ("acls.json", b"{}", "document", "missing key 'acls'"),
-        ("acls.yaml", b"acls:\n- {", "line 3", ""),
-        ("acls.yml", b"acls: [1]", "acls[0]", "expected a mapping"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "place", "reason"), [
+    ("missing", None, None, "No such file or directory"),
+    ("missing.checkpoint", None, None, "expected a log directory, or a checkpoint"),
+    ("00000000000000000001-0000000001.checkpoint", b"x" * 99, None, "at byte 0"),
+    ("listing.txt", b"\n\nError\n", "line 3", "expected a line of a listing"),
+    ("listing.txt", b"ab\xff", "byte 2", "not valid UTF-8"),
+    ("acls.json", b"{}", "document", "missing key 'acls'"),
+    ("acls.yaml", b"acls:\n- {", "line 3", ""),
+    ("acls.yml", b"acls: [1]", "acls[0]", "expected a mapping"),
+])  # fmt: skip
 def test_fault_is_one_line_with_source_and_place(
     tmp_path: Path, name: str, content: bytes | None, place: str | None, reason: str
 ) -> None:
@@ -148,15 +133,10 @@ def test_as_of_requires_a_log(source: str) -> None:
         read_acl_source(source, as_of="5")
 
 
-@pytest.mark.parametrize(
-    ("as_of", "reason"),
-    [
-        ("yesterday", "expected an offset, or a time"),
-        ("99999", "ends at offset"),
-        ("1999-01-01", "the log begins at"),
-        ("9999-01-01", "in the future"),
-    ],
-)
+@pytest.mark.parametrize(("as_of", "reason"), [
+    ("yesterday", "expected an offset, or a time"), ("99999", "ends at offset"),
+    ("1999-01-01", "the log begins at"), ("9999-01-01", "in the future"),
+])  # fmt: skip
 def test_moment_outside_the_log_is_rejected(real_log_dir: Path, as_of: str, reason: str) -> None:
     with pytest.raises(AclSourceError, match=reason) as refused:
         read_acl_source(str(real_log_dir), as_of=as_of)

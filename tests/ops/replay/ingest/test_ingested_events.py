@@ -1,5 +1,3 @@
-"""Events that no ingest vouches for, refused alike by every job that reads some."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,6 +9,7 @@ import pytest
 
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.plans import LoadPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay.recorded_events import Event, write_events
 
 if TYPE_CHECKING:
@@ -29,19 +28,15 @@ PLANS: dict[str, Callable[[str, str], Plan]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (None, "--events: .* expected the output of ingest: .*ingest.json does not exist"),
-        ("{}", "--events: .*ingest.json: .*missing required field"),
-        ("no", "--events: .*ingest.json: "),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    (None, "--events: .* expected the output of ingest: .*ingest.json does not exist"),
+    ("{}", "--events: .*ingest.json: .*missing required field"),
+    ("no", "--events: .*ingest.json: "),
+])  # fmt: skip
 def test_directory_that_no_ingest_wrote_is_rejected(
     spark: SparkSession, tmp_path: Path, text: str | None, reason: str
 ) -> None:
     from authorizerd.replay.ingest.ingested_events import read_accepted
-    from authorizerd.replay.spark.errors import JobError
 
     if text is not None:
         (tmp_path / "ingest.json").write_text(text)
@@ -60,8 +55,6 @@ def test_accepted_ingest_returns_its_figures(spark: SparkSession, tmp_path: Path
 def test_events_that_were_not_accepted_are_rejected(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    from authorizerd.replay.spark.errors import JobError
-
     run = import_module(f"authorizerd.replay.{command}.job").run
     events = write_events(tmp_path / "in", [EVENT], accepted=False)
     said = ""

@@ -18,6 +18,7 @@ from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
 from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
 
 if TYPE_CHECKING:
@@ -34,23 +35,17 @@ def ingest(
     out: Path,
     *inputs: Path,
     code: int = 0,
-    bad_ratio_max: float = 0.01,
-    time_zone: str = "UTC",
+    **options: Any,  # noqa: ANN401 - fields of the plan
 ) -> Ingested:
     from authorizerd.replay.ingest.job import run
 
-    plan = IngestPlan(
-        inputs=tuple(map(str, inputs)),
-        out=str(out),
-        bad_ratio_max=bad_ratio_max,
-        time_zone=time_zone,
-    )
+    plan = IngestPlan(inputs=tuple(map(str, inputs)), out=str(out), **options)
     assert run(spark, plan) == code
     return decode_ingested((out / "ingest.json").read_text())
 
 
 def rows(columns: str, folder: Path) -> list[tuple[Any, ...]]:
-    """Return what another reader of Parquet than Spark finds there."""
+    """Return rows that DuckDB, an independent reader of Parquet, finds below ``folder``."""
     found = duckdb.sql(f"SELECT {columns} FROM '{folder}/**/*.parquet'")
     assert found is not None
     return found.fetchall()
@@ -58,7 +53,7 @@ def rows(columns: str, folder: Path) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def small_splits(spark: SparkSession) -> Iterator[None]:
-    """Let a file be read in pieces of 64 KiB, several by one task."""
+    """Let Spark split files into 64 KiB, and give a task several splits."""
     names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     before = {name: str(spark.conf.get(name)) for name in names}
     for name in names:
@@ -113,7 +108,7 @@ def test_files_of_every_kind_are_read_together(spark: SparkSession, tmp_path: Pa
     )
     denied = ALLOWED.format("crlf").replace("Allowed", "Denied").replace("26-11-21", "26-11-22")
     (logs / "d.log.1").write_text(denied.replace("\n", "\r\n"))
-    # A name that holds what ends a line elsewhere: were it an end here, it would forge an event.
+    # If \r ended a line, this name would forge an event.
     (logs / "e.log").write_text(ALLOWED.format("\r" + ALLOWED.format("forged").rstrip()))
     figures = ingest(spark, tmp_path / "out", logs)
     reasons = ("ambiguous", "broken_archive", "no_decision", "not_utf_8")
@@ -134,7 +129,6 @@ def test_files_of_every_kind_are_read_together(spark: SparkSession, tmp_path: Pa
 
 def test_hidden_file_named_directly_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.ingest.inputs import find_inputs
-    from authorizerd.replay.spark.errors import JobError
 
     hidden = [tmp_path / name for name in ("_a.log", ".a.log", "a.log._COPYING_")]
     for file in (*hidden, tmp_path / "b.log"):
@@ -146,36 +140,23 @@ def test_hidden_file_named_directly_is_an_error(spark: SparkSession, tmp_path: P
         assert find_inputs(spark, (text,)).plain == (f"file:{tmp_path}/b.log",)
 
 
-@pytest.mark.parametrize(
-    ("uri", "out", "lies_within"),
-    [
-        ("file:/data/x/a.log", "/data/x", True),
-        ("file:/data/x/a.log", "file:///data/x/", True),
-        ("file:/data/a.log", "/", True),
-        ("file:/mnt/data/x/a.log", "/data/x", False),
-        ("file:/data/xy/a.log", "/data/x", False),
-        ("hdfs://one:8020/data/x/a.log", "/data/x", False),
-    ],
-)
+@pytest.mark.parametrize(("uri", "out", "lies_within"), [
+    ("file:/data/x/a.log", "/data/x", True), ("file:/data/x/a.log", "file:///data/x/", True),
+    ("file:/data/a.log", "/", True), ("file:/mnt/data/x/a.log", "/data/x", False),
+    ("file:/data/xy/a.log", "/data/x", False), ("hdfs://one:8020/data/x/a.log", "/data/x", False),
+])  # fmt: skip
 def test_output_directory_must_not_contain_inputs(
     spark: SparkSession, uri: str, out: str, *, lies_within: bool
 ) -> None:
     from authorizerd.replay.ingest.inputs import Inputs, check_apart
-    from authorizerd.replay.spark.errors import JobError
 
     inputs = Inputs(plain=(uri,), packed=(), parquet=())
-    expected = (
-        pytest.raises(JobError, match="whose files this ingest replaces")
-        if lies_within
-        else nullcontext()
-    )
-    with expected:
+    refused = pytest.raises(JobError, match="whose files this ingest replaces")
+    with refused if lies_within else nullcontext():
         check_apart(spark, inputs, out)
 
 
 def test_new_ingest_replaces_all_days(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.spark.errors import JobError
-
     (tmp_path / "a.log").write_text(ALLOWED.format("a"))
     (tmp_path / "b.log").write_text(ALLOWED.format("b").replace("26-11-21", "26-11-22"))
     mode = "spark.sql.sources.partitionOverwriteMode"
@@ -195,8 +176,6 @@ def test_new_ingest_replaces_all_days(spark: SparkSession, tmp_path: Path) -> No
 def test_too_many_lines_set_aside_are_not_accepted(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from authorizerd.replay.spark.errors import JobError
-
     log = tmp_path / "a.log"
     log.write_text(ALLOWED.format("a") + "something\n")
     figures = ingest(spark, tmp_path / "out", log, code=1)
@@ -217,17 +196,12 @@ def test_tuples_contain_the_figures_of_each_verdict(
     chosen = random.Random(3)
     events = [
         recorded_events.Event(
-            chosen.choice(("User:a", 'User:"b", c\n\0', "User:ü")),
-            chosen.choice((None, "h")),
-            "READ",
-            "TOPIC",
-            chosen.choice(("t", "")),
-            chosen.random() < 0.5,
-            rule=chosen.choice((None, "A", "B")),
-            at=chosen.choice((0, 1, 86_400_000)),
+            chosen.choice(("User:a", 'User:"b", c\n\0', "User:ü")), chosen.choice((None, "h")),
+            "READ", "TOPIC", chosen.choice(("t", "")), chosen.random() < 0.5,
+            rule=chosen.choice((None, "A", "B")), at=chosen.choice((0, 1, 86_400_000)),
         )
         for _ in range(200)
-    ]
+    ]  # fmt: skip
     denied = recorded_events.Event("User:a", "h", "READ", "TOPIC", "t", allowed=False)
     events += [denied._replace(at=at) for at in (-1, 86_400_001)]
     recorded = recorded_events.write_events(tmp_path / "in", events)
@@ -281,7 +255,7 @@ def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) ->
     assert rows("principal, host, pattern_type, level", tmp_path / "out" / "events") == [
         ("User:a", None, "LITERAL", "UNKNOWN")
     ]
-    # Beside files that have more columns, in whichever order.
+    # Together with files that have more columns, in either order.
     (tmp_path / "b.log").write_text(ALLOWED.format("t"))
     ingest(spark, tmp_path / "b", tmp_path / "b.log")
     for name, inputs in (("ab", (file, tmp_path / "b")), ("ba", (tmp_path / "b", file))):
@@ -290,22 +264,17 @@ def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) ->
         assert sorted(found, key=str) == [("h", "DEBUG", "b.log"), (None, "UNKNOWN", "a.parquet")]
 
 
-@pytest.mark.parametrize(
-    ("name", "time_zone", "said"),
-    [
-        ("*.log", "UTC", r"\*\.log: no files found"),
-        ("empty", "UTC", "empty: no files found"),
-        ("logs.tar.gz", "UTC", "unpack the file first"),
-        ("other.parquet", "UTC", "column at is missing"),
-        ("text.parquet", "UTC", "column at: expected type timestamp, found string"),
-        ("other.parquet", "Nowhere", "unknown time zone 'Nowhere'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "time_zone", "said"), [
+    ("*.log", "UTC", r"\*\.log: no files found"),
+    ("empty", "UTC", "empty: no files found"),
+    ("logs.tar.gz", "UTC", "unpack the file first"),
+    ("other.parquet", "UTC", "column at is missing"),
+    ("text.parquet", "UTC", "column at: expected type timestamp, found string"),
+    ("other.parquet", "Nowhere", "unknown time zone 'Nowhere'"),
+])  # fmt: skip
 def test_unreadable_input_is_named(
     spark: SparkSession, tmp_path: Path, name: str, time_zone: str, said: str
 ) -> None:
-    from authorizerd.replay.spark.errors import JobError
-
     (tmp_path / "empty").mkdir()
     (tmp_path / "logs.tar.gz").touch()
     for file, column in (("other.parquet", "x"), ("text.parquet", "at")):

@@ -14,30 +14,18 @@ Row = dict[str, Any]
 
 ASKED = ("principal", "host", "operation", "resource_type", "resource_name", "pattern_type")
 SUMMED_BY = (*ASKED, "allowed", "rule")
-SCHEMA = pyarrow.schema(
-    [
-        *((name, pyarrow.string()) for name in ASKED),
-        ("allowed", pyarrow.bool_()),
-        ("rule", pyarrow.string()),
-        ("level", pyarrow.string()),
-        ("at", pyarrow.timestamp("us", "UTC")),
-    ]
-)
+TEXT = pyarrow.string()
+FIELDS = [*((name, TEXT) for name in ASKED), ("allowed", pyarrow.bool_()), ("rule", TEXT)]
+SCHEMA = pyarrow.schema([*FIELDS, ("level", TEXT), ("at", pyarrow.timestamp("us", "UTC"))])
 texts = st.sampled_from(("a", "b", ""))
 rows = st.fixed_dictionaries(
     {
-        "principal": texts,
-        "host": st.none() | texts,
-        "operation": st.just("READ"),
-        "resource_type": st.just("TOPIC"),
-        "resource_name": texts,
-        "pattern_type": st.just("LITERAL"),
-        "allowed": st.booleans(),
-        "rule": st.none() | texts,
-        "level": texts,
-        "at": st.integers(0, 5),
+        "principal": texts, "host": st.none() | texts, "operation": st.just("READ"),
+        "resource_type": st.just("TOPIC"), "resource_name": texts,
+        "pattern_type": st.just("LITERAL"), "allowed": st.booleans(), "rule": st.none() | texts,
+        "level": texts, "at": st.integers(0, 5),
     }
-)
+)  # fmt: skip
 
 
 def summed(events: list[Row], row_group_size: int) -> list[Row]:
@@ -53,7 +41,7 @@ def summed(events: list[Row], row_group_size: int) -> list[Row]:
 
 
 def totals(found: list[Row]) -> dict[tuple[object, ...], tuple[int, int, int]]:
-    """Return the sums of rows, which may be sums themselves."""
+    """Return the sums of rows, which may already be sums."""
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in found:
         groups[tuple(row[name] for name in SUMMED_BY)].append(row)

@@ -1,5 +1,3 @@
-"""An index is built once in a process, of what travelled packed."""
-
 from __future__ import annotations
 
 import pytest
@@ -8,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
-from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging import index
 from authorizerd.replay.judging.index import (
     INDEXES_KEPT,
@@ -18,12 +16,12 @@ from authorizerd.replay.judging.index import (
     key_of,
     pack,
 )
+from tests.ops.replay.acl_sets import acl_set_of
 from tests.support.strategies import acls
 
 
 def set_of(*some: Acl, super_users: tuple[str, ...] = ()) -> AclSet:
-    dated = tuple(DatedAcl(acl, number) for number, acl in enumerate(some))
-    return AclSet(source="test", acls=dated, digest=digest_of(some), super_users=super_users)
+    return acl_set_of(some, super_users=super_users)
 
 
 def topic(number: int) -> Acl:

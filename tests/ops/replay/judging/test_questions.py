@@ -1,5 +1,3 @@
-"""A batch is answered as the plain scan of all ACLs answers each of its rows."""
-
 from __future__ import annotations
 
 import pyarrow as pa
@@ -11,7 +9,7 @@ from msgspec.structs import replace
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.config.values import super_users
-from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import build_index
 from authorizerd.replay.judging.questions import (
     OPERATION_CODES,
@@ -21,6 +19,7 @@ from authorizerd.replay.judging.questions import (
     rules,
     unasked_reasons,
 )
+from tests.ops.replay.acl_sets import acl_set_of
 from tests.oracles.scan import decide as scan
 from tests.oracles.standard_authorizer import acl_of, decision_cases, question_of
 from tests.support.strategies import acls, resource_names
@@ -43,13 +42,7 @@ def batch_of(some: list[Row]) -> pa.RecordBatch:
 
 
 def set_of(some: list[Acl], *, allow_everyone: bool = False) -> AclSet:
-    return AclSet(
-        source="test",
-        acls=tuple(map(DatedAcl, some)),
-        digest=digest_of(some),
-        super_users=("User:root",),
-        allow_everyone_if_no_acl_found=allow_everyone,
-    )
+    return acl_set_of(some, super_users=("User:root",), allow_everyone=allow_everyone)
 
 
 def question(row: Row) -> Question:
@@ -107,23 +100,20 @@ def test_batch_is_decided_like_kafkas_authorizer() -> None:
     assert decided > 500
 
 
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    [
-        (("User:a", "READ", "TOPIC", "t", "LITERAL"), None),
-        (("User:a", "ALL", "USER", "", "LITERAL"), None),
-        ((None, "READ", "TOPIC", "t", "LITERAL"), "no principal or no resource name"),
-        (("User:a", "READ", "TOPIC", None, "LITERAL"), "no principal or no resource name"),
-        (("User:*", "READ", "TOPIC", "t", "LITERAL"), "principal User:*"),
-        (("User:a", "READ", "TOPIC", "t", "PREFIXED"), "pattern type is not LITERAL"),
-        (("User:a", "READ", "TOPIC", "t", None), "pattern type is not LITERAL"),
-        (("User:a", "UNKNOWN", "TOPIC", "t", "LITERAL"), "unknown operation"),
-        (("User:a", "ANY", "TOPIC", "t", "LITERAL"), "unknown operation"),
-        (("User:a", None, "TOPIC", "t", "LITERAL"), "unknown operation"),
-        (("User:a", "READ", "ANY", "t", "LITERAL"), "unknown resource type"),
-        (("User:a", "READ", "topic", "t", "LITERAL"), "unknown resource type"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "reason"), [
+    (("User:a", "READ", "TOPIC", "t", "LITERAL"), None),
+    (("User:a", "ALL", "USER", "", "LITERAL"), None),
+    ((None, "READ", "TOPIC", "t", "LITERAL"), "no principal or no resource name"),
+    (("User:a", "READ", "TOPIC", None, "LITERAL"), "no principal or no resource name"),
+    (("User:*", "READ", "TOPIC", "t", "LITERAL"), "principal User:*"),
+    (("User:a", "READ", "TOPIC", "t", "PREFIXED"), "pattern type is not LITERAL"),
+    (("User:a", "READ", "TOPIC", "t", None), "pattern type is not LITERAL"),
+    (("User:a", "UNKNOWN", "TOPIC", "t", "LITERAL"), "unknown operation"),
+    (("User:a", "ANY", "TOPIC", "t", "LITERAL"), "unknown operation"),
+    (("User:a", None, "TOPIC", "t", "LITERAL"), "unknown operation"),
+    (("User:a", "READ", "ANY", "t", "LITERAL"), "unknown resource type"),
+    (("User:a", "READ", "topic", "t", "LITERAL"), "unknown resource type"),
+])  # fmt: skip
 def test_unusable_question_has_a_reason(asked: tuple[str | None, ...], reason: str | None) -> None:
     principal, *fields, pattern_type = asked
     row = dict(zip(QUESTION_FIELDS, (principal, None, *fields), strict=True))
@@ -134,14 +124,10 @@ def test_unusable_question_has_a_reason(asked: tuple[str | None, ...], reason: s
     assert unasked_reasons(batch).to_pylist() == [reason]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        ("User:a", "h", "ANY", "TOPIC", "t"),
-        ("User:a", "h", "READ", "Topic", "t"),
-        ("User:*", "h", "READ", "TOPIC", "t"),
-    ],
-)
+@pytest.mark.parametrize("row", [
+    ("User:a", "h", "ANY", "TOPIC", "t"), ("User:a", "h", "READ", "Topic", "t"),
+    ("User:*", "h", "READ", "TOPIC", "t"),
+])  # fmt: skip
 def test_row_that_cannot_be_judged_is_an_error(row: Row) -> None:
     for ask in (decide, rules):
         with pytest.raises(InvalidQuestionError):

@@ -36,14 +36,9 @@ def load(
     if not source.exists():
         write_events(source, recorded)
     plan = LoadPlan(
-        events=str(source),
-        out=str(folder / "out"),
-        run_id="run-1",
-        lanes=2,
-        target="127.0.0.1:1",
-        start_margin_s=0.2,
-        max_send_lag_ms=60_000.0,
-    )
+        events=str(source), out=str(folder / "out"), run_id="run-1", lanes=2, target="127.0.0.1:1",
+        start_margin_s=0.2, max_send_lag_ms=60_000.0,
+    )  # fmt: skip
     code = run(spark, msgspec.structs.replace(plan, **options))
     return code, json.loads((folder / "out" / "load.json").read_text())
 

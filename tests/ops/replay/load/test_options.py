@@ -39,18 +39,15 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
     assert plan.run_id != make_plan(tmp_path).run_id
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--fail-on", "p98<1ms"), "threshold 'p98<1ms'"),
-        (("--profile", "sine"), "profile 'sine'"),
-        (("--target", "here"), "target 'here'"),
-        (("--rate", "10", "--speed", "2"), "not allowed with argument"),
-        (("--batch", "5000"), "batch 5000"),
-        (("--token-file", "/nowhere/token"), "--token-file: /nowhere/token"),
-        (("--mode", "closed", "--rate", "5"), "mode closed"),
-    ],
-)
+@pytest.mark.parametrize(("words", "complaint"), [
+    (("--fail-on", "p98<1ms"), "threshold 'p98<1ms'"),
+    (("--profile", "sine"), "profile 'sine'"),
+    (("--target", "here"), "target 'here'"),
+    (("--rate", "10", "--speed", "2"), "not allowed with argument"),
+    (("--batch", "5000"), "batch 5000"),
+    (("--token-file", "/nowhere/token"), "--token-file: /nowhere/token"),
+    (("--mode", "closed", "--rate", "5"), "mode closed"),
+])  # fmt: skip
 def test_wrong_option_exits_with_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:

@@ -17,18 +17,14 @@ from authorizerd.replay.text import encode_json
 from tests.ops.replay.load.lanes.runs import frames_each, run_lane
 from tests.ops.replay.load.lanes.virtual_target import S, VirtualTarget
 
+LANES = [
+    LaneDigest(lane=lane, digest="", frames=2000, questions=2000, last_due_us=1_999_000)
+    for lane in (1, 0)
+]
 PLANNED = LoadReport(
-    run_id="run-1",
-    target="127.0.0.1:1",
-    surface="stream",
-    mode="open",
-    dry_run=False,
+    run_id="run-1", target="127.0.0.1:1", surface="stream", mode="open", dry_run=False,
     settings=LoadSettings.of(LoadPlan(events="in", out="out", target="h:1", run_id="run-1")),
-    plan=plan_report(
-        [LaneDigest(lane=lane, digest="", frames=2000, questions=2000, last_due_us=1_999_000)
-         for lane in (1, 0)],
-        hash="sha256:0", events=4000, not_asked={}, rounds=1,
-    ),
+    plan=plan_report(LANES, hash="sha256:0", events=4000, not_asked={}, rounds=1),
 )  # fmt: skip
 
 

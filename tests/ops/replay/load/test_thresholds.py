@@ -8,40 +8,26 @@ from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.thresholds import judge, parse_thresholds
 
 
-@pytest.mark.parametrize(
-    ("text", "figure", "comparison", "limit"),
-    [
-        ("p99<5ms", "p99", "<", 5_000_000),
-        ("p99.9 <= 1.5s", "p99.9", "<=", 1_500_000_000),
-        ("max<250us", "max", "<", 250_000),
-        ("mismatch=0", "mismatch", "=", 0),
-        ("errors=0", "errors", "=", 0),
-        ("dropped = 0", "dropped", "=", 0),
-        ("rate>=1000", "rate", ">=", 1000),
-    ],
-)
+@pytest.mark.parametrize(("text", "figure", "comparison", "limit"), [
+    ("p99<5ms", "p99", "<", 5_000_000), ("p99.9 <= 1.5s", "p99.9", "<=", 1_500_000_000),
+    ("max<250us", "max", "<", 250_000), ("mismatch=0", "mismatch", "=", 0),
+    ("errors=0", "errors", "=", 0), ("dropped = 0", "dropped", "=", 0),
+    ("rate>=1000", "rate", ">=", 1000),
+])  # fmt: skip
 def test_thresholds_are_parsed(text: str, figure: str, comparison: str, limit: float) -> None:
     (threshold,) = parse_thresholds(text)
     assert (threshold.figure, threshold.comparison, threshold.limit) == (figure, comparison, limit)
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("p98<5ms", "unknown figure 'p98': expected one of p50"),
-        ("p99<5", "expected a unit after the duration"),
-        ("p99>5ms", "expected < or <= after p99"),
-        ("p99=5ms", "expected < or <= after p99"),
-        ("mismatch=1", "expected 0 for mismatch"),
-        ("mismatch<1", "expected = after mismatch"),
-        ("rate<5", "expected >= after rate"),
-        ("rate>=5ms", "expected no unit after rate"),
-        ("p99<5ms,", "threshold ''"),
-        ("fast", "threshold 'fast': expected the form"),
-        ("p99<-5ms", "expected the form"),
-        ("p99<5min", "expected a unit after the duration"),
-    ],
-)
+@pytest.mark.parametrize(("text", "complaint"), [
+    ("p98<5ms", "unknown figure 'p98': expected one of p50"),
+    ("p99<5", "expected a unit after the duration"), ("p99>5ms", "expected < or <= after p99"),
+    ("p99=5ms", "expected < or <= after p99"), ("mismatch=1", "expected 0 for mismatch"),
+    ("mismatch<1", "expected = after mismatch"), ("rate<5", "expected >= after rate"),
+    ("rate>=5ms", "expected no unit after rate"), ("p99<5ms,", "threshold ''"),
+    ("fast", "threshold 'fast': expected the form"), ("p99<-5ms", "expected the form"),
+    ("p99<5min", "expected a unit after the duration"),
+])  # fmt: skip
 def test_malformed_threshold_is_named(text: str, complaint: str) -> None:
     with pytest.raises(LoadError, match="threshold") as raised:
         parse_thresholds(text)
@@ -56,21 +42,12 @@ def test_any_text_gives_thresholds_or_a_load_error(text: str) -> None:
         assert "threshold" in str(error)  # noqa: PT017 - whether it raises is not the question
 
 
-@pytest.mark.parametrize(
-    ("text", "measured", "passed"),
-    [
-        ("p99<5ms", 4_999_999, True),
-        ("p99<5ms", 5_000_000, False),
-        ("p99<=5ms", 5_000_000, True),
-        ("p99<=5ms", 5_000_001, False),
-        ("mismatch=0", 0, True),
-        ("mismatch=0", 1, False),
-        ("rate>=10", 10, True),
-        ("rate>=10", 9.99, False),
-        ("p50<5ms", None, False),
-        ("rate>=0", None, False),
-    ],
-)
+@pytest.mark.parametrize(("text", "measured", "passed"), [
+    ("p99<5ms", 4_999_999, True), ("p99<5ms", 5_000_000, False), ("p99<=5ms", 5_000_000, True),
+    ("p99<=5ms", 5_000_001, False), ("mismatch=0", 0, True), ("mismatch=0", 1, False),
+    ("rate>=10", 10, True), ("rate>=10", 9.99, False), ("p50<5ms", None, False),
+    ("rate>=0", None, False),
+])  # fmt: skip
 def test_thresholds_are_judged(text: str, measured: float | None, passed: bool) -> None:
     (threshold,) = parse_thresholds(text)
     assert judge(threshold, measured).passed is passed

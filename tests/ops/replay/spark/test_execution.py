@@ -1,5 +1,3 @@
-"""A plan carried out: earlier results are kept, or replaced whole."""
-
 from __future__ import annotations
 
 import sys
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.spark.errors import JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 def test_only_overwrite_replaces_results(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from authorizerd.replay.spark.errors import JobError
     from authorizerd.replay.spark.execution import run_plan
 
     ran: list[IngestPlan] = []

@@ -1,6 +1,6 @@
-"""Faults in one line, whichever language they rose in."""
-
 from __future__ import annotations
+
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,30 +28,14 @@ AFTER_ANOTHER = (
 )
 
 
-class Thrown:
-    """What py4j shows of a Java exception."""
-
-    _target_id = "o1"
-    _gateway_client = None
-
-    def __init__(self, message: str | None, cause: Thrown | None = None) -> None:
-        self.message = message
-        self.cause = cause
-
-    def getMessage(self) -> str | None:
-        return self.message
-
-    def getCause(self) -> Thrown | None:
-        return self.cause
-
-    def getClass(self) -> Thrown:
-        return self
-
-    def getSimpleName(self) -> str:
-        return "SparkException"
-
-
-def java_error(thrown: Thrown) -> Py4JJavaError:
+def java_error(*messages: str) -> Py4JJavaError:
+    """Return py4j's error for a Java exception, whose causes have the later messages."""
+    thrown = None
+    for message in reversed(messages):
+        cause, thrown = thrown, Mock()
+        thrown.getMessage.return_value = message
+        thrown.getCause.return_value = cause
+        thrown.getClass().getSimpleName.return_value = "SparkException"
     error = Py4JJavaError.__new__(Py4JJavaError)
     error.java_exception = thrown
     return error
@@ -60,40 +44,27 @@ def java_error(thrown: Thrown) -> Py4JJavaError:
 NO_PROGRAM = 'Cannot run program "/x/python": error=2, No such file'
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (JobError("the events were not accepted"), "the events were not accepted"),
-        (FileNotFoundError("/x is not there"), "/x is not there"),
-        (KeyError("topic"), "KeyError: 'topic'"),
-        (ValueError("first\nsecond"), "ValueError: first"),
-        (AnalysisException("[PATH_NOT_FOUND] /x\nmore"), "[PATH_NOT_FOUND] /x"),
-        (PythonException(AFTER_ANOTHER), "ValueError"),
-        (
-            java_error(Thrown(IN_A_WORKER)),
-            "ValidationError: Expected `int`, got `str` - at `$.offset`",
-        ),
-        (
-            java_error(Thrown("Failed", Thrown("Giving up.\nAt last", Thrown("All are down")))),
-            "SparkException: All are down",
-        ),
-        (
-            java_error(Thrown(NO_PROGRAM, Thrown("error=2, No such file"))),
-            f"SparkException: {NO_PROGRAM}",
-        ),
-        (Py4JNetworkError("no answer"), "the connection to Spark's JVM was lost: no answer"),
-    ],
-)
+@pytest.mark.parametrize(("error", "said"), [
+    (JobError("the events were not accepted"), "the events were not accepted"),
+    (FileNotFoundError("/x is not there"), "/x is not there"),
+    (KeyError("topic"), "KeyError: 'topic'"),
+    (ValueError("first\nsecond"), "ValueError: first"),
+    (AnalysisException("[PATH_NOT_FOUND] /x\nmore"), "[PATH_NOT_FOUND] /x"),
+    (PythonException(AFTER_ANOTHER), "ValueError"),
+    (java_error(IN_A_WORKER), "ValidationError: Expected `int`, got `str` - at `$.offset`"),
+    (java_error("Failed", "No.\nAt last", "All are down"), "SparkException: All are down"),
+    (java_error(NO_PROGRAM, "error=2, No such file"), f"SparkException: {NO_PROGRAM}"),
+    (Py4JNetworkError("no answer"), "the connection to Spark's JVM was lost: no answer"),
+])  # fmt: skip
 def test_fault_is_one_line_with_its_cause(error: Exception, said: str) -> None:
     assert one_line(error) == said
 
 
 def test_long_and_circular_faults_are_cut() -> None:
     assert len(one_line(JobError("x" * 5_000))) == CHARACTERS_MAX
-    ring = Thrown("around", Thrown("and"))
-    assert ring.cause is not None
-    ring.cause.cause = ring
-    assert one_line(java_error(ring)).startswith("SparkException: a")
+    ring = java_error("around", "and")
+    ring.java_exception.getCause().getCause.return_value = ring.java_exception
+    assert one_line(ring).startswith("SparkException: a")
 
 
 def test_own_errors_are_recognised() -> None:

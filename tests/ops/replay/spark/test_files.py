@@ -1,5 +1,3 @@
-"""Small files through Hadoop's file systems, here that of a disk."""
-
 from __future__ import annotations
 
 from pathlib import Path

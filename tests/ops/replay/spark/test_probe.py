@@ -1,5 +1,3 @@
-"""What an executor's Python lacks is found before it is needed."""
-
 from __future__ import annotations
 
 import sys
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """A Spark context whose executors answer as they are told to, one round after the other."""
+    """A Spark context whose executors give the listed answers, one round after the other."""
 
     def __init__(self, executors: int, rounds: list[list[Finding]], master: str = "yarn") -> None:
         self.sparkContext = self

@@ -1,5 +1,3 @@
-"""What a driver says can be told apart by whoever started it."""
-
 from __future__ import annotations
 
 import io

@@ -1,4 +1,4 @@
-"""Programs that stand in for Java and Spark: scripts that say what the real ones would."""
+"""Scripts that replace Java and Spark, and print what the real programs would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def write_program(path: Path, script: str) -> Path:
 
 
 def write_java(home: Path, version: str) -> Path:
-    """Make a JAVA_HOME whose ``java -version`` prints as OpenJDK does."""
+    """Make a JAVA_HOME whose ``java -version`` prints what OpenJDK prints."""
     said = f'openjdk version "{version}" 2025-04-15'
     write_program(home / "bin/java", f"#!/bin/sh\ncat >&2 <<END\n{said}\nOpenJDK 64-Bit\nEND\n")
     return home

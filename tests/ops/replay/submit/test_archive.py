@@ -1,5 +1,3 @@
-"""The zip is the same wherever the same sources are, and holds what a job needs."""
-
 from __future__ import annotations
 
 import hashlib

@@ -1,5 +1,3 @@
-"""Java is looked for where Spark does, and told apart by version."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The line is complete, and what the user says in it wins."""
-
 from __future__ import annotations
 
 import shlex
@@ -31,17 +29,14 @@ def test_local_line_opens_no_network_port() -> None:
         *("--master", "local[*]", "--deploy-mode", "client"),
         *("--conf", "spark.ui.showConsoleProgress=false"),
         *("--conf", "spark.driver.bindAddress=127.0.0.1"),
-        *("--conf", "spark.driver.host=127.0.0.1"),
-        *("--conf", "spark.ui.enabled=false"),
+        *("--conf", "spark.driver.host=127.0.0.1"), *("--conf", "spark.ui.enabled=false"),
         *("--conf", "spark.sql.shuffle.partitions=8"),
         *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
-        *("--conf", f"spark.pyspark.python={sys.executable}"),
-        "--conf",
+        *("--conf", f"spark.pyspark.python={sys.executable}"), "--conf",
         "spark.driver.extraJavaOptions=-Dlog4j2.configurationFile=file:///job/log4j2.properties",
-        *("--driver-memory", "2g"),
-        *("--py-files", "/job/code.zip", "--files", "/job/plan.json"),
+        *("--driver-memory", "2g"), *("--py-files", "/job/code.zip", "--files", "/job/plan.json"),
         *("/job/replay_job.py", "plan.json"),
-    ]
+    ]  # fmt: skip
 
 
 def test_cluster_keeps_its_own_defaults() -> None:
@@ -83,17 +78,14 @@ def test_conf_overrides_defaults_and_joins_java_options() -> None:
     assert "--driver-memory" not in line(options)
 
 
-@pytest.mark.parametrize(
-    ("setting", "shown"),
-    [
-        ("spark.hadoop.fs.s3a.secret.key=hunter2", f"spark.hadoop.fs.s3a.secret.key={REDACTED}"),
-        ("spark.hadoop.fs.s3a.access.key=hunter2", f"spark.hadoop.fs.s3a.access.key={REDACTED}"),
-        ("spark.ssl.keyPassword=hunter2=x", f"spark.ssl.keyPassword={REDACTED}"),
-        ("spark.authenticate.Secret=hunter2", f"spark.authenticate.Secret={REDACTED}"),
-        ("a=-Djavax.net.ssl.trustStorePassword=hunter2", f"a={REDACTED}"),
-        ("spark.executor.instances=2", "spark.executor.instances=2"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "shown"), [
+    ("spark.hadoop.fs.s3a.secret.key=hunter2", f"spark.hadoop.fs.s3a.secret.key={REDACTED}"),
+    ("spark.hadoop.fs.s3a.access.key=hunter2", f"spark.hadoop.fs.s3a.access.key={REDACTED}"),
+    ("spark.ssl.keyPassword=hunter2=x", f"spark.ssl.keyPassword={REDACTED}"),
+    ("spark.authenticate.Secret=hunter2", f"spark.authenticate.Secret={REDACTED}"),
+    ("a=-Djavax.net.ssl.trustStorePassword=hunter2", f"a={REDACTED}"),
+    ("spark.executor.instances=2", "spark.executor.instances=2"),
+])  # fmt: skip
 def test_secret_is_used_but_not_shown(setting: str, shown: str) -> None:
     words = line(SparkOptions(conf=(setting,)))
     assert setting in words

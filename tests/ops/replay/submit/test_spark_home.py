@@ -1,5 +1,3 @@
-"""The Spark that submits: found by name, by environment or as installed; of version 4."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""A submission from outside: what the user reads, the exit code, what is left behind.
+"""Submissions as a user sees them: output, exit code and remaining files.
 
-``spark-submit`` is a script here, so that each way it may end takes no Spark.
+``spark-submit`` is a script here, so that these tests need no Spark.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ import pytest
 from tests.ops.replay.submit.programs import write_java, write_spark
 
 ROOT = Path(__file__).parents[4]
+TIDY = """
+def tidy(*_):
+    open("tidied", "w").close(); os._exit(0)
+signal.signal(signal.SIGTERM, tidy)
+"""
 STARTED = "authorizerd replay: the job's code is authorizerd-replay-"
 
 
@@ -41,20 +46,19 @@ class Submission:
         }
 
     def run(self, *more: str) -> tuple[int, str, list[str]]:
-        """Return the exit code, what was printed, and what was said of it after the start."""
-        ran = subprocess.run(
-            [*self.words, *more],
-            env=self.environment,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        """Return the exit code, standard output, and standard error after the first two lines."""
+        ran = self.start([*self.words, *more])
         said = ran.stderr.splitlines()
         if said and said[0].startswith(STARTED) and "/bin/spark-submit" in said[1]:
             said = said[2:]
         return ran.returncode, ran.stdout, said
+
+    def start(self, words: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run ``words`` in this environment to their end."""
+        return subprocess.run(
+            words, env=self.environment, cwd=self.folder, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
 
     def left(self) -> list[str]:
         return [path.name for path in self.temporary.rglob("*") if path.is_file()]
@@ -99,23 +103,17 @@ print("authorizerd replay: KeyError: 'topic'"); sys.exit(1)"""
     assert submission.left() == ["spark.log"]
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        (
-            'sys.stderr.write(\'Exception in thread "main" org.apache.spark.SparkException: No'
-            " HADOOP_CONF_DIR\\n\\tat org.apache\\n'); sys.exit(1)",
-            "Spark: No HADOOP_CONF_DIR",
-        ),
-        ("sys.stderr.write('Error: No such master\\n'); sys.exit(1)", "Spark: No such master"),
-        ("sys.exit(1)", "Spark ended with exit code 1"),
-        (
-            "print('authorizerd replay: well so far'); sys.exit(134)",
-            "Spark ended with exit code 134",
-        ),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "Spark ended with exit code -9"),
-    ],
-)
+@pytest.mark.parametrize(("script", "said"), [
+    (
+        'sys.stderr.write(\'Exception in thread "main" org.apache.spark.SparkException: No'
+        " HADOOP_CONF_DIR\\n\\tat org.apache\\n'); sys.exit(1)",
+        "Spark: No HADOOP_CONF_DIR",
+    ),
+    ("sys.stderr.write('Error: No such master\\n'); sys.exit(1)", "Spark: No such master"),
+    ("sys.exit(1)", "Spark ended with exit code 1"),
+    ("print('authorizerd replay: well'); sys.exit(134)", "Spark ended with exit code 134"),
+    ("os.kill(os.getpid(), signal.SIGKILL)", "Spark ended with exit code -9"),
+])  # fmt: skip
 def test_fault_of_spark_is_one_line(tmp_path: Path, script: str, said: str) -> None:
     submission = Submission(tmp_path, script)
     code, _, lines = submission.run()
@@ -126,11 +124,7 @@ def test_fault_of_spark_is_one_line(tmp_path: Path, script: str, said: str) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_ends_the_process_group(tmp_path: Path, number: signal.Signals) -> None:
-    script = f"""
-def tidy(*_):
-    open({str(tmp_path / "tidied")!r}, "w").close(); os._exit(0)
-signal.signal(signal.SIGTERM, tidy)
-inner = os.fork()
+    script = f"""{TIDY}inner = os.fork()
 if inner == 0:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(600); os._exit(0)
@@ -163,7 +157,7 @@ time.sleep(600)"""
 
 
 def is_running(process: int) -> bool:
-    """Return whether a process is there, and no zombie that nobody has waited for."""
+    """Return True if the process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
     except FileNotFoundError:
@@ -172,25 +166,13 @@ def is_running(process: int) -> bool:
 
 
 def test_closed_pipe_ends_the_run(tmp_path: Path) -> None:
-    script = f"""
-def tidy(*_):
-    open({str(tmp_path / "tidied")!r}, "w").close(); os._exit(0)
-signal.signal(signal.SIGTERM, tidy)
-until = time.monotonic() + 30
+    script = f"""{TIDY}until = time.monotonic() + 30
 while time.monotonic() < until:
     try: os.write(1, b"a result\\n" * 1000)
     except OSError: time.sleep(0.01)"""
     submission = Submission(tmp_path, script)
     words = f"{shlex.join(submission.words)} | head -1"
-    ran = subprocess.run(
-        ["/bin/bash", "-o", "pipefail", "-c", words],
-        env=submission.environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ran = submission.start(["/bin/bash", "-o", "pipefail", "-c", words])
     assert (ran.returncode, ran.stdout) == (0, "a result\n")  # the code of the job
     assert (tmp_path / "tidied").exists()
     assert "Traceback" not in ran.stderr

@@ -1,5 +1,3 @@
-"""A submission's files are its owner's alone, and gone when they have served."""
-
 from __future__ import annotations
 
 import tempfile

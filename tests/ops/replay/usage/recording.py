@@ -1,4 +1,4 @@
-"""Recorded events in figures, as ingest gives them, and in Arrow, as the workers meet them."""
+"""Recorded events as the figures of an ingest, and as Arrow batches for the workers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.text import format_time
 from authorizerd.replay.usage.rows import RecordedTuple
@@ -22,52 +22,36 @@ TUPLES = pa.schema(
 
 
 def ingested(events: Sequence[Recorded], *, accepted: bool = True) -> Ingested:
-    """Return the figures of an ingest of just these events."""
+    """Return the figures of an ingest of ``events``."""
     allowed = sum(event.allowed for event in events)
     times = [event.at_ms for event in events]
     return Ingested(
-        accepted=accepted,
-        lines=len(events),
-        blank_lines=0,
-        events=len(events),
-        set_aside=0,
-        reasons={},
-        allowed_events=allowed,
-        denied_events=len(events) - allowed,
+        accepted=accepted, lines=len(events), blank_lines=0, events=len(events), set_aside=0,
+        reasons={}, allowed_events=allowed, denied_events=len(events) - allowed,
         tuples=len({event.question for event in events}),
         first_at=format_time(min(times)) if times else None,
-        last_at=format_time(max(times)) if times else None,
-        time_zone="UTC",
-        inputs=("test",),
+        last_at=format_time(max(times)) if times else None, time_zone="UTC", inputs=("test",),
         levels={},
-    )
+    )  # fmt: skip
 
 
 def tuples_batch(events: Iterable[Recorded], *, pattern_type: str = "LITERAL") -> pa.RecordBatch:
     """Return the distinct questions of ``events`` with their counts, as Spark groups them."""
-    tuples: dict[object, RecordedTuple] = {}
+    tuples: dict[Question, list[Recorded]] = {}
     for event in events:
-        question = event.question
-        before = tuples.get(question) or RecordedTuple(
-            question.principal,
-            question.host,
-            Operation(question.operation).name,
-            ResourceType(question.resource_type).name,
-            question.resource_name,
-            pattern_type,
-            0,
-            0,
-            None,
-            None,
+        tuples.setdefault(event.question, []).append(event)
+    rows = []
+    for question, asked in tuples.items():
+        allowed, denied = (
+            [e.at_ms for e in asked if e.allowed is verdict] for verdict in (True, False)
         )
-        if event.allowed:
-            last_ms = max(event.at_ms, before.allowed_last_ms or event.at_ms)
-            after = before._replace(
-                allowed_events=before.allowed_events + 1, allowed_last_ms=last_ms
+        rows.append(
+            (
+                question.principal, question.host, Operation(question.operation).name,
+                ResourceType(question.resource_type).name, question.resource_name, pattern_type,
+                len(allowed), len(denied), max(allowed, default=None), max(denied, default=None),
             )
-        else:
-            last_ms = max(event.at_ms, before.denied_last_ms or event.at_ms)
-            after = before._replace(denied_events=before.denied_events + 1, denied_last_ms=last_ms)
-        tuples[question] = after
-    rows = [recorded._asdict() for recorded in tuples.values()]
-    return pa.RecordBatch.from_pylist(rows, schema=TUPLES)
+        )  # fmt: skip
+    return pa.RecordBatch.from_pylist(
+        [dict(zip(RecordedTuple._fields, row, strict=True)) for row in rows], schema=TUPLES
+    )

@@ -1,12 +1,13 @@
-"""Hypothesis strategies: sets of ACLs, and events that meet them and could have been recorded."""
+"""Hypothesis strategies: sets of ACLs, and recorded events that they match."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Acl, Operation, ResourceType
-from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES
+from authorizerd.replay.acl_set import AclSet
 from tests.acl.questions import questions
+from tests.ops.replay.acl_sets import acl_set_of
 from tests.oracles.usage import Recorded
 from tests.support.strategies import acls
 
@@ -15,25 +16,8 @@ asked_questions = questions().filter(
 )
 
 
-def acl_set_of(
-    acls: list[Acl] | tuple[Acl, ...],
-    *,
-    added_ms: int | None = 0,
-    super_users: tuple[str, ...] = (),
-    allow_everyone: bool = False,
-) -> AclSet:
-    """Return a set of ACLs that were all added at one time."""
-    return AclSet(
-        source="test",
-        acls=tuple(DatedAcl(acl, added_ms) for acl in acls),
-        digest=digest_of(acls),
-        super_users=super_users,
-        allow_everyone_if_no_acl_found=allow_everyone,
-    )
-
-
 def acl_sets(*, unknown_codes: bool = False) -> st.SearchStrategy[AclSet]:
-    """Return sets without repeats, with and without super users and the default to allow."""
+    """Generate sets without repeats, with and without super users and allow-everyone."""
     return st.builds(
         lambda found, super_users, allow_everyone: acl_set_of(
             found, super_users=super_users, allow_everyone=allow_everyone
@@ -45,12 +29,7 @@ def acl_sets(*, unknown_codes: bool = False) -> st.SearchStrategy[AclSet]:
 
 
 def recorded_events() -> st.SearchStrategy[list[Recorded]]:
-    """Return events in no order; a question may have been allowed once and denied later."""
+    """Generate unordered events; a question may be allowed once and denied later."""
     return st.lists(
         st.builds(Recorded, asked_questions, st.booleans(), st.integers(1, 9)), max_size=15
     )
-
-
-def topic_read(name: str, *, prefixed: bool = False, principal: str = "User:a") -> Acl:
-    """Return an ALLOW of READ on a topic, from every host."""
-    return Acl(ResourceType.TOPIC, name, 4 if prefixed else 3, principal, "*", Operation.READ, 3)

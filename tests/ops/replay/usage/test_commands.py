@@ -1,5 +1,3 @@
-"""The commands mean exactly the ACLs that they were made for, to kafka-acls and to the shell."""
-
 from __future__ import annotations
 
 import json
@@ -11,35 +9,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizerd.acl.model import (
-    CLUSTER_NAME,
-    Acl,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.model import CLUSTER_NAME, Acl, Operation, ResourceType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Addition, Removal, make_plan
 from authorizerd.replay.usage.commands import entry_arguments, script, why_inexpressible
-from tests.ops.replay.usage.strategies import topic_read
+from tests.ops.replay.acl_sets import topic_read
 
 SERVER = ["--bootstrap-server", "h:9092"]
 NASTY = "it's `$(touch x)` \"\\ \n* ; é --force"
 
 _texts = st.text(st.sampled_from("a*'\"$` -\n\t:é\\;"), max_size=5)
 _acls = st.builds(
-    Acl,
-    resource_type=st.integers(0, 8),
-    resource_name=st.just(CLUSTER_NAME) | _texts,
-    pattern_type=st.integers(2, 5),
-    principal=st.builds("{}:{}".format, _texts, _texts) | _texts,
-    host=st.just("*") | _texts,
-    operation=st.integers(0, 16),
-    permission_type=st.integers(1, 4),
-)
+    Acl, resource_type=st.integers(0, 8), resource_name=st.just(CLUSTER_NAME) | _texts,
+    pattern_type=st.integers(2, 5), principal=st.builds("{}:{}".format, _texts, _texts) | _texts,
+    host=st.just("*") | _texts, operation=st.integers(0, 16), permission_type=st.integers(1, 4),
+)  # fmt: skip
 
 
 @given(_acls)
@@ -72,14 +58,13 @@ def test_only_inexpressible_acls_are_rejected(acl: Acl) -> None:
 
 
 def test_name_with_nul_is_rejected() -> None:
-    assert (
-        why_inexpressible(topic_read("a\0b")) == "a command line cannot contain the character NUL"
-    )
+    reason = why_inexpressible(topic_read("a\0b"))
+    assert reason == "a command line cannot contain the character NUL"
 
 
 @pytest.fixture
 def recorded_calls(tmp_path: Path) -> tuple[str, Path]:
-    """What stands in for kafka-acls, and the file to which it adds its arguments."""
+    """A double of kafka-acls, and the file to which it writes its arguments."""
     calls, program = tmp_path / "calls", tmp_path / "program.py"
     program.write_text(
         "import json, sys\n"
@@ -94,13 +79,9 @@ def _run(
 ) -> subprocess.CompletedProcess[str]:
     (folder / "commands.sh").write_text(text)
     return subprocess.run(
-        ["sh", folder / "commands.sh", *arguments],
-        env={"KAFKA_ACLS": kafka_acls},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        ["sh", folder / "commands.sh", *arguments], env={"KAFKA_ACLS": kafka_acls},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
 
 
 def test_script_adds_before_it_removes_and_quotes_names(
@@ -141,15 +122,7 @@ def test_unprintable_characters_are_escaped() -> None:
 
 
 def test_flags_are_those_of_kafka_acls() -> None:
-    acl = Acl(
-        ResourceType.USER,
-        "u",
-        PatternType.PREFIXED,
-        "User:a",
-        "10.0.0.1",
-        Operation.DESCRIBE_TOKENS,
-        PermissionType.DENY,
-    )
+    acl = Acl(ResourceType.USER, "u", 4, "User:a", "10.0.0.1", Operation.DESCRIBE_TOKENS, 2)
     assert " ".join(entry_arguments(acl)) == (
         "--deny-principal User:a --deny-host 10.0.0.1 --operation DescribeTokens "
         "--user-principal u --resource-pattern-type prefixed"

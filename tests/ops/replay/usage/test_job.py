@@ -1,5 +1,3 @@
-"""The job ``usage`` on Spark: its figures against a plain scan, its refusals, its proof."""
-
 from __future__ import annotations
 
 import json
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.plan import Addition, make_plan
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
@@ -20,8 +18,8 @@ from authorizerd.replay.judging.report import Count
 from authorizerd.replay.plans import UsagePlan, WhatIfPlan
 from authorizerd.replay.text import format_time
 from authorizerd.replay.usage.report import UsageReport, decode_usage, named
+from tests.ops.replay.acl_sets import acl_set_of, question_of, topic_read
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
-from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 from tests.oracles.scan import decide
 from tests.oracles.usage import Recorded, is_wide, used_acls
 
@@ -40,7 +38,7 @@ def read_of(name: str, *, at: int = 0, allowed: bool = True, principal: str = "U
 def run_usage(
     spark: SparkSession, folder: Path, events: Sequence[Event], plan: UsagePlan
 ) -> tuple[int, Path]:
-    """Return the exit code and where the results are."""
+    """Return the exit code and the directory of the results."""
     from authorizerd.replay.usage.job import run
 
     write_events(folder / "in", events)
@@ -52,7 +50,7 @@ def plan_of(folder: Path, acls: AclSet, **settings: object) -> UsagePlan:
 
 
 def commands_of(text: str) -> list[tuple[str, list[Acl]]]:
-    """Return what each command of a script adds or removes, as kafka-acls reads it."""
+    """Return the ACLs that each command of a script adds or removes, as kafka-acls parses it."""
     found = []
     for line in text.splitlines():
         if line.startswith("$KAFKA_ACLS"):
@@ -251,7 +249,7 @@ def test_whatif_finds_no_change_by_the_suggestions(
 
 
 def suggested_by_commands(folder: Path, acls: list[Acl]) -> list[Acl]:
-    """Return what the commands make of ``acls``: each must find what it removes."""
+    """Return ``acls`` after the commands; each ACL to remove must exist."""
     state = dict.fromkeys(acls)
     for kind, changed in commands_of((folder / "out" / "commands.sh").read_text()):
         for acl in changed:
@@ -260,13 +258,3 @@ def suggested_by_commands(folder: Path, acls: list[Acl]) -> list[Acl]:
             else:
                 del state[acl]
     return list(state)
-
-
-def question_of(event: Event) -> Question:
-    return Question(
-        event.principal,
-        event.host,
-        Operation[event.operation],
-        ResourceType[event.resource_type],
-        event.resource_name,
-    )

@@ -1,5 +1,3 @@
-"""The proof: what breaks is left out and named, and what cannot be explained suggests nothing."""
-
 from __future__ import annotations
 
 import pytest
@@ -9,7 +7,7 @@ from authorizerd.replay.judging.report import Count
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.proving import Changed, Comparison, prove
 from authorizerd.replay.usage.suggestions import LeftOut, Suggestions
-from tests.ops.replay.usage.strategies import acl_set_of, topic_read
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
 
 DENIED = Changed(Count(events=3, tuples=1), Count(), "t\n", "User:a")
 REASON = "3 events would be newly denied, such as those of User:a on t\\n"

@@ -1,5 +1,3 @@
-"""``usage.json``: every ACL once, by names that a source reads back."""
-
 from __future__ import annotations
 
 from hypothesis import given
@@ -23,7 +21,7 @@ from authorizerd.replay.usage.report import (
 from authorizerd.replay.usage.suggestions import AclUsage, LeftOut, Narrowing, Suggestions
 from authorizerd.replay.usage.summary import script_comments, summary
 from authorizerd.replay.usage.window import Window
-from tests.ops.replay.usage.strategies import acl_set_of, topic_read
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.support.strategies import acls
 
 USED = AclUsage(2, 1, 3, 2, 1_500, 2, "a", "b", ("a", "b"))
@@ -32,7 +30,7 @@ WINDOW = Window(1_000, 2_000)
 
 
 def example_report() -> UsageReport:
-    """Return a report in which everything occurs."""
+    """Return a report with every kind of content."""
     wide, unused, young = topic_read("*"), topic_read("u"), topic_read("y")
     undated = topic_read("undated")
     dates = {wide: 1, unused: 1, young: 1_001, undated: None}
@@ -46,32 +44,19 @@ def example_report() -> UsageReport:
     narrowing = Narrowing(wide, 2, (topic_read("a"), topic_read("b")))
     suggestions = Suggestions((unused,), (narrowing,), (LeftOut(undated, "why"),))
     usage = {wide: USED}
+    proof = Proof(digest="d", acls=4, tuples=2, newly_denied=Count(), newly_allowed=Count())
     found = sort_acls(acl_set, usage, WINDOW, assume_in_force=False)
     return UsageReport(
         acls=JudgedBy.of(acl_set),
         window=WindowReport(
-            begins_at="b",
-            ends_at="e",
-            allowed_first_at="f",
-            allowed_last_at="l",
-            lookback_days=None,
-            allowed_events=1_234,
-            denied_events=1,
-            tuples=3,
+            begins_at="b", ends_at="e", allowed_first_at="f", allowed_last_at="l",
+            lookback_days=None, allowed_events=1_234, denied_events=1, tuples=3,
         ),
-        assumed_in_force=False,
-        not_evaluated={"unknown operation": Count(events=1, tuples=1)},
-        by_super_users=Count(),
-        disagreeing=Count(events=2, tuples=1),
-        used=found.used,
-        unused=found.unused,
-        not_judged=found.not_judged,
-        suggestions=suggestions_report(
-            suggestions,
-            usage,
-            Proof(digest="d", acls=4, tuples=2, newly_denied=Count(), newly_allowed=Count()),
-        ),
-    )
+        assumed_in_force=False, not_evaluated={"unknown operation": Count(events=1, tuples=1)},
+        by_super_users=Count(), disagreeing=Count(events=2, tuples=1), used=found.used,
+        unused=found.unused, not_judged=found.not_judged,
+        suggestions=suggestions_report(suggestions, usage, proof),
+    )  # fmt: skip
 
 
 def test_report_reads_back() -> None:

@@ -1,5 +1,3 @@
-"""Suggestions: never more than there was, never a denial gone, and no recorded answer changed."""
-
 from __future__ import annotations
 
 import msgspec
@@ -19,34 +17,24 @@ from authorizerd.replay.usage.suggestions import (
     keep_resources_closed,
     suggest,
 )
-from tests.ops.replay.usage.strategies import (
-    acl_set_of,
-    acl_sets,
-    asked_questions,
-    recorded_events,
-    topic_read,
-)
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.ops.replay.usage.strategies import acl_sets, asked_questions, recorded_events
 from tests.oracles.scan import decide, meets
 from tests.oracles.usage import Recorded, is_wide, used_acls
 
 
 def usage_of(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> dict[Acl, AclUsage]:
-    """Return what a plain scan finds, as Spark sums it."""
+    """Return the usage that a scan finds, as Spark sums it."""
     acls = [item.acl for item in acl_set.acls]
     return {
         acl: AclUsage(
-            used.events_alone,
-            len(used.alone),
-            used.events_shared,
-            len(used.shared),
-            used.last_ms,
-            len(used.names) if is_wide(acl) else 0,
-            used.names[0] if is_wide(acl) else None,
+            used.events_alone, len(used.alone), used.events_shared, len(used.shared), used.last_ms,
+            len(used.names) if is_wide(acl) else 0, used.names[0] if is_wide(acl) else None,
             used.names[-1] if is_wide(acl) else None,
             tuple(used.names[:names_max]) if is_wide(acl) else (),
         )
         for acl, used in used_acls(acls, acl_set.super_users, events).items()
-    }
+    }  # fmt: skip
 
 
 def suggested(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> Suggestions:
@@ -56,7 +44,7 @@ def suggested(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> Sug
 
 
 def by_plain_scan(acl_set: AclSet, events: list[Recorded], other: AclSet) -> Comparison:
-    """Compare two sets on the events' questions, without the index and without the workers."""
+    """Compare two sets on the events' questions, without the index and the workers."""
     acls, others = ([item.acl for item in one.acls] for one in (acl_set, other))
     allow_everyone = acl_set.allow_everyone_if_no_acl_found
     by_acl: dict[Acl, Changed] = {}
@@ -148,19 +136,13 @@ def test_denials_and_used_literals_stay(
 
 NARROWED = [
     ("*", False, ("a-1", "a-2"), 2, [("a-1", False), ("a-2", False)]),
-    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]),
-    ("*", False, ("a", "b"), 1, []),
-    ("*", False, ("*",), 5, []),
-    ("*", False, ("*",), 0, []),
-    ("*", False, ("", "a"), 5, []),
+    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]), ("*", False, ("a", "b"), 1, []),
+    ("*", False, ("*",), 5, []), ("*", False, ("*",), 0, []), ("*", False, ("", "a"), 5, []),
     ("a", True, ("a", "ab"), 5, [("a", False), ("ab", False)]),
-    ("a", True, ("abc", "abd"), 1, [("ab", True)]),
-    ("a", True, ("abc", "ac"), 1, []),
-    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]),
-    ("*", True, ("*", "*a"), 5, []),
-    ("a", False, ("a",), 5, []),
-    ("a", True, ("a b ", "a b c"), 1, [("a b ", True)]),
-]
+    ("a", True, ("abc", "abd"), 1, [("ab", True)]), ("a", True, ("abc", "ac"), 1, []),
+    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]), ("*", True, ("*", "*a"), 5, []),
+    ("a", False, ("a",), 5, []), ("a", True, ("a b ", "a b c"), 1, [("a b ", True)]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "prefixed", "names", "names_max", "expected"), NARROWED)
@@ -177,7 +159,7 @@ def test_few_names_become_literals_and_many_a_prefix(
     found = suggest([wide], {wide: usage}, names_max=names_max)
     narrower = tuple(topic_read(*item[:1], prefixed=item[1]) for item in expected)
     if narrower and narrower[0].resource_name.endswith(" "):
-        reason = "kafka-acls takes the blanks off the ends of names"
+        reason = "kafka-acls removes blanks at the ends of names"
         assert found == Suggestions(left_out=(LeftOut(wide, reason),))
     elif narrower:
         assert found == Suggestions(narrowings=(Narrowing(wide, len(names), narrower),))
@@ -199,18 +181,13 @@ def test_last_acl_stays_with_allow_everyone() -> None:
 
 
 COVERED = [
-    (("a", False), ("a", True), True),
-    (("a", False), ("*", False), True),
-    (("*a", False), ("*", False), False),
-    (("*a", True), ("*", False), False),
-    (("*a", True), ("*", True), True),
-    (("ab", True), ("*", False), True),
-    (("ab", True), ("a", True), True),
-    (("a", True), ("ab", True), False),
-    (("a", True), ("a", False), False),
-    (("*", False), ("*", True), False),
+    (("a", False), ("a", True), True), (("a", False), ("*", False), True),
+    (("*a", False), ("*", False), False), (("*a", True), ("*", False), False),
+    (("*a", True), ("*", True), True), (("ab", True), ("*", False), True),
+    (("ab", True), ("a", True), True), (("a", True), ("ab", True), False),
+    (("a", True), ("a", False), False), (("*", False), ("*", True), False),
     (("*", False), ("a", True), False),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("removed", "staying", "may_go"), COVERED)
@@ -219,7 +196,7 @@ def test_covered_pattern_may_be_removed(
 ) -> None:
     gone = topic_read(removed[0], prefixed=removed[1])
     deny = topic_read(staying[0], prefixed=staying[1], principal="User:z")
-    deny = msgspec.structs.replace(deny, permission_type=int(PermissionType.DENY))
+    deny = msgspec.structs.replace(deny, permission_type=2)
     found = suggested(acl_set_of([gone, deny], allow_everyone=True), [], names_max=5)
     assert found.removals == ((gone,) if may_go else ())
 

@@ -1,5 +1,3 @@
-"""What is judged, over which time, and when nothing is claimed at all."""
-
 from __future__ import annotations
 
 import re
@@ -14,8 +12,8 @@ from authorizerd.replay.acl_set import DatedAcl
 from authorizerd.replay.text import format_time, parse_time
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.window import Age, Window, age_of, check_ages, window_of
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.usage.recording import DAY_MS, ingested
-from tests.ops.replay.usage.strategies import acl_set_of, topic_read
 from tests.oracles.usage import Recorded
 
 QUESTION = Question("User:a", "h", Operation.READ, ResourceType.TOPIC, "t")
@@ -39,17 +37,10 @@ def test_log_with_denials_only_is_rejected() -> None:
         window_of(ingested([]), None)
 
 
-@pytest.mark.parametrize(
-    ("added_ms", "assume_in_force", "age"),
-    [
-        (9, False, Age.IN_FORCE),
-        (10, False, Age.ADDED_WITHIN),
-        (10, True, Age.ADDED_WITHIN),
-        (99, False, Age.ADDED_WITHIN),
-        (None, False, Age.UNKNOWN),
-        (None, True, Age.IN_FORCE),
-    ],
-)
+@pytest.mark.parametrize(("added_ms", "assume_in_force", "age"), [
+    (9, False, Age.IN_FORCE), (10, False, Age.ADDED_WITHIN), (10, True, Age.ADDED_WITHIN),
+    (99, False, Age.ADDED_WITHIN), (None, False, Age.UNKNOWN), (None, True, Age.IN_FORCE),
+])  # fmt: skip
 def test_only_acls_older_than_the_window_are_judged(
     added_ms: int | None, assume_in_force: bool, age: Age
 ) -> None:

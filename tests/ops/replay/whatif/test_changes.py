@@ -1,5 +1,3 @@
-"""What changes is told, once, with the events that it is about; what stays is not."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -8,43 +6,37 @@ from typing import Any
 import pyarrow as pa
 
 from authorizerd.acl.model import Acl
-from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.judging.questions import QUESTION_FIELDS
 from authorizerd.replay.whatif.changes import CHANGES_SCHEMA, changes
+from tests.ops.replay.acl_sets import acl_set_of
 
 
 def figures(events: int, hour: int) -> tuple[object, ...]:
-    """Return what a tuple holds of events between that hour and the next."""
+    """Return a tuple's figures of events between ``hour`` and the next hour."""
     times = (datetime(2026, 11, 21, hour + more, tzinfo=UTC) for more in (0, 1))
     return (events, *times, f"Rule{hour}") if events else (0, None, None, None)
 
 
 READ_A = Acl(2, "t", 3, "User:a", "*", 3, 3)
 READ_B = Acl(2, "t", 3, "User:b", "*", 3, 3)
+TIME = pa.timestamp("us", "UTC")
+FIGURES = (("events", pa.int64()), ("first_at", TIME), ("last_at", TIME), ("rule", pa.string()))
 SCHEMA = pa.schema(
     [
-        *((name, pa.string()) for name in ("principal", "host", "operation")),
-        *((name, pa.string()) for name in ("resource_type", "resource_name")),
+        *((name, pa.string()) for name in QUESTION_FIELDS),
         *(
             (f"{verdict}_{name}", kind)
             for verdict in ("allowed", "denied")
-            for name, kind in (
-                ("events", pa.int64()),
-                ("first_at", pa.timestamp("us", "UTC")),
-                ("last_at", pa.timestamp("us", "UTC")),
-                ("rule", pa.string()),
-            )
+            for name, kind in FIGURES
         ),
     ]
 )
 
 
-def set_of(*some: Acl) -> AclSet:
-    return AclSet(source="test", acls=tuple(map(DatedAcl, some)), digest=digest_of(some))
-
-
 def batch_of(*counts: tuple[str, int, int]) -> pa.RecordBatch:
-    """Return tuples of a principal that read ``t``, with its allowed and denied events."""
+    """Return tuples of (principal, allowed events, denied events) that read ``t``."""
     rows = [
         (principal, "h", "READ", "TOPIC", "t", *figures(allowed, 0), *figures(denied, 12))
         for principal, allowed, denied in counts
@@ -67,7 +59,7 @@ def summed(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
 
 def test_only_events_decided_differently_change() -> None:
     batch = batch_of(("User:a", 5, 2), ("User:a", 5, 0), ("User:b", 4, 3), ("User:b", 0, 9))
-    assert summed(told(batch, set_of(READ_A), None)) == [
+    assert summed(told(batch, acl_set_of([READ_A]), None)) == [
         ("newly_allowed", "User:a", 2),
         ("newly_denied", "User:b", 4),
     ]
@@ -75,7 +67,7 @@ def test_only_events_decided_differently_change() -> None:
 
 def test_all_events_change_against_a_baseline() -> None:
     batch = batch_of(("User:a", 5, 2), ("User:b", 4, 3), ("User:c", 7, 7))
-    rows = told(batch, set_of(READ_A), set_of(READ_B))
+    rows = told(batch, acl_set_of([READ_A]), acl_set_of([READ_B]))
     assert summed(rows) == [("newly_allowed", "User:a", 7), ("newly_denied", "User:b", 7)]
     assert [(row["baseline_rule"], row["candidate_rule"]) for row in rows] == [
         ("DefaultDeny", f"MatchingAcl(acl={READ_A})"),
@@ -86,13 +78,13 @@ def test_all_events_change_against_a_baseline() -> None:
 
 def test_no_change_gives_no_batch() -> None:
     batch = batch_of(("User:a", 5, 0), ("User:b", 0, 3))
-    assert told(batch, set_of(READ_A), None) == []
-    assert told(batch, set_of(READ_A), set_of(READ_A)) == []
-    assert told(batch.slice(2), set_of(READ_A), None) == []
+    assert told(batch, acl_set_of([READ_A]), None) == []
+    assert told(batch, acl_set_of([READ_A]), acl_set_of([READ_A])) == []
+    assert told(batch.slice(2), acl_set_of([READ_A]), None) == []
 
 
 def test_change_has_the_recorded_rule_and_times() -> None:
-    rows = told(batch_of(("User:a", 5, 2), ("User:b", 4, 3)), set_of(READ_A), None)
+    rows = told(batch_of(("User:a", 5, 2), ("User:b", 4, 3)), acl_set_of([READ_A]), None)
     assert [
         (row["baseline_rule"], row["first_at"].hour, row["last_at"].hour, row["candidate_rule"])
         for row in rows

@@ -1,5 +1,3 @@
-"""The job against the real broker's log, a plain scan of all ACLs, and a join in Spark's SQL."""
-
 from __future__ import annotations
 
 import json
@@ -13,19 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from authorizerd.acl.model import (
-    Acl,
-    Operation,
-    PatternType,
-    PermissionType,
-    Question,
-    ResourceType,
-)
-from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.plans import WhatIfPlan
+from tests.ops.replay.acl_sets import acl_set_of, question_of
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
 from tests.oracles.scan import decide
 
@@ -33,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Change = tuple[str, str, str | None, str, str, str, int]
-"""What changes: the kind, the tuple, and its events."""
+"""A change: the kind, the tuple, and its events."""
 
 LAST_CLIENT_LINE = "2026-11-21T16:31:06.718Z"
 ADMIN = ("User:admin",)
@@ -61,31 +53,18 @@ def changed(rows: Sequence[dict[str, Any]]) -> list[Change]:
     return [tuple(row[name] for name in names) for row in rows]
 
 
-def set_of(some: Sequence[Acl], **settings: Any) -> AclSet:  # noqa: ANN401
-    return AclSet(
-        source="test", acls=tuple(map(DatedAcl, some)), digest=digest_of(some), **settings
-    )
-
-
 def allowed_by_scan(acl_set: AclSet, event: Event) -> bool:
     """Return the answer of the oracle, which shares no code with the index."""
     if event.principal in acl_set.super_users:
         return True
-    question = Question(
-        event.principal,
-        event.host,
-        Operation[event.operation],
-        ResourceType[event.resource_type],
-        event.resource_name,
-    )
     acls = [dated.acl for dated in acl_set.acls]
-    return decide(acls, acl_set.allow_everyone_if_no_acl_found, question)[0]
+    return decide(acls, acl_set.allow_everyone_if_no_acl_found, question_of(event))[0]
 
 
 def expected_changes(
     events: Sequence[Event], candidate: AclSet, baseline: AclSet | None
 ) -> set[Change]:
-    """Return what changes, event by event: no tuples, no index, no Spark."""
+    """Return the changes, event by event, without tuples, index or Spark."""
     counts: dict[tuple[str, Any], int] = defaultdict(int)
     answers: dict[Any, tuple[bool, bool | None]] = {}
     for event in events:
@@ -102,7 +81,7 @@ def expected_changes(
 def check_sums(
     report: dict[str, Any], rows: Sequence[dict[str, Any]], listed_max: int = 1000
 ) -> None:
-    """Check that every figure of the report is that of ``changes``, in its order."""
+    """Check that every figure of the report follows from ``changes``, in its order."""
     for kind in ("newly_denied", "newly_allowed"):
         mine = [row for row in rows if row["change"] == kind]
         told = report[kind]
@@ -132,14 +111,14 @@ def check_sums(
 
 
 def _by_count(row: dict[str, Any]) -> tuple[object, ...]:
-    """Order the most frequent first, ties by name, an unknown host before the others."""
+    """Sort by frequency, then by name; an unknown host comes first."""
     _, principal, host, *rest, events = changed([row])[0]
     return (-events, principal, host is not None, host or "", *rest)
 
 
 @pytest.fixture(scope="module")
 def real(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Event]]:
-    """The broker's audit log as ingest writes it, and its events."""
+    """The broker's audit log in the form of an ingest, and its events."""
     events = list(real_events(real_log_dir))
     return write_events(tmp_path_factory.mktemp("real-events"), events), events
 
@@ -239,7 +218,7 @@ def generated_acls(seed: int, count: int) -> list[Acl]:
 
 
 def generated_events() -> list[Event]:
-    """Return events of every tuple, some of them decided both ways, in an order that is none."""
+    """Return shuffled events of every tuple, some of which were decided both ways."""
     chosen = random.Random(7)
     events = [
         Event(
@@ -262,18 +241,18 @@ UNASKED = {
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Event]]:
-    """Generated events with what cannot be asked among them, and those that can."""
+    """A folder with generated events, and those of them that ACLs can decide."""
     asked = generated_events()
     unasked = [event for event in UNASKED.values() for _ in range(3)]
     folder = write_events(tmp_path_factory.mktemp("generated"), [*unasked, *asked])
     return folder, asked
 
 
-CANDIDATE = set_of(generated_acls(1, 60), super_users=("User:root",))
-BASELINE = set_of(
+CANDIDATE = acl_set_of(generated_acls(1, 60), super_users=("User:root",))
+BASELINE = acl_set_of(
     [acl for acl in generated_acls(2, 60) if acl.resource_name != "*"],
     super_users=("User:b",),
-    allow_everyone_if_no_acl_found=True,
+    allow_everyone=True,
 )
 
 
@@ -310,9 +289,8 @@ def test_baseline_is_judged_with_the_same_settings(
     assert {row["baseline_rule"] for row in rows} >= {"DefaultAllow", "SuperUser"}
     check_sums(report_of(tmp_path / "one"), rows)
     assert run(spark, folder, tmp_path / "two", CANDIDATE, baseline=BASELINE) == 3
-    assert (tmp_path / "one/whatif.json").read_bytes() == (
-        tmp_path / "two/whatif.json"
-    ).read_bytes()
+    one, two = ((tmp_path / name / "whatif.json").read_bytes() for name in ("one", "two"))
+    assert one == two
     assert changes_of(tmp_path / "two") == rows
 
 
@@ -359,15 +337,9 @@ def test_sql_join_finds_the_same_changes(
     """A second oracle: a broadcast join of all tuples with all ACLs, written from the KIPs."""
     candidate = replace(CANDIDATE, allow_everyone_if_no_acl_found=True)
     assert run(spark, generated[0], tmp_path, candidate) == 3
-    fields = [
-        (
-            dated.acl.resource_type, dated.acl.resource_name, dated.acl.pattern_type,
-            dated.acl.principal, dated.acl.host, dated.acl.operation, dated.acl.permission_type,
-        )
-        for dated in candidate.acls
-    ]  # fmt: skip
+    acls = [astuple(dated.acl) for dated in candidate.acls]
     spark.createDataFrame(
-        [tuple(int(f) if isinstance(f, int) else f for f in row) for row in fields],
+        [tuple(int(f) if isinstance(f, int) else f for f in row) for row in acls],
         "resource_type int, name string, pattern_type int, principal string, host string, "
         "operation int, permission int",
     ).createOrReplaceTempView("acls")

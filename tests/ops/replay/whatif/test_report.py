@@ -1,5 +1,3 @@
-"""What a console shows is the report, and no command to the terminal."""
-
 from __future__ import annotations
 
 import json
@@ -24,17 +22,10 @@ ACLS = AclSet(
     super_users=("User:root",),
 )  # fmt: skip
 REPORT = WhatIf(
-    events=9,
-    allowed_events=4,
-    tuples=3,
-    first_at="2026-11-21T01:00:00.000Z",
-    last_at="2026-11-21T02:00:00.000Z",
-    not_evaluated={},
-    candidate=JudgedBy.of(ACLS),
-    baseline=RecordedBaseline(),
-    newly_denied=Changed(),
-    newly_allowed=Changed(),
-)
+    events=9, allowed_events=4, tuples=3, first_at="2026-11-21T01:00:00.000Z",
+    last_at="2026-11-21T02:00:00.000Z", not_evaluated={}, candidate=JudgedBy.of(ACLS),
+    baseline=RecordedBaseline(), newly_denied=Changed(), newly_allowed=Changed(),
+)  # fmt: skip
 
 
 def text(report: WhatIf) -> str:
@@ -66,13 +57,9 @@ def test_summary_lists_the_most_frequent_changes() -> None:
     )  # fmt: skip
     principals = [PrincipalCount(principal=f"User:{n}", events=5, tuples=1) for n in range(1000)]
     denied = Changed(
-        events=6000,
-        tuples=1200,
-        by_principal=principals,
-        by_principal_left_out=200,
-        details=[detail] * 1000,
-        details_left_out=200,
-    )
+        events=6000, tuples=1200, by_principal=principals, by_principal_left_out=200,
+        details=[detail] * 1000, details_left_out=200,
+    )  # fmt: skip
     shown = text(
         replace(REPORT, newly_denied=denied, not_evaluated={"x": Count(events=2, tuples=1)})
     )
@@ -101,13 +88,9 @@ def test_summary_names_identical_acls() -> None:
 def test_report_names_the_acls_by_digest_and_moment() -> None:
     told = json.loads(encode_json(REPORT))
     assert told["candidate"] == {
-        "source": "log",
-        "digest": digest_of([]),
-        "offset": 7,
-        "stamped_at": "2026-11-21T16:31:06.718Z",
-        "acls": 0,
-        "super_users": ["User:root"],
+        "source": "log", "digest": digest_of([]), "offset": 7,
+        "stamped_at": "2026-11-21T16:31:06.718Z", "acls": 0, "super_users": ["User:root"],
         "allow_everyone_if_no_acl_found": False,
-    }
+    }  # fmt: skip
     assert told["baseline"] == {"source": "recorded"}
     assert (told["newly_denied"]["events"], told["newly_denied"]["details"]) == (0, [])

@@ -1,4 +1,4 @@
-"""Lines as hypothesis makes them: every layout, and names made of the layouts' own markers."""
+"""Hypothesis strategies for lines: every layout, with names made of the layouts' markers."""
 
 from __future__ import annotations
 
@@ -12,24 +12,13 @@ PIECES = (
     *MARKERS,
     *(marker.strip() for marker in MARKERS),
     *(" ", ":", ",", "=", "*", "(", ")", "[t]", " [t]", "'", '"', "\\", "$1", "{", "}", "\t", "\r"),
-    *(
-        "a",
-        "is",
-        "User:x",
-        "LITERAL",
-        "LITERAL:",
-        "ü",
-        "名前",
-        "\x01",
-        "\x85",
-        "\u2028",
-        "\U0001f600",
-    ),
+    *("a", "is", "User:x", "LITERAL", "LITERAL:"),
+    *("ü", "名前", "\x01", "\x85", "\u2028", "\U0001f600"),
     *("Allowed", "Denied", "unknown", " (kafka.authorizer.logger)", "2026-11-21 16:26:26,966"),
 )
 names = st.lists(st.sampled_from(PIECES), max_size=5).map("".join) | st.text(max_size=6)
 plain_names = st.sampled_from(("orders", "User:alice", "User:CN=a b, O=ü (x)", "10.0.0.1", "a:b"))
-texts = plain_names | plain_names | names  # most fields are well, or no line would be read
+texts = plain_names | plain_names | names  # mostly harmless fields, or no line would be readable
 
 TIMES = (
     *("2026-11-21 16:26:26,966", "2026-11-21T16:26:26.9", "2026-11-21T16:26:26.966123456"),
@@ -48,13 +37,9 @@ prefixes = st.sampled_from(
 )
 levels = st.sampled_from((" INFO ", " DEBUG ", " ", "] INFO ", " [t] WARN  logger - ", "XINFO"))
 heads = st.tuples(
-    prefixes,
-    st.sampled_from(("[", "")),
-    st.sampled_from((*TIMES[:5], *TIMES)),
-    st.sampled_from(ZONES),
-    st.sampled_from(("]", "")),
-    levels,
-).map("".join)
+    prefixes, st.sampled_from(("[", "")), st.sampled_from((*TIMES[:5], *TIMES)),
+    st.sampled_from(ZONES), st.sampled_from(("]", "")), levels,
+).map("".join)  # fmt: skip
 tails = st.sampled_from(
     (
         *("", " (kafka.authorizer.logger)", " (kafka.authorizer.logger) [handler-7]"),
@@ -73,18 +58,14 @@ endings = st.one_of(
     st.builds(" for request = {} with resourceRefCount = 1 based on rule {}".format, texts, rules),
 )
 kafka_lines = st.builds(
-    "{}Principal = {} is {} {} = {} from host = {} on resource = {}{}{}{}".format,
-    heads,
-    texts,
+    "{}Principal = {} is {} {} = {} from host = {} on resource = {}{}{}{}".format, heads, texts,
     st.sampled_from(("Allowed", "Denied", "Denied", "denied")),
     st.sampled_from(("operation", "Operation")),
     st.sampled_from(("READ", "Describe", "IdempotentWrite", "CLUSTER_ACTION", "X1", "")),
     texts | st.sampled_from(("unknown", "0:0:0:0:0:0:0:1")),
     st.sampled_from(("Topic:", "Topic:LITERAL:", "Group:PREFIXED:", "TransactionalId:ANY:", "X ")),
-    texts,
-    endings,
-    tails,
-)
+    texts, endings, tails,
+)  # fmt: skip
 audit_objects = st.fixed_dictionaries(
     {
         "time": st.sampled_from((*TIMES, "2026-11-21T16:26:26.966Z", "")),
@@ -95,16 +76,12 @@ audit_objects = st.fixed_dictionaries(
         "resource_name": texts,
     },
     optional={
-        "level": st.just("DEBUG"),
-        "host": st.none() | texts,
-        "request": st.none() | texts,
+        "level": st.just("DEBUG"), "host": st.none() | texts, "request": st.none() | texts,
         "resource_reference_count": st.none() | st.integers(0, 2**31 - 1),
-        "rule": st.sampled_from(("SuperUser", "MatchingAcl")),
-        "acl": st.none() | texts,
-        "masked": st.sampled_from(([], [], ["principal"])),
-        "offset": st.integers(0, 9),
+        "rule": st.sampled_from(("SuperUser", "MatchingAcl")), "acl": st.none() | texts,
+        "masked": st.sampled_from(([], [], ["principal"])), "offset": st.integers(0, 9),
     },
-)
+)  # fmt: skip
 json_lines = st.builds(
     json.dumps, audit_objects, ensure_ascii=st.booleans(), separators=st.just((",", ":"))
 )

@@ -59,7 +59,7 @@ LONG_NAMES = tuple(
 
 
 def rows_of(batch: pyarrow.RecordBatch, lines: list[bytes]) -> list[Parsed]:
-    """Return what the columns say, which hold those lines that are no events."""
+    """Return the events and reasons in the columns, which keep the lines of reasons."""
     assert batch.schema == SCHEMA
     parsed: list[Parsed] = []
     for row, line in zip(batch.to_pylist(), lines, strict=True):
@@ -150,13 +150,9 @@ def test_hostile_line_is_read_like_any_other(line: bytes) -> None:
 @pytest.mark.parametrize("change", [{"principal": "\ud800"}, {"resource_reference_count": 2**31}])
 def test_value_too_large_for_its_column_is_bad_json(change: dict[str, object]) -> None:
     said = {
-        "time": "2026-11-21T16:26:26.966Z",
-        "principal": "User:a",
-        "allowed": True,
-        "operation": "READ",
-        "resource_type": "TOPIC",
-        "resource_name": "t",
-    }
+        "time": "2026-11-21T16:26:26.966Z", "principal": "User:a", "allowed": True,
+        "operation": "READ", "resource_type": "TOPIC", "resource_name": "t",
+    }  # fmt: skip
     assert isinstance(read(EventReader(UTC, "auto"), [json.dumps(said).encode()])[0], Event)
     line = json.dumps(said | change).encode()
     assert read(EventReader(UTC, "auto"), [line]) == [Reason.BAD_JSON]

@@ -5,6 +5,7 @@ from datetime import UTC
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizerd.acl.audit import audit_message
 from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl, Rule
@@ -20,91 +21,57 @@ RULE = (
     "principal=User:*, host=*, operation=ALL, permissionType=DENY])"
 )
 EVENT = Event(
-    at_ms=1_795_278_386_966,
-    allowed=False,
-    principal="User:alice",
-    host="10.0.0.1",
-    operation="DESCRIBE",
-    resource_type="TOPIC",
-    resource_name="demo",
-    pattern_type="LITERAL",
-    request=None,
-    reference_count=None,
-    rule=None,
-    level="INFO",
-)
+    at_ms=1_795_278_386_966, allowed=False, principal="User:alice", host="10.0.0.1",
+    operation="DESCRIBE", resource_type="TOPIC", resource_name="demo", pattern_type="LITERAL",
+    request=None, reference_count=None, rule=None, level="INFO",
+)  # fmt: skip
 
 
 def changed(**fields: object) -> Event:
-    return Event(**{name: getattr(EVENT, name) for name in EVENT.__struct_fields__} | fields)
+    return replace(EVENT, **fields)
 
 
+SINGULAR = SAYS.replace("operation = DESCRIBE", "Operation = {}")  # Kafka before 3.2
+DEMO = "Topic:LITERAL:demo"
+FOR_REQUEST = f"{DEMO} for request = Metadata with resourceRefCount = 1"
+LOGGER = " (kafka.authorizer.logger)"
 COUNTED = changed(request="Metadata", reference_count=1)
+ROUND_RULE = RULE.replace("[", "(").replace("]", ")")
+DISTINGUISHED = "User:CN=a b,O=\"Ü, 名\" (x),C='y' is x"
+CONFIGS = {"operation": "DESCRIBE_CONFIGS", "resource_type": "TRANSACTIONAL_ID"}
 LAYOUTS = {
-    "0.10, with the type alone": (
-        HEAD + SAYS.replace("operation = DESCRIBE", "Operation = Describe") + "Topic:demo",
-        EVENT,
-    ),
-    "2.0": (HEAD + SAYS + "Topic:LITERAL:demo (kafka.authorizer.logger)", EVENT),
-    "2.4": (
-        HEAD + SAYS + "Topic:LITERAL:demo for request = Metadata with resourceRefCount = 1",
-        COUNTED,
-    ),
+    "0.10, without pattern type": (HEAD + SINGULAR.format("Describe") + "Topic:demo", EVENT),
+    "2.0": (HEAD + SAYS + DEMO + LOGGER, EVENT),
+    "2.4": (HEAD + SAYS + FOR_REQUEST, COUNTED),
     "KRaft with the rule": (
-        HEAD
-        + SAYS
-        + "Topic:LITERAL:demo for request = Metadata with resourceRefCount = 1 based on rule "
-        + f"{RULE} (kafka.authorizer.logger)",
-        changed(request="Metadata", reference_count=1, rule=RULE),
+        f"{HEAD}{SAYS}{FOR_REQUEST} based on rule {RULE}{LOGGER}",
+        replace(COUNTED, rule=RULE),
     ),
     "KRaft before 4, round brackets": (
-        HEAD
-        + SAYS
-        + "Topic:LITERAL:demo for request = Metadata with resourceRefCount = 1 based on rule "
-        + RULE.replace("[", "(").replace("]", ")")
-        + " (kafka.authorizer.logger)",
-        changed(
-            request="Metadata", reference_count=1, rule=RULE.replace("[", "(").replace("]", ")")
-        ),
+        f"{HEAD}{SAYS}{FOR_REQUEST} based on rule {ROUND_RULE}{LOGGER}",
+        replace(COUNTED, rule=ROUND_RULE),
     ),
     "Strimzi": (
-        "2026-11-21 16:26:26,966 INFO "
-        + SAYS
-        + "Topic:LITERAL:demo (kafka.authorizer.logger) [data-plane-kafka-request-handler-7]",
+        f"2026-11-21 16:26:26,966 INFO {SAYS}{DEMO}{LOGGER} [data-plane-kafka-request-handler-7]",
         EVENT,
     ),
-    "CRI": ("2026-11-21T17:00:00.966123456Z stdout F " + HEAD + SAYS + "Topic:LITERAL:demo", EVENT),
-    "CRI, whose time is the only one": (
-        "2026-11-21T16:26:26.966123456Z stdout F INFO " + SAYS + "Topic:LITERAL:demo",
-        EVENT,
+    "CRI": (f"2026-11-21T17:00:00.966123456Z stdout F {HEAD}{SAYS}{DEMO}", EVENT),
+    "only CRI's time": (f"2026-11-21T16:26:26.966123456Z stdout F INFO {SAYS}{DEMO}", EVENT),
+    "compose": (f"kafka-1  | {HEAD}{SAYS}{DEMO}", EVENT),
+    "with a zone": (f"[2026-11-21T17:26:26,966+0100] INFO {SAYS}{DEMO}", EVENT),
+    "no level": (f"2026-11-21T16:26:26.966Z {SAYS}{DEMO}", changed(level="UNKNOWN")),
+    "unknown host": (HEAD + SAYS.replace("10.0.0.1", "unknown") + DEMO, changed(host=None)),
+    "names of two words": (
+        HEAD + SINGULAR.format("DescribeConfigs") + "TransactionalId:PREFIXED:demo",
+        changed(**CONFIGS, pattern_type="PREFIXED"),
     ),
-    "compose": ("kafka-1  | " + HEAD + SAYS + "Topic:LITERAL:demo", EVENT),
-    "with a zone": ("[2026-11-21T17:26:26,966+0100] INFO " + SAYS + "Topic:LITERAL:demo", EVENT),
-    "no level": (
-        "2026-11-21T16:26:26.966Z " + SAYS + "Topic:LITERAL:demo",
-        changed(level="UNKNOWN"),
-    ),
-    "this daemon's, of no known host": (
-        HEAD + SAYS.replace("10.0.0.1", "unknown") + "Topic:LITERAL:demo",
-        changed(host=None),
-    ),
-    "types of two words": (
-        HEAD
-        + SAYS.replace("operation = DESCRIBE", "Operation = DescribeConfigs")
-        + "TransactionalId:PREFIXED:demo",
-        changed(
-            operation="DESCRIBE_CONFIGS", resource_type="TRANSACTIONAL_ID", pattern_type="PREFIXED"
-        ),
-    ),
-    "a name of the old layout with a colon": (
+    "name with a colon in the old layout": (
         HEAD + SAYS + "Group:a:b (c) [d]",
         changed(resource_type="GROUP", resource_name="a:b (c) [d]"),
     ),
-    "a distinguished name": (
-        HEAD
-        + SAYS.replace("User:alice", "User:CN=a b,O=\"Ü, 名\" (x),C='y' is x")
-        + "Topic:LITERAL:demo",
-        changed(principal="User:CN=a b,O=\"Ü, 名\" (x),C='y' is x"),
+    "distinguished name": (
+        HEAD + SAYS.replace("User:alice", DISTINGUISHED) + DEMO,
+        changed(principal=DISTINGUISHED),
     ),
 }
 
@@ -115,35 +82,30 @@ def test_each_layout_is_read(layout: str) -> None:
     assert parse_kafka_line(line, UTC) == event
 
 
+NO_ACL = "[2020-02-29 06:41:26,510] DEBUG No acl found for resource Topic:LITERAL:test"
 SET_ASIDE = {
-    "[2020-02-29 06:41:26,510] DEBUG No acl found for resource Topic:LITERAL:test": (
-        Reason.NO_DECISION
-    ),
-    SAYS + "Topic:demo": Reason.NO_TIME,
-    "[16:26:26,966] INFO " + SAYS + "Topic:demo": Reason.NO_TIME,
-    "[2026-02-30 16:26:26,966] INFO " + SAYS + "Topic:demo": Reason.BAD_TIME,
-    "2026-11-21 16:26:26,966 CEST INFO " + SAYS + "Topic:demo": Reason.BAD_TIME,
-    HEAD + SAYS + "demo": Reason.UNKNOWN_LAYOUT,
+    NO_ACL: Reason.NO_DECISION,
+    f"{SAYS}Topic:demo": Reason.NO_TIME,
+    f"[16:26:26,966] INFO {SAYS}Topic:demo": Reason.NO_TIME,
+    f"[2026-02-30 16:26:26,966] INFO {SAYS}Topic:demo": Reason.BAD_TIME,
+    f"2026-11-21 16:26:26,966 CEST INFO {SAYS}Topic:demo": Reason.BAD_TIME,
+    f"{HEAD}{SAYS}demo": Reason.UNKNOWN_LAYOUT,
     HEAD + SAYS.replace("DESCRIBE", "two words") + "Topic:demo": Reason.UNKNOWN_LAYOUT,
-    HEAD + "Principal = User:a is Denied operation = REA": Reason.UNKNOWN_LAYOUT,
-    "2026-11-21T16:26:26Z stdout P " + HEAD + SAYS + "Topic:de": Reason.PARTIAL_LINE,
-    HEAD + SAYS.replace("alice", "a is Allowed in") + "Topic:demo": Reason.AMBIGUOUS,
-    HEAD + SAYS.replace("alice", "a is Allowed b") + "Topic:demo": Reason.AMBIGUOUS,
-    HEAD + SAYS + "Topic:a for request = b for request = Metadata with resourceRefCount = 1": (
-        Reason.AMBIGUOUS
-    ),
-    HEAD + SAYS + "Topic:a for request = for request = Metadata with resourceRefCount = 1": (
-        Reason.AMBIGUOUS
-    ),
-    HEAD + SAYS + "Topic:a based on rule SuperUser": Reason.AMBIGUOUS,
-    HEAD + SAYS + "Topic:a for request = Meta": Reason.AMBIGUOUS,
-    # The blank after the second verdict is the logger's.
-    HEAD
-    + SAYS
-    + "Topic:a for request = b with resourceRefCount = 1 based on rule A is Allowed (authorizer)": (
-        Reason.AMBIGUOUS
-    ),
+    f"{HEAD}Principal = User:a is Denied operation = REA": Reason.UNKNOWN_LAYOUT,
+    f"2026-11-21T16:26:26Z stdout P {HEAD}{SAYS}Topic:de": Reason.PARTIAL_LINE,
 }
+AMBIGUOUS = (
+    SAYS.replace("alice", "a is Allowed in") + "Topic:demo",
+    SAYS.replace("alice", "a is Allowed b") + "Topic:demo",
+    f"{SAYS}Topic:a for request = b for request = Metadata with resourceRefCount = 1",
+    f"{SAYS}Topic:a for request = for request = Metadata with resourceRefCount = 1",
+    f"{SAYS}Topic:a based on rule SuperUser",
+    f"{SAYS}Topic:a for request = Meta",
+    # The blank after the second verdict is the logger's.
+    f"{SAYS}Topic:a for request = b with resourceRefCount = 1 based on rule A is Allowed "
+    "(authorizer)",
+)
+SET_ASIDE |= {HEAD + line: Reason.AMBIGUOUS for line in AMBIGUOUS}
 
 
 @pytest.mark.parametrize("line", SET_ASIDE)

@@ -18,28 +18,15 @@ from tests.ops.replay.ingest.parse.hostile_lines import bytes_lines
 
 ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
 AUDITED = AuditEvent(
-    time_s=1_795_278_386.966,
-    level=AuditLevel.DEBUG,
-    question=Question("User:ü", None, 3, 2, "a b"),
-    decision=Decision(True, MatchingAcl(ACL)),
-    request_name="AuthZEN",
-    resource_reference_count=2,
-    offset=7,
-)
+    time_s=1_795_278_386.966, level=AuditLevel.DEBUG,
+    question=Question("User:ü", None, 3, 2, "a b"), decision=Decision(True, MatchingAcl(ACL)),
+    request_name="AuthZEN", resource_reference_count=2, offset=7,
+)  # fmt: skip
 EVENT = Event(
-    at_ms=1_795_278_386_966,
-    allowed=True,
-    principal="User:ü",
-    host=None,
-    operation="READ",
-    resource_type="TOPIC",
-    resource_name="a b",
-    pattern_type="LITERAL",
-    request="AuthZEN",
-    reference_count=2,
-    rule=f"MatchingAcl(acl={ACL})",
-    level="DEBUG",
-)
+    at_ms=1_795_278_386_966, allowed=True, principal="User:ü", host=None, operation="READ",
+    resource_type="TOPIC", resource_name="a b", pattern_type="LITERAL", request="AuthZEN",
+    reference_count=2, rule=f"MatchingAcl(acl={ACL})", level="DEBUG",
+)  # fmt: skip
 
 
 def test_both_formats_of_the_daemon_give_the_same_event(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,24 +66,17 @@ def test_partial_line_of_docker_is_set_aside() -> None:
     assert parsed is Reason.PARTIAL_LINE
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (b"", None),
-        (b" \t\r", None),
-        (b"\xff", Reason.NOT_UTF_8),
-        (b"a" * (LINE_BYTES_MAX + 1), Reason.TOO_LONG),
-        (b"Principal = \x01", Reason.CONTROL_CHARACTER),
-        (b"{", Reason.BAD_JSON),
-        (b'{"log":1}', Reason.BAD_JSON),
-        (b'{"time":"2026-11-21T16:26:26Z","allowed":true}', Reason.BAD_JSON),
-        (format_json(AUDITED)[:-1], Reason.BAD_JSON),
-        (format_json(AUDITED).replace(b"true", b'"true"'), Reason.BAD_JSON),
-        (format_json(AUDITED, masked=("host",)), Reason.MASKED),
-        (format_json(AUDITED).replace(b"-11-21T", b"-11-21 at "), Reason.NO_TIME),
-        (format_json(AUDITED).replace(b"-11-21T", b"-13-21T"), Reason.BAD_TIME),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected"), [
+    (b"", None), (b" \t\r", None), (b"\xff", Reason.NOT_UTF_8),
+    (b"a" * (LINE_BYTES_MAX + 1), Reason.TOO_LONG), (b"Principal = \x01", Reason.CONTROL_CHARACTER),
+    (b"{", Reason.BAD_JSON), (b'{"log":1}', Reason.BAD_JSON),
+    (b'{"time":"2026-11-21T16:26:26Z","allowed":true}', Reason.BAD_JSON),
+    (format_json(AUDITED)[:-1], Reason.BAD_JSON),
+    (format_json(AUDITED).replace(b"true", b'"true"'), Reason.BAD_JSON),
+    (format_json(AUDITED, masked=("host",)), Reason.MASKED),
+    (format_json(AUDITED).replace(b"-11-21T", b"-11-21 at "), Reason.NO_TIME),
+    (format_json(AUDITED).replace(b"-11-21T", b"-13-21T"), Reason.BAD_TIME),
+])  # fmt: skip
 def test_other_lines_have_a_reason(line: bytes, expected: Reason | None) -> None:
     assert parse_line(line, UTC) is expected
 

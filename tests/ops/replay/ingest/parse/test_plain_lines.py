@@ -18,7 +18,7 @@ from tests.ops.replay.ingest.parse.hostile_lines import PIECES
 
 TAIL = " (kafka.authorizer.logger)"
 RULE = "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=t, operation=READ])"
-# Nearly all that a plain line may be made of, and what it may not: most lines are plain.
+# Mostly parts of plain lines, and some that make a line not plain.
 words = st.sampled_from(("a", "User:x", "unknown", "a:b", "10.0.0.1", "is", "=", "[t]", "(k)", ","))
 pieces = st.sampled_from(PIECES)
 fields = words | words | words | st.lists(pieces, max_size=3).map("".join) | st.text(max_size=3)
@@ -32,20 +32,11 @@ tails = st.sampled_from((TAIL, TAIL, TAIL, f"{TAIL} [thread-7]", "", f"{TAIL}{TA
 lines = st.builds(
     "{} Principal = {} is {} {} = {} from host = {} on resource = {}:{}:{} for request = {}"
     " with resourceRefCount = {}{}{}".format,
-    st.sampled_from(("INFO", "DEBUG", "TRACE", "NOTE")),
-    fields,
-    st.sampled_from(("Allowed", "Denied", "Unknown")),
-    st.sampled_from(("operation", "Operation")),
-    st.sampled_from(("READ", "Describe", "DescribeConfigs", "READ 1")),
-    fields,
-    types,
-    patterns,
-    fields,
-    fields,
-    counts,
-    rules,
-    tails,
-)
+    st.sampled_from(("INFO", "DEBUG", "TRACE", "NOTE")), fields,
+    st.sampled_from(("Allowed", "Denied", "Unknown")), st.sampled_from(("operation", "Operation")),
+    st.sampled_from(("READ", "Describe", "DescribeConfigs", "READ 1")), fields, types, patterns,
+    fields, fields, counts, rules, tails,
+)  # fmt: skip
 
 
 def plain(some: list[bytes]) -> list[bool]:
@@ -76,7 +67,7 @@ def test_plain_line_equals_what_the_parser_reads(some: list[str]) -> None:
 
 
 def denial(ending: str, names: tuple[str, str, str] = ("User:a", "t", "Fetch")) -> bytes:
-    """Return a line of these principal, resource name and request."""
+    """Return a line with ``names``: its principal, resource name and request."""
     principal, resource, request = names
     return (
         ONE_TIME
@@ -87,34 +78,27 @@ def denial(ending: str, names: tuple[str, str, str] = ("User:a", "t", "Fetch")) 
     )
 
 
-@pytest.mark.parametrize(
-    ("ending", "rule"),
-    [
-        (f" based on rule A{TAIL}", "A"),
-        (f" based on rule A,{TAIL}{TAIL}", f"A,{TAIL}"),
-        (f" based on rule A,{TAIL}{TAIL} [t]", f"A,{TAIL}"),
-        (f" based on rule A, b, c{TAIL}", "A, b, c"),
-    ],
-)
+@pytest.mark.parametrize(("ending", "rule"), [
+    (f" based on rule A{TAIL}", "A"), (f" based on rule A,{TAIL}{TAIL}", f"A,{TAIL}"),
+    (f" based on rule A,{TAIL}{TAIL} [t]", f"A,{TAIL}"),
+    (f" based on rule A, b, c{TAIL}", "A, b, c"),
+])  # fmt: skip
 def test_rule_ends_before_the_loggers_name(ending: str, rule: str) -> None:
     assert plain([denial(ending)]) == [True]
     assert columns_of([denial(ending)])[0]["rule"] == parsed(denial(ending))["rule"] == rule
 
 
-@pytest.mark.parametrize(
-    "ending",
-    [
-        f"000000000{TAIL}",  # a count of ten digits
-        f" based on rule A is Allowed b{TAIL}",
-        f" based on rule A b{TAIL}",
-        f" based on rule A,  b{TAIL}",
-        f" based on rule A{TAIL} [a]b]",
-        f" based on rule A{TAIL} [[b]",
-        f" based on rule A, (authorizer){TAIL[:-1]}",
-        " based on rule A",
-        f" based on rule {TAIL}",
-    ],
-)
+@pytest.mark.parametrize("ending", [
+    f"000000000{TAIL}",  # a count of ten digits
+    f" based on rule A is Allowed b{TAIL}",
+    f" based on rule A b{TAIL}",
+    f" based on rule A,  b{TAIL}",
+    f" based on rule A{TAIL} [a]b]",
+    f" based on rule A{TAIL} [[b]",
+    f" based on rule A, (authorizer){TAIL[:-1]}",
+    " based on rule A",
+    f" based on rule {TAIL}",
+])  # fmt: skip
 def test_ambiguous_ending_is_not_plain(ending: str) -> None:
     assert plain([denial(ending)]) == [False]
 
@@ -138,17 +122,11 @@ def test_all_lines_of_a_real_broker_are_plain(real_log_dir: Path) -> None:
     assert all(plain([ONE_TIME + line[26:] for line in text.splitlines()]))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a is Allowed operation = READ from host = b on resource = Topic:LITERAL:c",
-        "a for request = Fetch with resourceRefCount = 1",
-        "a, is Allowed operation = READ",
-        "ü",
-        "a\tb",
-        "",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "a is Allowed operation = READ from host = b on resource = Topic:LITERAL:c",
+    "a for request = Fetch with resourceRefCount = 1", "a, is Allowed operation = READ", "ü",
+    "a\tb", "",
+])  # fmt: skip
 def test_name_with_a_blank_is_not_plain(name: str) -> None:
     for names in ((name, "t", "Fetch"), ("User:a", name, "Fetch"), ("User:a", "t", name)):
         assert plain([denial(f" based on rule DefaultDeny{TAIL}", names)]) == [False]

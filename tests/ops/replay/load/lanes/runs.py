@@ -1,4 +1,4 @@
-"""A lane on a virtual target, run to its end, and what it told."""
+"""Run a lane on a virtual target to its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUESTION = stream_question(RecordedQuestion("User:a", None, "READ", "TOPIC", "or
 
 
 def frames_each(every_us: int, count: int, *, batch: int = 1) -> list[Frame]:
-    """Return ``count`` frames of ``batch`` allowed questions, one each so many microseconds."""
+    """Return ``count`` frames of ``batch`` allowed questions, one frame every ``every_us``."""
     timed = [
         TimedQuestion(number // batch * every_us, True, QUESTION) for number in range(count * batch)
     ]

@@ -1,6 +1,6 @@
-"""A server of the decision stream for one test: it answers all alike, and stalls or dies on time.
+"""A decision stream server for one test: it gives one answer, and can stall or stop.
 
-**Invariant:** it is in threads of its own, and gone when its block is left.
+**Invariant:** it runs in its own threads, and has ended when its block ends.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 
 class TargetServer:
-    """``asked`` holds (lane's connection, principal) of each question, in the order it came.
+    """The server; ``asked`` lists (connection, principal) of each question, in order.
 
     Args:
-        token: what a hello must show; None: nothing.
-        dies_after: how many frames all connections may ask before everything is closed.
-        stalls_at: before that frame of all, answers wait for ``stall_seconds``.
+        token: the token that a hello must contain; None accepts any hello.
+        dies_after: number of frames, over all connections, after which the server stops.
+        stalls_at: number of the frame before which answers stop for ``stall_seconds``.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TargetServer:
         self._listener.close()
 
     def _close(self) -> None:
-        """End everything: whoever waits in a socket of ours wakes up."""
+        """Shut down all sockets, which wakes the threads that wait for them."""
         for each in (self._listener, *self._connections):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

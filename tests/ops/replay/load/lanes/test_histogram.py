@@ -23,7 +23,7 @@ def histogram_of(values: list[int]) -> Histogram:
 
 
 def nearest_rank(values: list[int], percent: float) -> int:
-    """Return the exact percentile: the smallest value that so many do not exceed."""
+    """Return the exact percentile: the smallest value that ``percent`` do not exceed."""
     ordered = sorted(values)
     return next(
         value

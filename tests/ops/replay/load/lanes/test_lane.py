@@ -40,7 +40,7 @@ def test_frame_held_up_by_the_depth_counts_from_when_it_was_due() -> None:
     assert p99_ms(result.service) < 1
     assert 450 < result.late < 600
     assert (result.answered, result.dropped) == (5000, 0)
-    # The target held the generator up, which is no fault of the generator's.
+    # The target caused the delay, not the generator.
     assert result.send_lag.max_ns == 0
 
 
@@ -76,7 +76,7 @@ def test_dropped_frame_counts_its_wait() -> None:
     assert result.answered == result.sent
     assert result.corrected.samples == 5000
     assert result.service.samples == result.sent
-    # All that was dropped had waited for the bound at least, and p99 says so.
+    # Every dropped frame had waited at least for the limit, which p99 shows.
     assert p99_ms(result.corrected) >= 1000
 
 

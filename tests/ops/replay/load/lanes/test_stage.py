@@ -3,20 +3,14 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.mark.parametrize(
-    ("master", "failures", "speculation", "complaint"),
-    [
-        ("local[2]", None, None, None),
-        ("local[*]", "4", "false", None),
-        ("local", None, None, None),
-        ("local[2,1]", None, None, None),
-        ("local[2, 4]", "1", None, "spark.task.maxFailures is 4"),
-        ("yarn", "1", "false", None),
-        ("yarn", None, None, "spark.task.maxFailures is not set, which means 4"),
-        ("spark://h:7077", "2", None, "spark.task.maxFailures is 2"),
-        ("yarn", "1", "true", "spark.speculation is true"),
-    ],
-)
+@pytest.mark.parametrize(("master", "failures", "speculation", "complaint"), [
+    ("local[2]", None, None, None), ("local[*]", "4", "false", None), ("local", None, None, None),
+    ("local[2,1]", None, None, None), ("local[2, 4]", "1", None, "spark.task.maxFailures is 4"),
+    ("yarn", "1", "false", None),
+    ("yarn", None, None, "spark.task.maxFailures is not set, which means 4"),
+    ("spark://h:7077", "2", None, "spark.task.maxFailures is 2"),
+    ("yarn", "1", "true", "spark.speculation is true"),
+])  # fmt: skip
 def test_settings_that_allow_a_second_attempt_are_rejected(
     master: str, failures: str | None, speculation: str | None, complaint: str | None
 ) -> None:

@@ -1,7 +1,7 @@
-"""A target on a clock of its own making: a line of the load without sockets and without waiting.
+"""A target with a virtual clock: a connection of a lane without sockets and waiting.
 
-It answers each frame ``service_ns`` after the one before or after it came, unless it stalls; and it
-writes down when each frame came.
+It answers each frame ``service_ns`` after its arrival or the previous answer, unless it stalls. It
+records when each frame arrived.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class VirtualTarget:
     """Implements ``lane.Line``.
 
     Args:
-        stalls: (from, until): what would be answered between them is answered at the end.
-        dies_at: when it closes the connection; what it has not answered by then, it never does.
-        pauses: (from, for): the first send after ``from`` takes so long, the generator's fault.
-        room: bytes that a send takes at most, and only so many at each wait; None: any.
+        stalls: (from, until): answers due in this time are sent at its end.
+        dies_at: time at which it closes the connection, without further answers.
+        pauses: (from, for): the generator's first send after ``from`` takes ``for``.
+        room: maximum number of bytes per send, refilled by each wait; None for no limit.
     """
 
     def __init__(

@@ -66,25 +66,22 @@ def test_rounds_cover_the_duration(profile: str, seconds: float) -> None:
         assert before <= seconds * 1e6 + 1
 
 
-@pytest.mark.parametrize(
-    ("profile", "rate", "complaint"),
-    [
-        ("linear", None, "expected constant, ramp"),
-        ("constant:5", None, "expected constant, ramp"),
-        ("ramp:1:2", None, "expected 3 numbers, found '1:2'"),
-        ("ramp:1:x:3", None, "expected numbers, found"),
-        ("ramp:0:0:3", None, "expected a rate above 0"),
-        ("ramp:-1:5:3", None, "expected rates of 0, or"),
-        ("ramp:nan:5:3", None, "expected rates of 0, or"),
-        ("ramp:1:inf:3", None, "expected rates of 0, or"),
-        ("ramp:1:2:0", None, "expected times above 0"),
-        ("step:", None, "expected numbers, found"),
-        ("step:1:2,3", None, "expected 2 numbers, found '3'"),
-        ("constant", 1e-9, "expected rates of 0, or"),
-        ("step:0:5,0:6", None, "expected a rate above 0"),
-        ("ramp:1:2:3", 5.0, "remove --rate"),
-    ],
-)
+@pytest.mark.parametrize(("profile", "rate", "complaint"), [
+    ("linear", None, "expected constant, ramp"),
+    ("constant:5", None, "expected constant, ramp"),
+    ("ramp:1:2", None, "expected 3 numbers, found '1:2'"),
+    ("ramp:1:x:3", None, "expected numbers, found"),
+    ("ramp:0:0:3", None, "expected a rate above 0"),
+    ("ramp:-1:5:3", None, "expected rates of 0, or"),
+    ("ramp:nan:5:3", None, "expected rates of 0, or"),
+    ("ramp:1:inf:3", None, "expected rates of 0, or"),
+    ("ramp:1:2:0", None, "expected times above 0"),
+    ("step:", None, "expected numbers, found"),
+    ("step:1:2,3", None, "expected 2 numbers, found '3'"),
+    ("constant", 1e-9, "expected rates of 0, or"),
+    ("step:0:5,0:6", None, "expected a rate above 0"),
+    ("ramp:1:2:3", 5.0, "remove --rate"),
+])  # fmt: skip
 def test_malformed_profile_is_named(profile: str, rate: float | None, complaint: str) -> None:
     with pytest.raises(LoadError, match="profile") as raised:
         parse_profile(profile, rate)

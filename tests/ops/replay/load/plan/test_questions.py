@@ -59,16 +59,11 @@ def test_http_body_contains_the_questions(questions: list[RecordedQuestion]) -> 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({}, None),
-        ({"host": None}, None),
-        ({"host": "localhost"}, "host is not an IP address"),
-        ({"principal": "alice"}, "principal without a type"),
-        ({"resource_name": ""}, "empty resource name"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "reason"), [
+    ({}, None), ({"host": None}, None), ({"host": "localhost"}, "host is not an IP address"),
+    ({"principal": "alice"}, "principal without a type"),
+    ({"resource_name": ""}, "empty resource name"),
+])  # fmt: skip
 @pytest.mark.parametrize("surface", [STREAM, HTTP])
 def test_unusable_question_has_a_reason(
     changed: dict[str, str], reason: str | None, surface: str
