@@ -26,10 +26,10 @@ _shtab_authorizerd_commands() {
 _shtab_authorizerd_replay_commands() {
   local _commands=(
     ingest:'read audit logs into events'
-    load:'send the recorded questions to a live daemon, and measure its answers'
-    report:'make one page of what the others found; needs no Spark'
-    usage:'say which ACLs the traffic used, and what narrower ones would serve it'
-    whatif:'say what other ACLs would newly deny, and newly allow'
+    load:'send the recorded questions to a running daemon, and measure its answers'
+    report:'make one page of the results of the other commands; needs no Spark'
+    usage:'find the ACLs that the traffic used, and narrower ones for it'
+    whatif:'show what other ACLs would newly deny and newly allow'
   )
   _describe 'authorizerd replay commands' _commands
 }
@@ -138,8 +138,8 @@ _shtab_authorizerd_replay_ingest_options=(
   "--format[format of the input\; default auto]:format:(auto json kafka)"
   "--tz[zone of times without one\; default UTC]:tz:"
   "--max-bad-ratio[maximum share of lines set aside\; default 0.01]:max_bad_ratio:"
-  "--out[gets the results]:out:"
-  "--overwrite[--out may hold something\: replace the results]"
+  "--out[directory for the results]:out:"
+  "--overwrite[replace earlier results in --out]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"
@@ -161,25 +161,25 @@ _shtab_authorizerd_replay_load_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[output of ingest]:events:_files"
   "--target[address of the daemon, or unix\:PATH]:target:"
-  "--surface[stream]:surface:(stream http)"
+  "--surface[default stream]:surface:(stream http)"
   "--token-file[file whose first line is the token]:token_file:"
   "--mode[open\: follow a schedule\; closed\: as fast as answers arrive]:mode:(open closed)"
   "--speed[speed relative to the recorded times]:speed:"
-  "--rate[questions per second instead]:rate:"
-  "--profile[or ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS]:profile:"
+  "--rate[questions per second, evenly]:rate:"
+  "--profile[constant, ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS]:profile:"
   "--max-gap[shorten longer gaps to this]:max_gap:"
   "--loop[repetitions of the record\; 0\: until --duration\; default 1]:loop:"
   "--warmup[excluded from all figures]:warmup:"
-  "--duration[after the warm-up]:duration:"
+  "--duration[length of the load after the warm-up]:duration:"
   "--lanes[connections, one task each\; default 1]:lanes:"
   "--batch[questions per frame\; default 64]:batch:"
   "--depth[frames in flight\; default 8]:depth:"
   "--start-margin[delay between all lanes being ready and their start\; default 3.0]:start_margin:"
   "--max-send-lag[maximum send lag at p99 of a valid run\; default 10.0]:max_send_lag:"
-  "--fail-on[such as p99\<5ms,mismatch\=0,errors\=0,dropped\=0,rate\>\=1000\; else exit code 3]:fail_on:"
+  "--fail-on[exit with 3 unless all hold\: p99\<5ms,mismatch\=0,errors\=0,dropped\=0,rate\>\=1000]:fail_on:"
   "--dry-run[only plan\; send nothing]"
-  "--out[gets the results]:out:"
-  "--overwrite[--out may hold something\: replace the results]"
+  "--out[directory for the results]:out:"
+  "--overwrite[replace earlier results in --out]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"
@@ -217,8 +217,8 @@ _shtab_authorizerd_replay_usage_options=(
   "--lookback[evaluate only the last days of the events\; default all]:lookback:"
   "--names-max[suggest at most N literal ACLs for a wide grant\; default 20]:names_max:"
   "--assume-in-force[treat ACLs of unknown age as older than the window]"
-  "--out[gets the results]:out:"
-  "--overwrite[--out may hold something\: replace the results]"
+  "--out[directory for the results]:out:"
+  "--overwrite[replace earlier results in --out]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"
@@ -246,8 +246,8 @@ _shtab_authorizerd_replay_whatif_options=(
   "--command-config[client settings for kafka\:\/\/ sources]:command_config:_files"
   "--baseline-acls[compare with these ACLs instead of the recorded decisions]:baseline_acls:_files"
   "--baseline-as-of[--as-of for the baseline]:baseline_as_of:"
-  "--out[gets the results]:out:"
-  "--overwrite[--out may hold something\: replace the results]"
+  "--out[directory for the results]:out:"
+  "--overwrite[replace earlier results in --out]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"

@@ -52,17 +52,17 @@ JOBS: Final = {
         make_plan=make_ingest_plan,
     ),
     "whatif": Job(
-        help="say what other ACLs would newly deny, and newly allow",
+        help="show what other ACLs would newly deny and newly allow",
         add_arguments=add_whatif_arguments,
         make_plan=make_whatif_plan,
     ),
     "usage": Job(
-        help="say which ACLs the traffic used, and what narrower ones would serve it",
+        help="find the ACLs that the traffic used, and narrower ones for it",
         add_arguments=add_usage_arguments,
         make_plan=make_usage_plan,
     ),
     "load": Job(
-        help="send the recorded questions to a live daemon, and measure its answers",
+        help="send the recorded questions to a running daemon, and measure its answers",
         add_arguments=add_load_arguments,
         make_plan=make_load_plan,
     ),
@@ -90,7 +90,7 @@ def new_parser() -> CommandParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, job in JOBS.items():
         _add_job(commands.add_parser(name, help=job.help, allow_abbrev=False), job)
-    report = "make one page of what the others found; needs no Spark"
+    report = "make one page of the results of the other commands; needs no Spark"
     add_report_arguments(commands.add_parser("report", help=report, allow_abbrev=False))
     return parser
 
@@ -98,10 +98,8 @@ def new_parser() -> CommandParser:
 def _add_job(parser: argparse.ArgumentParser, job: Job) -> None:
     parser.set_defaults(run=_run_job, make_plan=job.make_plan, refuse=parser.error)
     job.add_arguments(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="gets the results")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="--out may hold something: replace the results"
-    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="directory for the results")
+    parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
     add_spark_arguments(parser)
 
 

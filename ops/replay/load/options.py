@@ -19,7 +19,7 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", required=True, metavar="HOST:PORT", help="address of the daemon, or unix:PATH"
     )
-    parser.add_argument("--surface", choices=SURFACES, default="stream", help="%(default)s")
+    parser.add_argument("--surface", choices=SURFACES, default="stream", help="default %(default)s")
     parser.add_argument("--token-file", metavar="FILE", help="file whose first line is the token")
     _add_schedule(parser)
     _add_connections(parser)
@@ -34,7 +34,7 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         default="",
         metavar="THRESHOLDS",
-        help="such as p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000; else exit code 3",
+        help="exit with 3 unless all hold: p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000",
     )
     parser.add_argument("--dry-run", action="store_true", help="only plan; send nothing")
 
@@ -54,12 +54,12 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         metavar="FACTOR",
         help="speed relative to the recorded times",
     )
-    paces.add_argument("--rate", type=float, metavar="N", help="questions per second instead")
+    paces.add_argument("--rate", type=float, metavar="N", help="questions per second, evenly")
     parser.add_argument(
         "--profile",
         default="constant",
         metavar="PROFILE",
-        help="or ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS",
+        help="constant, ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS",
     )
     parser.add_argument(
         "--max-gap", type=float, metavar="SECONDS", help="shorten longer gaps to this"
@@ -74,7 +74,9 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--warmup", type=float, default=0.0, metavar="SECONDS", help="excluded from all figures"
     )
-    parser.add_argument("--duration", type=float, metavar="SECONDS", help="after the warm-up")
+    parser.add_argument(
+        "--duration", type=float, metavar="SECONDS", help="length of the load after the warm-up"
+    )
 
 
 def _add_connections(parser: argparse.ArgumentParser) -> None:
