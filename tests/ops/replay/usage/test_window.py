@@ -4,12 +4,9 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.replay.acl_set import DatedAcl
-from authorizerd.replay.text import format_time, parse_time
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.window import Age, Window, age_of, check_ages, window_of
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
@@ -57,13 +54,3 @@ def test_source_without_dates_is_rejected() -> None:
     dated = (*undated.acls, DatedAcl(topic_read("c"), 1))
     check_ages(msgspec.structs.replace(undated, acls=dated), assume_in_force=False)
     check_ages(acl_set_of([]), assume_in_force=False)
-
-
-@given(st.integers(-(10**13), 10**14))
-def test_times_read_back_to_the_millisecond(ms: int) -> None:
-    assert parse_time(format_time(ms)) == ms
-    assert parse_time(format_time(ms).removesuffix("Z")) == ms
-
-
-def test_time_beyond_the_calendar_is_a_number() -> None:
-    assert format_time(2**63 - 1) == "9223372036854775807 ms"
