@@ -112,9 +112,6 @@ def test_lower_epoch_is_rejected(tmp_path: Path, epoch: int) -> None:
     error = refusal(tmp_path)
     assert (error.path, error.offset) == (path, 1)
     assert error.reason == f"epoch {epoch} follows the higher epoch 7"
-
-
-def test_negative_epoch_is_rejected(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, data_batch(0, [added(0)], epoch=-1))
     assert refusal(tmp_path).reason == "epoch -1 follows the higher epoch 0"
 
@@ -143,11 +140,16 @@ def test_empty_segment_before_another_is_rejected(tmp_path: Path) -> None:
     assert refusal(tmp_path).reason == "the segment begins at offset 4"
 
 
-def test_missing_first_segment_is_rejected(tmp_path: Path) -> None:
-    path = write_segment(tmp_path, 2, *BATCHES[2:])
+@pytest.mark.parametrize(("end", "begin"), [(0, 2), (4, 6)])
+def test_offsets_before_the_first_segment_must_be_covered(
+    tmp_path: Path, end: int, begin: int
+) -> None:
+    if end:
+        write_checkpoint(tmp_path, end, RECORDS)
+    path = write_segment(tmp_path, begin, data_batch(begin, [added(9)]))
     assert str(refusal(tmp_path)) == (
-        f"{path}: at byte 0, log offset 0: the log begins at offset 2, and no checkpoint "
-        "covers offsets 0 to 1"
+        f"{path}: at byte 0, log offset {end}: the log begins at offset {begin}, and no checkpoint "
+        f"covers offsets {end} to {begin - 1}"
     )
 
 
@@ -231,15 +233,6 @@ def test_empty_log_is_rejected(tmp_path: Path, data: bytes, *, is_clean: bool) -
     with pytest.raises(CorruptLogError) as refused:
         read(tmp_path)
     assert (refused.value.path, refused.value.offset) == (path, 0)
-
-
-def test_gap_after_the_checkpoint_is_rejected(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path, 4, RECORDS)
-    path = write_segment(tmp_path, 6, data_batch(6, [added(9)]))
-    assert str(refusal(tmp_path)) == (
-        f"{path}: at byte 0, log offset 4: the log begins at offset 6, and no checkpoint "
-        "covers offsets 4 to 5"
-    )
 
 
 def test_batch_across_the_end_of_the_checkpoint_is_rejected(tmp_path: Path) -> None:
