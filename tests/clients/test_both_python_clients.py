@@ -168,7 +168,6 @@ async def test_overloaded_daemon_refuses_one_question(
     assert refused.value.retry_after_seconds == 0.1
     assert await client.decide(ALICE)
     client.close()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("sent", "error"), HELLO_FAULTS.values(), ids=HELLO_FAULTS)
@@ -181,7 +180,6 @@ async def test_invalid_hello_is_an_error(
             await call
         assert type(raised.value).__name__ == error
     client.close()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("sent", "error"), ANSWER_FAULTS.values(), ids=ANSWER_FAULTS)
@@ -195,7 +193,6 @@ async def test_invalid_answer_is_never_a_permission(
             await client.decide(ALICE)
         assert type(raised.value).__name__ == error
     client.close()
-    nursery.cancel_scope.cancel()
 
 
 async def test_only_the_decision_1_allows(new_client: AnyClient, nursery: trio.Nursery) -> None:
@@ -207,7 +204,6 @@ async def test_only_the_decision_1_allows(new_client: AnyClient, nursery: trio.N
     other = new_client(await start_stand_in(nursery, GREETING, encode_answer(1, 0, 0, b"\4")))
     assert await other.decide(ALICE) is False
     other.close()
-    nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("answers", [(), (GREETING,)], ids=["never", "only the hello"])
@@ -222,7 +218,6 @@ async def test_silent_peer_costs_the_time_limit(
             await client.decide(ALICE)
     assert 0.1 < trio.current_time() - started < SECONDS_MAX / 2
     client.close()
-    nursery.cancel_scope.cancel()
 
 
 async def test_peer_that_does_not_read_costs_the_time_limit(
@@ -235,7 +230,6 @@ async def test_peer_that_does_not_read_costs_the_time_limit(
     with pytest.raises(TimedOutError):
         await client.decide(question)
     client.close()
-    nursery.cancel_scope.cancel()
 
 
 async def test_attempt_to_connect_has_its_own_limit(
@@ -249,7 +243,6 @@ async def test_attempt_to_connect_has_its_own_limit(
         await client.decide(ALICE)
     assert trio.current_time() - started > 0.2
     client.close()
-    nursery.cancel_scope.cancel()
 
 
 async def test_closed_client_stays_closed(new_client: AnyClient, nursery: trio.Nursery) -> None:
@@ -271,7 +264,6 @@ async def test_closed_client_stays_closed(new_client: AnyClient, nursery: trio.N
             client.close()
             asking.start_soon(ask)
         assert len(errors) == 2 - close_first
-    nursery.cancel_scope.cancel()
 
 
 async def test_nobody_listening_is_an_error(new_client: AnyClient, tmp_path: Path) -> None:

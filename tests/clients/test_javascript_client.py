@@ -143,7 +143,6 @@ async def test_restarted_daemon_is_found_again(
         with running(tmp_path, log_dir, config):
             await done.wait()
     assert results == [True, "ConnectionLostError", True]
-    nursery.cancel_scope.cancel()
 
 
 async def test_daemon_with_too_many_connections_refuses(tmp_path: Path, log_dir: Path) -> None:
@@ -182,7 +181,6 @@ async def test_misbehaving_server_is_never_a_permission(nursery: trio.Nursery) -
         expected[f"then {name}"] = [error] * 2
         addresses[f"then {name}"] = await start_stand_in(nursery, GREETING, sent)
     assert await run(ASK_EACH, addresses, ALICE) == expected
-    nursery.cancel_scope.cancel()
 
 
 async def test_silent_peer_costs_the_time_limit(nursery: trio.Nursery) -> None:
@@ -206,7 +204,6 @@ async def test_silent_peer_costs_the_time_limit(nursery: trio.Nursery) -> None:
     assert set(errors[:3]) <= {"TimedOutError", "ConnectionLostError"}
     assert errors[0] == "TimedOutError"
     assert errors[3:] == ["ConnectionLostError", "ClosedError"]
-    nursery.cancel_scope.cancel()
 
 
 async def test_only_the_decision_1_allows(nursery: trio.Nursery) -> None:
@@ -223,7 +220,6 @@ async def test_only_the_decision_1_allows(nursery: trio.Nursery) -> None:
     return decisions.allowed;
     """
     assert await run(script, address, ALICE) == [code == 1 for code in codes]
-    nursery.cancel_scope.cancel()
 
 
 async def test_msgpack_is_read_as_it_was_written() -> None:
