@@ -124,7 +124,7 @@ class KafkaListener(ConnectionServer):
         """Return the body of the response; a listing waits until few others are being answered.
 
         Raises:
-            BrokenResourceError: the client of a listing has gone while it waited.
+            BrokenResourceError: the client of a listing has disconnected while it waited.
         """
         if request.api_key not in _LISTING_APIS:
             return await self._handlers.answer(request, session)

@@ -180,7 +180,7 @@ class Connection:
     def is_disconnected(self) -> bool:
         """True if the peer has ended or reset the connection, even if its requests are unread.
 
-        A peer that has only stopped sending looks the same and counts as gone, as in Kafka.
+        A peer that has only stopped sending looks the same and counts as disconnected, as in Kafka.
         """
         if self._socket is None:
             return False
@@ -195,7 +195,7 @@ def peer_address(socket: trio.socket.SocketType) -> str | None:
     A link-local address ends with the number of its zone.
 
     Raises:
-        BrokenResourceError: the peer has gone already.
+        BrokenResourceError: the peer has already disconnected.
     """
     if socket.family not in (trio.socket.AF_INET, trio.socket.AF_INET6):
         return None
