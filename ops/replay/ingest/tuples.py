@@ -26,6 +26,7 @@ def sum_events(content: pyarrow.Buffer) -> Iterator[pyarrow.Table]:
     """Yield the sums of the events in a Parquet file, with ``SUMS``, row group by row group."""
     file = parquet.ParquetFile(pyarrow.BufferReader(content))
     for group in range(file.num_row_groups):
+        # Spark already runs a task on every core, so Arrow must not add threads.
         events = file.read_row_group(group, columns=[*SUMMED_BY, "at"], use_threads=False)
         sums = events.group_by(list(SUMMED_BY), use_threads=False).aggregate(
             [([], "count_all"), ("at", "min"), ("at", "max")]

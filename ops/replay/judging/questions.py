@@ -59,6 +59,7 @@ def unasked_reasons(batch: pa.RecordBatch) -> pa.StringArray:
         Unasked.OPERATION: _is_other(batch.column("operation"), OPERATION_CODES),
         Unasked.RESOURCE_TYPE: _is_other(batch.column("resource_type"), RESOURCE_TYPE_CODES),
     }
+    # The first condition that holds gives the reason; a null condition does not hold.
     applies = pc.make_struct(*reasons.values(), field_names=list(reasons))
     return pc.case_when(applies, *map(pa.scalar, reasons))
 

@@ -54,6 +54,7 @@ def write_text(spark: SparkSession, uri: str, text: str) -> None:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
+        # Not atomic: Hadoop's rename does not replace a file on every file system.
         system.delete(path, False)
         if not system.rename(aside, path):
             raise OSError(f"{uri}: the old file cannot be replaced")

@@ -51,9 +51,8 @@ def probe_executors(spark: SparkSession) -> None:
         unfit = sorted({_complaint(finding) for finding in seen if finding.missing})
         if unfit:
             raise JobError("; ".join(unfit))
-        executors = (
-            context._jsc.sc().getExecutorMemoryStatus().size() - 1
-        )  # one of them is the driver
+        # The driver is one of those with memory, but runs no task.
+        executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
         if len({(finding.host, finding.process) for finding in seen}) >= executors:
             return
 

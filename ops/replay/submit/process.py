@@ -117,7 +117,7 @@ def run_submission(
             text=True,
             encoding="utf-8",
             errors="replace",
-            start_new_session=True,
+            start_new_session=True,  # a group of its own, which _end_group can kill
         )
         assert child.stdout is not None
         assert child.stderr is not None

@@ -112,6 +112,7 @@ def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFram
 
 def _carried(spark: SparkSession, acl_set: AclSet) -> Callable[[], AclIndex]:
     """Return a function that gives a worker the index of ``acl_set``, which it builds once."""
+    # A broadcast reaches each executor once; a closure would be sent with every task.
     key, packed = key_of(acl_set), spark.sparkContext.broadcast(pack(acl_set))
     return lambda: index_of(key, lambda: packed.value)
 

@@ -84,6 +84,7 @@ def reason_of(error: Exception) -> str:
 def _connected(address: tuple[str, int] | str) -> socket.socket:
     if isinstance(address, tuple):
         connected = socket.create_connection(address, CONNECT_SECONDS)
+        # Nagle's algorithm would hold a frame back and add to its latency.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connected
     connected = socket.socket(socket.AF_UNIX)

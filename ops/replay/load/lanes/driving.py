@@ -106,6 +106,7 @@ def _run_lane(
     start_s: float,
 ) -> LaneResult:
     tally = Tally(lane, plan.surface, int(plan.warm_up_s * 1e9), plan.mismatches_listed_max)
+    # The agreed start is a wall-clock time; the lane itself must not follow clock changes.
     line = SocketLine(connected, time.monotonic_ns() + int((start_s - time.time()) * 1e9))
     rules = LaneRules(is_open=plan.is_open, depth=plan.depth, end_ns=_closed_end_ns(plan))
     sender = Lane(frames, surface, line, rules, tally)

@@ -89,6 +89,7 @@ def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
         "pattern_type",
     )
     by_time = ("at_ms", "sequence")
+    # Ranges, not hashes: ordering.py needs parts that follow each other in time.
     in_order = events.repartitionByRange(_parts(spark), *by_time).sortWithinPartitions(*by_time)
     encoded = map_in_arrow(in_order, partial(_encode, plan.surface), _QUESTIONS)
     ordered = encoded.withColumn("part", sql.spark_partition_id()).persist()
