@@ -102,21 +102,16 @@ def test_differing_answers_are_counted_and_listed() -> None:
 
 def test_answer_without_a_decision_is_an_error() -> None:
     answers = {
-        3: encode_answer(3, 0, 9, b"\2"),
-        4: encode_answer(4, 0, 9, b"\3"),
-        5: encode_answer(5, 801, -1, b""),
-        6: encode_answer(6, 7, -1, b""),
+        3: encode_answer(3, 0, 9, b"\2"), 4: encode_answer(4, 0, 9, b"\3"),
+        5: encode_answer(5, 801, -1, b""), 6: encode_answer(6, 7, -1, b""),
         7: encode_answer(7, -77, -1, b""),
-    }
+    }  # fmt: skip
     report = judged(lane(0, VirtualTarget(answers=answers)), fail_on="errors=0")
     assert (report.mismatches, report.answered, report.not_ready) == (0, 1995, 2)
     assert report.errors == {
-        "-77": 1,
-        "7 REQUEST_TIMED_OUT": 1,
-        "801 AUTHORIZER_NOT_READY": 1,
-        "not a valid question": 1,
-        "not ready": 1,
-    }
+        "-77": 1, "7 REQUEST_TIMED_OUT": 1, "801 AUTHORIZER_NOT_READY": 1,
+        "not a valid question": 1, "not ready": 1,
+    }  # fmt: skip
     assert exit_code(report) == 3
 
 

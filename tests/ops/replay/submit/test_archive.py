@@ -62,12 +62,7 @@ def test_jobs_import_from_the_archive_only(tmp_path: Path) -> None:
         "; print('whole')"
     )
     ran = subprocess.run(
-        [sys.executable, "-S", "-P", "-c", script],
-        env={"PYTHONPATH": f"{path}:{tmp_path}"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        [sys.executable, "-S", "-P", "-c", script], env={"PYTHONPATH": f"{path}:{tmp_path}"},
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
     assert (ran.stdout, ran.stderr) == ("whole\n", "")

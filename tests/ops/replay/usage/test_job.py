@@ -69,15 +69,12 @@ def test_use_is_reported_and_unused_grants_are_suggested(
     deny = Acl(ResourceType.TOPIC, "d", 3, "User:*", "*", Operation.ALL, 2)
     young, undated = topic_read("young"), topic_read("undated")
     dates = dict.fromkeys((wide, prefix, unused, literal, deny), START_MS - 1)
+    ages: dict[Acl, int | None] = {**dates, young: START_MS, undated: None}
     acls = AclSet(
         source="test",
-        acls=tuple(
-            DatedAcl(acl, added_ms)
-            for acl, added_ms in {**dates, young: START_MS, undated: None}.items()
-        ),
-        digest=digest_of([*dates, young, undated]),
-        super_users=("User:root",),
-    )
+        acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in ages.items()),
+        digest=digest_of([*dates, young, undated]), super_users=("User:root",),
+    )  # fmt: skip
     events = [
         *(read_of(name, at=number) for number, name in enumerate(("x", "x", "y"))),
         *(read_of(f"log-2{n}", at=5, principal="User:b") for n in range(3)),

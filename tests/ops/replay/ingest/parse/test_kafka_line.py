@@ -130,12 +130,8 @@ def test_no_name_changes_the_recorded_decision(
     line = f"{HEAD}{audit_message(question, decision, request)}{ending}"
     parsed = parse_kafka_line(line, UTC)
     assert parsed is Reason.AMBIGUOUS or parsed == changed(
-        principal=principal,
-        host=host,
-        resource_name=name,
-        request=request,
-        reference_count=1,
+        principal=principal, host=host, resource_name=name, request=request, reference_count=1,
         rule=str(decision.rule),
-    )
+    )  # fmt: skip
     if not any(m.strip() in field for m in MARKERS for field in (principal, name, request)):
         assert isinstance(parsed, Event)
