@@ -1,9 +1,9 @@
 /**
  * May `principal` do `operation` to the resource?
  *
- * - `principal`: `User:alice`.
- * - `host`: the IP address of the principal's connection. With null, only rules for every host can
- *   allow, and a rule for any host denies.
+ * - `principal`: a type and a name, such as `User:alice`.
+ * - `host`: the IP address of the principal's connection. If it is null, only ALLOW rules for every
+ *   host apply, but all DENY rules do, even those for one host.
  * - `operation` and `resourceType`: Kafka's names in capitals (`READ`, `TOPIC`), or codes.
  * - `resourceName`: the literal name of one resource.
  */
@@ -47,13 +47,13 @@ export interface AskOptions {
 
 /**
  * A client with one connection. The first call connects, and so does the first call after a
- * failure. If the connection breaks during a question, the client asks once more. Every method
- * rejects with an `AuthorizerdError` if there is no decision: deny then.
+ * failure. If the connection breaks during a question, the client asks once more. If there is no
+ * decision, the promise rejects with an `AuthorizerdError`: deny then.
  *
  * An open connection keeps the process running: call `close` at the end.
  */
 export class Client {
-  /** `address` is `tcp://HOST:PORT`, `HOST:PORT` or `unix:PATH`. Throws TypeError if it is not. */
+  /** `address` is `tcp://HOST:PORT`, `HOST:PORT` or `unix:PATH`. Throws TypeError otherwise. */
   constructor(address: string, options?: ClientOptions);
   /** The newest log offset that the daemon has named, -1 before the first. */
   readonly offset: number;
@@ -72,13 +72,13 @@ export class Client {
     names: readonly string[],
     options?: AskOptions,
   ): Promise<string[]>;
-  /** Close the connection for good; calls that wait are rejected with a `ClosedError`. */
+  /** Close the connection for good. Pending calls reject with a `ClosedError`. */
   close(): void;
 }
 
 /** Base of all errors of the client. The caller has no decision and must deny. */
 export class AuthorizerdError extends Error {}
-/** A question is invalid, or no frame can hold it. */
+/** A question is invalid, or too large for a frame. */
 export class InvalidQuestionError extends AuthorizerdError {}
 /** The daemon could not be reached, or the connection broke before the answer arrived. */
 export class ConnectionLostError extends AuthorizerdError {}
@@ -86,11 +86,11 @@ export class ConnectionLostError extends AuthorizerdError {}
 export class TimedOutError extends AuthorizerdError {}
 /** The client was closed before or during the question. */
 export class ClosedError extends AuthorizerdError {}
-/** The peer sent bytes that are not the decision stream. The connection was closed. */
+/** The peer violated the protocol of the decision stream. The client closed the connection. */
 export class ProtocolError extends AuthorizerdError {}
 /** The daemon answered with an error instead of decisions. */
 export class AnswerError extends AuthorizerdError {
-  /** The error code, as docs/stream.md of authorizerd lists them. */
+  /** The error code. authorizerd's docs/stream.md lists all codes. */
   readonly code: number;
 }
 /** The daemon's ACLs did not reach `minOffset` in time. */
@@ -101,7 +101,7 @@ export class ForbiddenError extends AnswerError {}
 export class UnsupportedVersionError extends AnswerError {}
 /** The daemon could not read the questions: a field has an unexpected type. */
 export class InvalidRequestError extends AnswerError {}
-/** The daemon does not know the token, or requires one and got none. */
+/** The token is unknown, or the daemon requires one and got none. */
 export class TokenRefusedError extends AnswerError {}
 /** The daemon has not loaded its ACLs yet. Ask again later. */
 export class NotReadyError extends AnswerError {}

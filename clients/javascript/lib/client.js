@@ -95,7 +95,7 @@ export class Client {
     return decisions;
   }
 
-  /** Return the connection, and make it if there is none. */
+  /** Return the connection. Connect first if necessary. */
   async #getLink(limit) {
     while (!this.#link || this.#link.hasEnded) {
       if (this.#isClosed) throw new ClosedError("the client is closed");
@@ -124,7 +124,7 @@ export class Client {
       this.#recordFailure();
       this.#connectError = error.message;
       if (error instanceof ConnectionLostError) return;
-      throw error; // the daemon is there, and refuses
+      throw error; // the peer answered, so the caller must know its reason
     }
     this.#failures = 0;
     this.#nextAttempt = -Infinity;
@@ -191,7 +191,7 @@ class Link {
     });
   }
 
-  /** Resolve to the decisions on one request. */
+  /** Resolve to the decisions about the questions of one request. */
   async ask(request, limit) {
     const late = () => {
       this.#endIfOverdue();
@@ -207,7 +207,7 @@ class Link {
     return settleBefore(limit, exchange.decisions, late);
   }
 
-  /** Close; every call that waits is rejected. */
+  /** Close the connection, and reject every pending call. */
   end(error) {
     this.#connection.end(error);
     this.#socket.destroy();
@@ -242,10 +242,10 @@ class Link {
   }
 }
 
-/** Settle as `promise` does, or reject with `newError()` once the time `limit` has come. */
+/** Settle as `promise` does, or reject with `newError()` at the time `limit`. */
 function settleBefore(limit, promise, newError) {
   return new Promise((resolve, reject) => {
-    // A timer may fire up to a millisecond early, and the limit would not have been reached.
+    // Wait a millisecond more: a timer may fire that much early, before the limit is reached.
     const timer = setTimeout(() => reject(newError()), Math.max(0, limit - performance.now()) + 1);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });

@@ -1,4 +1,4 @@
-// The errors of the client. Each of them means that there is no decision: deny.
+// The errors of the client. Each of them means that the caller has no decision and must deny.
 
 /** Base of all errors of the client. */
 export class AuthorizerdError extends Error {
@@ -7,7 +7,7 @@ export class AuthorizerdError extends Error {
   }
 }
 
-/** A question is invalid, or no frame can hold it. */
+/** A question is invalid, or too large for a frame. */
 export class InvalidQuestionError extends AuthorizerdError {}
 
 /** The daemon could not be reached, or the connection broke before the answer arrived. */
@@ -19,10 +19,10 @@ export class TimedOutError extends AuthorizerdError {}
 /** The client was closed before or during the question. */
 export class ClosedError extends AuthorizerdError {}
 
-/** The peer sent bytes that are not the decision stream. The connection was closed. */
+/** The peer violated the protocol of the decision stream. The client closed the connection. */
 export class ProtocolError extends AuthorizerdError {}
 
-/** The daemon answered with an error instead of decisions; `code` is its number. */
+/** The daemon answered with an error code instead of decisions. */
 export class AnswerError extends AuthorizerdError {
   constructor(message, code) {
     super(`${message} (error ${code})`);
@@ -42,7 +42,7 @@ export class UnsupportedVersionError extends AnswerError {}
 /** The daemon could not read the questions: a field has an unexpected type. */
 export class InvalidRequestError extends AnswerError {}
 
-/** The daemon does not know the token, or requires one and got none. */
+/** The token is unknown, or the daemon requires one and got none. */
 export class TokenRefusedError extends AnswerError {}
 
 /** The daemon has not loaded its ACLs yet. Ask again later. */

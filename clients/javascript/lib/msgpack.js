@@ -1,5 +1,5 @@
-// The forms of msgpack that the decision stream uses. Reading accepts every form, since later
-// versions may append fields of any type to an answer.
+// Encode the msgpack types that the decision stream uses. Decode every type, since later versions
+// may append fields of any type to an answer.
 
 const DEPTH_MAX = 16;
 
@@ -15,8 +15,8 @@ export function encode(value) {
 }
 
 function encodeText(text) {
-  // UTF-8 would replace half a character, and the question would be about another name.
-  if (/\p{Surrogate}/u.test(text)) throw new TypeError("the text contains half a surrogate pair");
+  // Encoding would replace a lone surrogate, and the question would name another resource.
+  if (/\p{Surrogate}/u.test(text)) throw new TypeError("the text contains a lone surrogate");
   const content = Buffer.from(text, "utf8");
   const size = content.length;
   if (size < 32) return Buffer.concat([Buffer.from([0xa0 | size]), content]);
@@ -37,7 +37,7 @@ function sizedHead(form16, form32, size) {
   return head;
 }
 
-/** Return the value that `bytes` encode. Throws Error unless they are exactly one value. */
+/** Return the one value that `bytes` encode. Throws Error if they encode anything else. */
 export function decode(bytes) {
   const reader = { bytes, at: 0, depth: 0 };
   const value = readValue(reader);
@@ -53,7 +53,7 @@ function readValue(reader) {
   if (form <= 0xbf) return take(reader, form & 0x1f).toString("utf8");
   if (form >= 0xe0) return form - 0x100;
   const read = FORMS[form];
-  if (!read) throw new Error(`${form} is not a form of msgpack`);
+  if (!read) throw new Error(`${form} is not a type of msgpack`);
   return read(reader);
 }
 
@@ -95,7 +95,7 @@ function number(reader, size) {
   return take(reader, size).readUIntBE(0, size);
 }
 
-// A map is read as an array of its keys and values: nothing looks into one.
+// A map is read as an array of its keys and values, since the client uses no map.
 function readArray(reader, size) {
   if (++reader.depth > DEPTH_MAX) throw new Error(`arrays are nested more than ${DEPTH_MAX} deep`);
   const array = [];

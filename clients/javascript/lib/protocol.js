@@ -1,7 +1,7 @@
 // The decision stream without a socket: frames, their encoding, and the matching of answers.
 //
 // Invariant: decisions come only from a complete answer with error code 0, the expected correlation
-// id and one byte per question. After any other bytes, the connection has ended.
+// id and one byte per question. Bytes that violate the protocol end the connection.
 
 import {
   AnswerError,
@@ -22,17 +22,17 @@ const QUESTIONS_PER_FRAME = 256;
 const VERSION = 1;
 const NO_CORRELATION_ID = -1; // answers a frame that the daemon refused before it was complete
 const SIZE_BYTES = 4;
-const HEAD_BYTES = 32; // more than a frame takes besides its questions
-const LIST_HEAD_BYTES = 5; // the most that msgpack takes for the length of a list
+const HEAD_BYTES = 32; // an upper bound for the part of a frame that is not questions
+const LIST_HEAD_BYTES = 5; // the maximum size of a list's length in msgpack
 const ANSWER_EXTRA_BYTES = 1024; // room for fields that later versions may append to an answer
 const ALLOWED = 1;
 const INVALID = 2;
 const NOT_READY = 3;
 const NOT_READY_ERROR = 801;
 
-// The daemon ignores a connection that it refuses twice in a row for this time.
+// How long to wait after a refused frame: the daemon then ignores the connection this long.
 const FRAME_REFUSED_MS = 100;
-// Connections and memory become free less quickly than CPU time.
+// How long to wait after a refused connection, or if the daemon has no memory left.
 const CONNECTION_REFUSED_MS = 1000;
 const OVERLOADED = 89;
 
@@ -45,7 +45,7 @@ const ERROR_OF = new Map([
   [801, [NotReadyError, "the ACLs are not loaded yet"]],
 ]);
 
-/** Return the error for one frame of questions that the daemon did not answer. */
+/** Return the error for one frame, which the daemon answered with an error code. */
 function newFrameError(code) {
   return newAnswerError(code, FRAME_REFUSED_MS);
 }
@@ -68,7 +68,7 @@ function newDecisions(offset, codes) {
   return { offset, codes, allowed: Array.from(codes, (code) => code === ALLOWED) };
 }
 
-/** Return true if the question at `index` is allowed; throws if there is no decision on it. */
+/** Return true if the question at `index` is allowed. Throws if it has no decision. */
 export function isAllowed(decisions, index, question) {
   const code = decisions.codes[index];
   if (code === INVALID) {
@@ -108,7 +108,7 @@ function encodeQuestions(value) {
   }
 }
 
-/** Yield lists of questions, one question for each name, that each fit into one frame. */
+/** Yield the questions about all `names`, in lists that each fit into one frame. */
 export function* planFrames(newQuestion, names, frameBytesMax) {
   let questions = [];
   let size = HEAD_BYTES;
@@ -162,7 +162,7 @@ export class Connection {
     return exchange;
   }
 
-  /** Add data from the daemon and settle exchanges. Throws what must end the connection. */
+  /** Add data from the daemon and settle exchanges. Throws if the connection must end. */
   receive(data) {
     if (this.error) return;
     this.#received = this.#received.length ? Buffer.concat([this.#received, data]) : data;
@@ -172,7 +172,7 @@ export class Connection {
     }
   }
 
-  /** Reject every exchange; nothing can be asked any more. */
+  /** Reject every exchange, and accept no more questions. */
   end(error) {
     this.error ??= error;
     this.#received = Buffer.alloc(0);
@@ -209,8 +209,9 @@ export class Connection {
     if (correlationId === NO_CORRELATION_ID && code !== 0) throw newConnectionError(code);
     const exchange = this.inFlight[0];
     if (exchange?.correlationId !== correlationId) {
+      const expected = exchange ? `id ${exchange.correlationId}` : "no answer";
       throw new ProtocolError(
-        `expected the answer ${exchange?.correlationId ?? "none"}, found ${correlationId}`,
+        `expected ${expected}, found an answer with correlation id ${correlationId}`,
       );
     }
     if (code === 0 && codes.length !== exchange.count) {

@@ -2,7 +2,7 @@
 
 ``authorizerd_client.blocking.Client`` is for threads and scripts.
 ``authorizerd_client.trio.Client`` has the same methods for trio, and needs trio. This module
-exports what both share.
+exports the values and errors of both.
 
 **Invariant:** no failure looks like a permission. A client returns True only if the daemon allowed
 the question; if there is no decision, it raises an ``AuthorizerdError``, and the caller denies.

@@ -1,4 +1,4 @@
-"""When to try to connect again after attempts that failed."""
+"""The time of the next attempt to connect, after failed attempts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ DELAY_SECONDS_MAX: Final = 5.0
 
 
 class Backoff:
-    """The earliest time of the next attempt: the delay doubles with each failure, up to a limit.
+    """Compute when to try again: the delay doubles with each failure, up to a limit.
 
-    Times are seconds of any one clock.
+    All times are seconds of one clock, which the caller chooses.
 
     Args:
         jitter: returns 0 to 1. Half of a delay depends on it, so that the clients of a daemon that

@@ -111,8 +111,7 @@ class Client:
         Raises:
             InvalidQuestionError: the question is invalid.
             ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: there is
-                no decision. After all but an ``AnswerError``, the connection is closed, and the
-                next question makes a new one.
+                no decision. If the error closes the connection, the next question makes a new one.
         """
         decisions = self.decide_many(
             [question], min_offset=min_offset, timeout_seconds=timeout_seconds
@@ -178,7 +177,7 @@ class Client:
         link = self._link
         if link is not None:
             link.shut_down()
-        # A thread in a call is woken by this, and drops the connection itself.
+        # That wakes a thread that is in a call, which then drops the connection itself.
         if self._turn.acquire(blocking=False):
             try:
                 self._drop_link()
@@ -198,7 +197,7 @@ class Client:
 
     @contextmanager
     def _take_turn(self, timeout_seconds: float | None) -> Iterator[_Deadline]:
-        """Wait for the other threads, and limit the time of the block."""
+        """Wait until no other thread is in a call, and yield the deadline of this call."""
         deadline = _Deadline(self._timeout if timeout_seconds is None else timeout_seconds)
         if not self._turn.acquire(timeout=deadline.remaining):
             raise TimedOutError("other threads used the connection until the time limit")
@@ -235,7 +234,7 @@ class Client:
             self._link = None
 
     def _get_link(self, deadline: _Deadline) -> _Link:
-        """Return the connection, and make it if there is none."""
+        """Return the connection. Connect first if necessary."""
         while self._link is None:
             wait = self._backoff.next_attempt - time.monotonic()
             if wait > deadline.remaining or deadline.remaining <= 0:
@@ -257,8 +256,9 @@ class Client:
             self._connect_error = str(error)
             if isinstance(error, OSError | ConnectionLostError | TimedOutError):
                 return None
-            raise  # the daemon is there, and refuses
+            raise  # the peer answered, so the caller must know its reason
         self._backoff.succeed()
+        # Reported if the connection breaks when no time is left to connect again.
         self._connect_error = "the connection broke at the time limit"
         self.offset = max(self.offset, offset)
         return link
@@ -277,7 +277,7 @@ class _Deadline:
 
 
 class _Link:
-    """One connection with its socket. An error other than an ``AnswerError`` closes it."""
+    """One connection with its socket. Any error closes it, except an answer with an error code."""
 
     def __init__(self, connected: socket.socket, frame_bytes_max: int) -> None:
         self._socket = connected
@@ -296,7 +296,7 @@ class _Link:
         return self._connection.offset
 
     def ask(self, request: Request, deadline: _Deadline) -> Decisions:
-        """Return the decisions on one request."""
+        """Return the decisions about the questions of one request."""
         with self._closed_by_errors():
             exchange, frame = self._connection.ask(request)
             self._send(frame, deadline)
@@ -305,7 +305,7 @@ class _Link:
         return exchange.get_decisions()
 
     def shut_down(self) -> None:
-        """End the connection under a thread that may be using it."""
+        """End the connection while another thread may be using it."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -317,7 +317,10 @@ class _Link:
 
     @contextmanager
     def _closed_by_errors(self) -> Iterator[None]:
-        """Close after any interruption: a late answer would be read as that of the next frame."""
+        """Close the connection if the block raises.
+
+        A frame may have been sent in part, or its answer may still arrive.
+        """
         try:
             yield
         except TimeoutError as error:
@@ -340,7 +343,7 @@ class _Link:
 
     def _limit(self, deadline: _Deadline) -> None:
         remaining = deadline.remaining
-        if remaining <= 0:  # which a socket would take for "do not wait"
+        if remaining <= 0:  # a timeout of 0 would make the socket non-blocking
             raise TimeoutError
         self._socket.settimeout(remaining)
 

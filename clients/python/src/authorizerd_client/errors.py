@@ -1,13 +1,13 @@
-"""The errors of both clients. Each of them means that there is no decision: deny."""
+"""The errors of both clients. Each of them means that the caller has no decision and must deny."""
 
 from __future__ import annotations
 
 from typing import Final
 
 FRAME_REFUSED_SECONDS: Final = 0.1
-"""For this time, the daemon ignores a connection that it refuses twice in a row."""
+"""How long to wait after a refused frame: the daemon then ignores the connection this long."""
 CONNECTION_REFUSED_SECONDS: Final = 1.0
-"""Connections and memory become free less quickly than CPU time."""
+"""How long to wait after a refused connection, or if the daemon has no memory left."""
 
 
 class AuthorizerdError(Exception):
@@ -15,7 +15,7 @@ class AuthorizerdError(Exception):
 
 
 class InvalidQuestionError(AuthorizerdError):
-    """A question is invalid, or no frame can hold it. Asking it again gives the same error."""
+    """A question is invalid, or too large for a frame. Asking it again gives the same error."""
 
 
 class ConnectionLostError(AuthorizerdError):
@@ -31,14 +31,14 @@ class ClosedError(AuthorizerdError):
 
 
 class ProtocolError(AuthorizerdError):
-    """The peer sent bytes that are not the decision stream. The connection was closed."""
+    """The peer violated the protocol of the decision stream. The client closed the connection."""
 
 
 class AnswerError(AuthorizerdError):
     """The daemon answered with an error instead of decisions.
 
     Attributes:
-        code: the error code, as docs/stream.md of authorizerd lists them.
+        code: the error code. authorizerd's docs/stream.md lists all codes.
     """
 
     def __init__(self, message: str, code: int) -> None:
@@ -66,7 +66,7 @@ class InvalidRequestError(AnswerError):
 
 
 class TokenRefusedError(AnswerError):
-    """The daemon does not know the token, or requires one and got none."""
+    """The token is unknown, or the daemon requires one and got none."""
 
 
 class NotReadyError(AnswerError):
@@ -82,7 +82,7 @@ class OverloadedError(AnswerError):
 
     def __init__(self, message: str, code: int, retry_after_seconds: float) -> None:
         super().__init__(message, code)
-        self.args = (message, code, retry_after_seconds)  # an error that is copied is made of these
+        self.args = (message, code, retry_after_seconds)  # `copy` constructs the copy from these
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -1,7 +1,7 @@
 """The decision stream without a socket: frames, their encoding, and the matching of answers.
 
 **Invariant:** decisions come only from a complete answer with error code 0, the expected
-correlation id and one byte per question. After any other bytes, the connection has ended.
+correlation id and one byte per question. Bytes that violate the protocol end the connection.
 
 A frame is a 4-byte big-endian length and one msgpack array; docs/stream.md of authorizerd
 specifies the protocol.
@@ -37,9 +37,9 @@ _NO_CORRELATION_ID: Final = -1
 """The id of the answer to a frame that the daemon refused before it was complete."""
 _SIZE_BYTES: Final = 4
 _HEAD_BYTES: Final = 32
-"""More than a frame takes besides its questions."""
+"""An upper bound for the part of a frame that is not questions."""
 _LIST_HEAD_BYTES: Final = 5
-"""The most that msgpack takes for the length of a list."""
+"""The maximum size of a list's length in msgpack."""
 _ANSWER_EXTRA_BYTES: Final = 1024
 """Space for fields that later versions may append to an answer."""
 
@@ -82,7 +82,7 @@ def encode_request(
             than ``frame_bytes_max``.
     """
     encoded = _encode_questions(list(questions))
-    _encode_questions(min_offset)
+    _encode_questions(min_offset)  # raises here, before anything is sent
     size = len(encoded) + _HEAD_BYTES
     if size > frame_bytes_max:
         raise InvalidQuestionError(
@@ -124,7 +124,7 @@ def _encode_questions(value: object) -> bytes:
 
 
 class Exchange:
-    """One frame of questions that was sent, and later its outcome."""
+    """A frame of questions and, once it is settled, its outcome."""
 
     __slots__ = ("_count", "_outcome", "correlation_id")
 
@@ -154,9 +154,9 @@ class Exchange:
         """Return the decisions of a settled exchange.
 
         Raises:
-            AuthorizerdError: there are none.
+            AuthorizerdError: the error that settled the exchange.
         """
-        assert self._outcome is not None, "settled"
+        assert self._outcome is not None, "not settled yet"
         if isinstance(self._outcome, Decisions):
             return self._outcome
         raise self._outcome
@@ -187,7 +187,7 @@ class Connection:
 
     @property
     def has_ended(self) -> bool:
-        """Return True if nothing can be asked any more."""
+        """Return True if this connection accepts no more questions."""
         return self._new_error is not None
 
     def check(self) -> None:
@@ -222,8 +222,8 @@ class Connection:
 
         Raises:
             AuthorizerdError: the connection has ended.
-            ProtocolError: the data is not the decision stream.
-            AnswerError: the daemon refuses the hello, or all frames for lack of memory.
+            ProtocolError: the data violates the protocol.
+            AnswerError: the daemon refuses the hello, or has no memory left for the next frame.
             ConnectionLostError: the daemon has closed the connection.
         """
         self.check()
@@ -291,9 +291,9 @@ class Connection:
                 answer.error_code, retry_after_seconds=CONNECTION_REFUSED_SECONDS
             )
         if not self._in_flight or self._in_flight[0].correlation_id != answer.correlation_id:
-            expected = self._in_flight[0].correlation_id if self._in_flight else "none"
+            expected = f"id {self._in_flight[0].correlation_id}" if self._in_flight else "no answer"
             raise ProtocolError(
-                f"expected the answer {expected}, found the answer {answer.correlation_id}"
+                f"expected {expected}, found an answer with correlation id {answer.correlation_id}"
             )
         exchange = self._in_flight[0]
         if answer.error_code:

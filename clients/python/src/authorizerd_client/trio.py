@@ -3,8 +3,8 @@
     async with Client("tcp://127.0.0.1:8183") as client:
         may = await client.decide(Question("User:alice", "10.0.0.7", "READ", "TOPIC", "orders"))
 
-The client starts no task and needs no nursery: a task that waits for an answer also reads those of
-the others.
+The client starts no task and needs no nursery: a task that waits for its answer also reads the
+answers for the other tasks.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Client:
     increasing, random delays of up to 5 seconds. A question fails at once if its time limit ends
     before the next attempt.
 
-    Cancelling a call leaves the other calls alone. If it is cancelled while its frame is being
-    sent, the connection is closed, because the daemon would misread the next frame; the other
-    calls then repeat their questions on a new connection.
+    Cancelling a call does not make other calls fail. If it is cancelled while its frame is being
+    sent, the client closes the connection, because the daemon would misread the next frame. The
+    other calls then repeat their questions on a new connection.
 
     Args:
         address: ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
@@ -204,7 +204,7 @@ class Client:
 
     @contextmanager
     def _limit_time(self, timeout_seconds: float | None) -> Iterator[float]:
-        """Limit the time of the block; yield the time at which it ends."""
+        """Limit the time of the block; yield its deadline."""
         seconds = self._timeout if timeout_seconds is None else timeout_seconds
         with trio.move_on_after(seconds) as scope:
             yield scope.deadline
@@ -227,9 +227,9 @@ class Client:
         return decisions
 
     async def _get_link(self) -> _Link:
-        """Return the connection, and make it if there is none."""
+        """Return the connection. Connect first if necessary."""
         if self._link is not None:
-            # If callers cancel before the time limit, none of them notices a silent daemon.
+            # Callers that cancel before their time limit do not notice a silent daemon: check here.
             self._link.end_if_overdue()
             if not self._link.has_ended:
                 return self._link
@@ -259,9 +259,9 @@ class Client:
             self._backoff.fail(trio.current_time())
             self._connect_error = str(error) or self._connect_error
             if isinstance(error, AuthorizerdError) and not isinstance(error, ConnectionLostError):
-                raise  # the daemon is there, and refuses
+                raise  # the peer answered, so the caller must know its reason
             return None
-        except trio.Cancelled:
+        except trio.Cancelled:  # also raised by the time limit of the call
             self._backoff.fail(trio.current_time())
             raise
         self._backoff.succeed()
@@ -277,7 +277,7 @@ class Client:
         try:
             self.offset = max(self.offset, await link.greet(self._token))
         except BaseException:
-            link.end(lambda: ConnectionLostError("the hello was not answered"))
+            link.end(lambda: ConnectionLostError("the daemon did not answer the hello"))
             raise
         return link
 
@@ -287,7 +287,7 @@ def _closed_error() -> ClosedError:
 
 
 class _Waiting:
-    """An exchange without an answer: what wakes its callers, and when their time limit ends."""
+    """An exchange without an answer: an event to wake its callers, and the end of their limit."""
 
     __slots__ = ("limit", "wake")
 
@@ -326,7 +326,7 @@ class _Link:
         return self._connection.offset
 
     async def ask(self, request: Request, limit: float) -> Decisions:
-        """Return the decisions on one request.
+        """Return the decisions about the questions of one request.
 
         Args:
             limit: the time after which the daemon counts as silent.
@@ -356,7 +356,7 @@ class _Link:
         self._waiting.clear()
 
     async def _wait_until_settled(self, exchange: Exchange) -> None:
-        """Wait until the exchange has its outcome, and read meanwhile if nobody else does."""
+        """Wait until the exchange has its outcome. Read meanwhile if no other task does."""
         while not exchange.is_settled:
             if self._is_being_read:
                 await self._waiting[exchange].wake.wait()
@@ -388,7 +388,7 @@ class _Link:
             raise
 
     async def _receive(self) -> None:
-        """Receive some data and settle exchanges by it, or end the connection, settling all."""
+        """Receive some data and settle the exchanges it answers; on failure, end the connection."""
         try:
             data = await self._stream.receive_some(RECEIVE_BYTES)
         except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -21,9 +21,9 @@ class Question(NamedTuple):
     A plain tuple with the same values also works.
 
     Attributes:
-        principal: ``User:alice``.
-        host: the IP address of the principal's connection. With None, only rules for every host
-            can allow, and a rule for any host denies.
+        principal: a type and a name, such as ``User:alice``.
+        host: the IP address of the principal's connection. If it is None, only ALLOW rules for
+            every host apply, but all DENY rules do, even those for one host.
         operation: Kafka's name in capitals, such as ``READ``, or its code.
         resource_type: Kafka's name in capitals, such as ``TOPIC``, or its code.
         resource_name: the literal name of one resource.
@@ -46,7 +46,7 @@ class Decisions:
     Attributes:
         offset: the log offset of that state.
         codes: one byte per question, in order: 0 denied, 1 allowed, 2 invalid question, 3 not
-            ready. A later daemon may send other bytes; only 1 allows.
+            ready. Later daemons may send other bytes; only 1 allows.
     """
 
     offset: int
