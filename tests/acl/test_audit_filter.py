@@ -23,7 +23,7 @@ PATTERNS = st.lists(NAMES, max_size=3)
 BY_TYPE = st.dictionaries(st.sampled_from([2, 3]), PATTERNS, max_size=2)
 
 
-def plainly(patterns: list[str], name: str) -> bool:
+def matches_any(patterns: list[str], name: str) -> bool:
     """Return True if one of the patterns matches, tested one by one."""
     return any(
         name[: len(pattern) - 1] == pattern[:-1] if pattern[-1:] == "*" else name == pattern
@@ -33,8 +33,8 @@ def plainly(patterns: list[str], name: str) -> bool:
 
 @given(PATTERNS, NAMES)
 def test_a_pattern_is_a_name_or_a_prefix(patterns: list[str], name: str) -> None:
-    """Compared with a plain test of each pattern."""
-    assert name_patterns(patterns).match(name) is plainly(patterns, name)
+    """The matcher agrees with a test of each pattern."""
+    assert name_patterns(patterns).match(name) is matches_any(patterns, name)
 
 
 @given(
@@ -64,14 +64,14 @@ def test_exclusion_beats_inclusion(
     def of(patterns: dict[int, list[str]]) -> ResourcePatterns:
         return ResourcePatterns({each: name_patterns(names) for each, names in patterns.items()})
 
-    shown = (
-        plainly(included, principal)
-        and not plainly(excluded, principal)
-        and plainly(types_included.get(resource_type, []), name)
-        and not plainly(types_excluded.get(resource_type, []), name)
+    expected = (
+        matches_any(included, principal)
+        and not matches_any(excluded, principal)
+        and matches_any(types_included.get(resource_type, []), name)
+        and not matches_any(types_excluded.get(resource_type, []), name)
     )
     if not allowed and not filters_denied:
-        shown = True
+        expected = True
     audit_filter = AuditFilter(
         principals_included=name_patterns(included),
         principals_excluded=name_patterns(excluded),
@@ -79,7 +79,7 @@ def test_exclusion_beats_inclusion(
         resources_excluded=of(types_excluded),
         filters_denied=filters_denied,
     )
-    assert audit_filter.admits(allowed, principal, resource_type, name) is shown
+    assert audit_filter.admits(allowed, principal, resource_type, name) is expected
 
 
 @given(st.booleans(), st.text(), st.sampled_from(ResourceType), st.text())
@@ -99,7 +99,7 @@ def test_no_filter_admits_everything(
 def test_the_rate_holds_for_any_run_and_for_every_nth_item(
     rate: float, skipped: int, period: int, size: int
 ) -> None:
-    """Of a client that alternates between two questions, both are sampled."""
+    """If a client alternates between two questions, both are sampled."""
     sampler = Sampler(rate)
     for _ in range(skipped):
         sampler.select_next()

@@ -79,7 +79,7 @@ def fast(snapshot: AclSnapshot, settings: AuthorizerSettings, asked: Question) -
 @example({read(" "), read("*")}, ask(" "), False)
 @example({read("*"), read("*", PREFIXED)}, ask("*"), False)
 def test_decisions_agree_with_a_scan(held: set[Acl], asked: Question, allow_everyone: bool) -> None:
-    """Both the answer and the named rule."""
+    """The answer agrees, and so does the rule that is named."""
     snapshot = snapshot_of(*held)
     settings = AuthorizerSettings(allow_everyone_if_no_acl_found=allow_everyone)
     allowed, named = scan.decide(held, allow_everyone, asked)
@@ -151,8 +151,8 @@ def test_an_unknown_host_is_allowed_only_by_rules_for_every_host() -> None:
 
 @pytest.mark.parametrize("principal", ["User:a", "User:*"])
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.ALL])
-def test_an_unknown_host_is_denied_by_rules_for_any_host(principal: str, operation: int) -> None:
-    """A DENY for any address denies, and is named."""
+def test_an_unknown_host_is_denied_by_a_rule_for_one_host(principal: str, operation: int) -> None:
+    """The decision names that rule."""
     denied = read("t", permission=DENY, host="10.0.0.7", principal=principal, operation=operation)
     decision = explain(snapshot_of(read(), denied), NOBODY, ask(host=None))
     assert decision.rule == MatchingAcl(denied)
@@ -165,7 +165,7 @@ def test_an_unknown_host_is_denied_by_rules_for_any_host(principal: str, operati
 def test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts(
     hosts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It builds one rule for each pattern and operation that deny, however many hosts they name."""
+    """It builds one rule for each pattern and operation that deny, not one for each host."""
     denials = [
         read(name, permission=DENY, host=f"10.0.{number // 250}.{number % 250}", operation=code)
         for number in range(hosts)
@@ -188,7 +188,7 @@ def test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts(
 
 
 def test_the_denial_named_for_an_unknown_host_depends_only_on_the_rules() -> None:
-    """So workers and a restarted daemon name the same rule."""
+    """Workers and a restarted daemon therefore name the same rule."""
     hosts = [f"10.0.0.{number}" for number in range(200)]
     denials = [read(permission=DENY, host=host) for host in hosts]
     removed = [read(permission=DENY, host=f"10.23.0.{number}") for number in range(200)]

@@ -28,7 +28,7 @@ ANY, MATCH, LITERAL, PREFIXED = (
 
 @given(acls(unknown_codes=True))
 def test_the_empty_filter_matches_every_acl(held: Acl) -> None:
-    """Also ACLs with unknown codes."""
+    """This includes ACLs with unknown codes."""
     assert accepts(AclFilter(), held)
     assert accepts(AclFilter(pattern_type=MATCH), held)
 
@@ -62,7 +62,7 @@ filters = st.builds(
 def test_the_filter_index_finds_the_filters_that_match_an_acl(
     wanted: list[AclFilter], held: list[Acl]
 ) -> None:
-    """Each number once. Filters that share a number match the same ACLs."""
+    """It yields each number once. Filters that share a number match the same ACLs."""
     index = FilterIndex()
     numbers = [index.add(each) for each in wanted]
     assert set(numbers) == set(range(index.count))

@@ -28,7 +28,7 @@ from authorizerd.acl.hosts import host_address
     ],
 )
 def test_addresses_are_normalised_as_kafka_compares_them(text: str, printed: str) -> None:
-    """IPv6 as eight groups, never compressed. IPv4-mapped addresses as IPv4."""
+    """IPv6 addresses have eight groups. IPv4-mapped addresses become IPv4 addresses."""
     assert host_address(text) == printed
 
 

@@ -101,13 +101,13 @@ def test_a_snapshot_never_changes(first: list[ChangeBatch], later: list[ChangeBa
 
 @pytest.mark.parametrize("first", [ALLOW_READ, Acl(99, "t", 77, "User:a", "*", 55, 44)])
 def test_a_repeated_id_is_refused_on_both_paths(first: Acl) -> None:
-    """An unindexed ACL counts, too."""
+    """This includes the id of an unindexed ACL."""
     assert refused([AclAdded(ONE, first), AclAdded(ONE, ALLOW_READ)]) == DuplicateIdError
 
 
 @given(acls(unknown_codes=True))
 def test_a_repeated_binding_is_refused_on_both_paths(binding: Acl) -> None:
-    """The index cannot count one binding twice, so a second id for it does not fit."""
+    """The index cannot count one binding twice, so a second id for it is refused."""
     assert refused([AclAdded(ONE, binding), AclAdded(TWO, binding)]) == DuplicateAclError
 
 

@@ -49,7 +49,7 @@ def configs_of(case: Case) -> dict[str, str]:
 
 
 def numbered(case: Case) -> dict[Acl, int]:
-    """Return Kafka's ids: the place of each ACL, counted from 1. A repeated ACL keeps its first."""
+    """Return Kafka's id of each ACL: its first position in the list, counted from 1."""
     acls: dict[Acl, int] = {}
     for number, row in enumerate(case["acls"], 1):
         acls.setdefault(acl_of(row), number)
@@ -97,7 +97,7 @@ def test_the_recording_is_complete() -> None:
 
 
 def test_every_decision_equals_kafkas() -> None:
-    """Exceptions included, however the ACLs were loaded."""
+    """This includes exceptions, and both ways to load the ACLs."""
     for case in decision_cases():
         authorizer = authorizer_of(case)
         answers = [letter(answer(authorizer, question_of(row))) for row in case["requests"]]
@@ -120,7 +120,7 @@ def test_authorize_and_explain_agree() -> None:
 
 
 def test_every_audit_line_equals_kafkas() -> None:
-    """Level, text and the named rule."""
+    """Level, text and the named rule are equal."""
     compared = 0
     for case in decision_cases():
         if not case.get("audit"):
@@ -139,7 +139,7 @@ def test_every_audit_line_equals_kafkas() -> None:
 
 
 def test_every_filter_matches_the_same_acls_as_in_kafka() -> None:
-    """ANY, MATCH, null names and UNKNOWN, over the ACLs that remain after removals."""
+    """The filters use ANY, MATCH, null names and UNKNOWN. Some ACLs were removed before."""
     for case in decision_cases():
         snapshot, numbers = authorizer_of(case).current_state().snapshot, numbered(case)
         if snapshot is None:

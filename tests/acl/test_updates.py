@@ -82,7 +82,7 @@ def test_a_plan_of_deletions_removes_what_valid_filters_match(
 
 
 def test_long_plans_are_made_in_steps() -> None:
-    """For ten thousand items, and for a filter over as many ACLs."""
+    """The plans are for ten thousand creations, and for a filter over as many ACLs."""
     wanted = [acl(topic=f"t{n}") for n in range(10_000)]
     creations, yields = finished(plan_creations(EMPTY_SNAPSHOT, wanted, ids()))
     assert yields > 100
@@ -196,7 +196,7 @@ def test_many_different_errors_of_creations_are_not_kept(monkeypatch: pytest.Mon
 
 
 def test_the_states_of_a_plan_are_few_changes_apart() -> None:
-    """So each of them is quick to free."""
+    """Each of them is therefore quick to free."""
     wanted = [acl(topic=f"t{n}") for n in range(1000)]
     creations, _ = finished(plan_creations(EMPTY_SNAPSHOT, wanted, ids()))
     deletions, _ = finished(plan_deletions(creations.tail, [AclFilter()]))

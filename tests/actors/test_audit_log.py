@@ -70,7 +70,7 @@ def new_log(
 
 
 async def test_lines_are_written_in_the_order_of_decisions(nursery: trio.Nursery) -> None:
-    """Over many slices, and after pauses."""
+    """The order holds over many slices, and after a pause."""
     writer = Writer()
     log, _ = new_log(writer)
     await nursery.start(log.run)
@@ -136,7 +136,7 @@ async def test_a_failing_output_is_not_retried_at_every_decision(
 async def test_events_dropped_during_a_failure_are_counted_for_the_output(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The count is that of the output, and the number of lost lines is reported at the recovery."""
+    """They count as lost to the output. The recovery reports their number."""
     writer = Writer()
     writer.error = FULL
     log, reports = new_log(writer, events_max=10)
@@ -173,7 +173,7 @@ async def test_a_partial_write_is_resumed_where_it_stopped(
 async def test_a_failure_after_the_last_line_is_recovered_from(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Although no line is queued. Otherwise a required audit would refuse forever."""
+    """The log retries although no line is queued, or a required audit would refuse forever."""
     writer = Writer()
     writer.error = PartialWriteError(FULL, 1)
     log, _ = new_log(writer, is_required=True)
@@ -283,7 +283,7 @@ async def test_closing_waits_a_bounded_time_for_a_stuck_reader(
 async def test_closing_retries_a_failing_output_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Without a pause. Lines written then are not lost."""
+    """It does not pause before the retry. Lines that the retry writes are not lost."""
     for error in (FULL, None):
         writer = Writer()
         writer.error = FULL

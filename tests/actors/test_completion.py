@@ -10,7 +10,7 @@ from authorizerd.actors.completion import Completion, ItemCompletions
 
 
 async def test_every_waiter_gets_the_result(nursery: trio.Nursery) -> None:
-    """Before the end and after it."""
+    """It does not matter whether a task waits before the end or after it."""
     completion: Completion[int] = Completion()
     seen: list[int] = []
 
@@ -29,7 +29,7 @@ async def test_every_waiter_gets_the_result(nursery: trio.Nursery) -> None:
 
 
 async def test_an_error_is_raised_to_every_waiter() -> None:
-    """Each time it is awaited."""
+    """It is raised each time."""
     completion: Completion[int] = Completion()
     completion.fail(ValueError("why"))
     for _ in range(2):
@@ -46,7 +46,7 @@ async def test_a_cancelled_waiter_does_not_end_the_work() -> None:
     assert await completion == 1
 
 
-def test_it_ends_once_and_has_no_result_before_that() -> None:
+def test_a_completion_ends_once_and_has_no_result_before() -> None:
     """Ending a completion twice is a defect of the task that does the work."""
     completion: Completion[int] = Completion()
     with pytest.raises(AssertionError):
@@ -90,7 +90,7 @@ async def test_items_fail_together() -> None:
 
 
 def test_a_shared_error_does_not_collect_tracebacks() -> None:
-    """Otherwise it would collect the frames of every raise."""
+    """Each raise would otherwise add its frames."""
     error = ValueError()
     whole: Completion[Sequence[int | Exception]] = Completion()
     whole.succeed([error] * 50)

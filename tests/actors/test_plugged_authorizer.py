@@ -79,11 +79,8 @@ def test_invalid_answers_are_denials(answers: object) -> None:
     authorizer, faults = plugged(Plug(answers))
     assert authorizer.authorize(CONTEXT, [READ_T, READ_T]) == [False, False]
     assert authorizer.counts == {"Kafka": DecisionCounts(denied=2)}
-    is_told = answers not in (
-        [1, "yes"],
-        [None, None],
-    )  # the right number of answers, none of which is True
-    assert len(faults) == is_told
+    # Two answers that are not True deny, but only a wrong shape or an error is a fault.
+    assert len(faults) == (answers not in ([1, "yes"], [None, None]))
 
 
 class _Truthy:
@@ -157,7 +154,7 @@ def test_an_actions_details_reach_the_plug_in() -> None:
     "answers", [*RAISED, [Completion.of(None)], None, [None, None], {1: 1, 2: 2}, "ab"]
 )
 def test_every_item_fails_if_the_plug_in_fails(answers: object) -> None:
-    """For errors, and for too few completions or other values."""
+    """It fails by an error, too few completions, or other values."""
     authorizer, faults = plugged(Plug(answers))
     for completions in (
         authorizer.create_acls(CONTEXT, [ACL, ACL]),
@@ -223,7 +220,7 @@ def test_a_failed_listing_is_an_error(error: BaseException) -> None:
 
 @pytest.mark.parametrize("acls", [None, "ab", [ACL, 1], {ACL: 1}])
 def test_an_invalid_list_of_acls_is_an_error(acls: object) -> None:
-    """Before anything is sent to the client."""
+    """The error is raised before anything is sent to the client."""
     plug = Plug()
     plug.listed = acls
     authorizer, faults = plugged(plug)
@@ -385,7 +382,7 @@ class PinnedPlug(Plug):
 
 
 def test_the_plug_ins_own_pinned_authorize_is_used() -> None:
-    """Without one, each call uses the newest state. A wrong number of answers denies."""
+    """Without one, ``authorize`` is used. A wrong number of answers denies."""
     authorizer, faults = plugged(PinnedPlug([True]))
     assert authorizer.pinned()(CONTEXT, [READ_T]) == [True]
     assert authorizer.pinned()(CONTEXT, [READ_T, READ_T]) == [False, False]

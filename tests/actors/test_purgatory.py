@@ -57,7 +57,7 @@ async def test_pending_items_time_out(autojump_clock: MockClock) -> None:
     pending.succeed(2)
 
 
-async def test_a_cancelled_request_leaves_the_counts_and_completions_alone() -> None:
+async def test_a_cancelled_request_is_not_counted_and_leaves_completions_unchanged() -> None:
     purgatory = Purgatory(30_000)
     pending = Completion[int]()
     with trio.move_on_after(0):

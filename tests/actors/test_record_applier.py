@@ -67,7 +67,7 @@ async def test_a_reader_keeps_its_snapshot(nursery: trio.Nursery) -> None:
 
 
 async def test_a_batch_of_many_slices_becomes_visible_atomically(nursery: trio.Nursery) -> None:
-    """Other tasks see the snapshot before it or after it, however long it is."""
+    """Other tasks see the snapshot before or after the whole batch, however long it is."""
     feed, applier = await start(nursery)
     await feed.send(CaughtUp(0))
     sizes = set()
@@ -100,7 +100,7 @@ async def test_a_batch_in_parts_becomes_visible_with_its_last_part(nursery: trio
 
 
 @pytest.mark.parametrize("loaded", [False, True])
-async def test_a_batch_that_does_not_fit_ends_the_actor(loaded: bool) -> None:
+async def test_a_contradictory_batch_ends_the_applier(loaded: bool) -> None:
     """The error names the offset and the reason."""
     for change, cause in ((added(1), DuplicateIdError), (AclRemoved(b"x" * 16), UnknownIdError)):
         feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
@@ -197,7 +197,7 @@ async def test_a_batch_without_other_changes_leaves_the_image(nursery: trio.Nurs
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-async def test_a_change_of_a_topic_that_does_not_fit_ends_the_applier(is_loaded: bool) -> None:
+async def test_a_contradictory_change_of_a_topic_ends_the_applier(is_loaded: bool) -> None:
     """The error names the offset and the topic."""
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](2)
     if is_loaded:
@@ -239,7 +239,7 @@ async def test_replaced_states_are_freed_in_parts(
 async def test_removed_acls_of_the_load_are_freed(
     nursery: trio.Nursery,
 ) -> None:
-    """Neither the ACLs nor their index."""
+    """Neither the applier nor its index keeps a reference to them."""
     feed, applier = await start(nursery)
     loaded = added(1)
     references = sys.getrefcount(loaded.acl)

@@ -64,7 +64,7 @@ def test_acls_are_listed_and_counted_once_loaded() -> None:
 
 
 def test_actions_are_answered_in_order_and_audited_by_their_flags() -> None:
-    """KIP-504: an action that only filters results does not deserve an INFO line."""
+    """KIP-504: an action that only filters results gets no INFO line."""
     log = RecordingAuditLog()
     auditor = Auditor(log, level=AuditLevel.INFO, now_s=lambda: 0.0)
     authorizer, _ = new_authorizer(LOADED, auditor)

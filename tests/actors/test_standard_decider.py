@@ -79,7 +79,7 @@ def test_a_request_keeps_the_state_that_it_began_with() -> None:
 
 
 def test_every_question_is_counted_by_its_outcome() -> None:
-    """By surface, the refused ones too. A repeated decision is returned, and counts again."""
+    """This includes refused questions. A repeated decision is counted again."""
     decider = new_decider()
     state, context = decider.current_state(), in_test(decider)
     decider.decide(state, question("User:a"), context)
@@ -91,7 +91,7 @@ def test_every_question_is_counted_by_its_outcome() -> None:
 
 
 def test_audited_decisions_carry_time_offset_and_rule() -> None:
-    """At INFO, the denial alone is recorded, decided or repeated."""
+    """At INFO, only denials are recorded, whether decided or repeated."""
     decider, log = audited(AuditLevel.INFO, AuditRules())
     state, context = decider.current_state(), in_test(decider)
     decider.decide(state, question("User:a"), context)
@@ -105,7 +105,7 @@ def test_audited_decisions_carry_time_offset_and_rule() -> None:
 @pytest.mark.parametrize("level", AuditLevel)
 @pytest.mark.parametrize("principal", ["User:a", "User:b", "User:root"])
 def test_many_questions_are_audited_like_single_ones(level: AuditLevel, principal: str) -> None:
-    """Once each, with the same rule, level and rate, and with one sampling for a decision."""
+    """Each is sampled once, and recorded with the same rule, level and rate."""
     topic = ResourceType.TOPIC
     asked = Question(principal, "h", Operation.READ, topic, "t")
     is_allowed = principal != "User:b"
@@ -128,7 +128,7 @@ def test_many_questions_are_audited_like_single_ones(level: AuditLevel, principa
     assert events[0] == events[1]
 
 
-def test_filtered_decisions_are_made_all_the_same() -> None:
+def test_the_audit_filter_changes_no_decision() -> None:
     """Denials are audited whatever the filter says."""
     rules = AuditRules(filter=AuditFilter(principals_excluded=name_patterns(["User:*"])))
     decider, log = audited(AuditLevel.DEBUG, rules)

@@ -206,7 +206,7 @@ async def test_each_filter_sees_the_state_before_the_request(nursery: trio.Nurse
 
 
 async def test_a_deletion_sees_requests_queued_before_it(nursery: trio.Nursery) -> None:
-    """Also within one flush. A later creation adds the ACL again."""
+    """This holds within one flush, too. A later creation adds the ACL again."""
     running = await start(nursery)
     running.log.hold()
     running.queue.create([acl("0")])
@@ -382,7 +382,7 @@ async def replay(running: Running, step: dict[str, Any], expected: dict[str, Any
 
 
 def first_places(rows: list[list[str]], running: Running, written: list[LogChange]) -> set[int]:
-    """Return the places in the request of the ACLs that were new."""
+    """Return the indexes in the request of the ACLs that were new."""
     new = {change.acl for change in written if isinstance(change, AclAdded)}
     seen: set[Acl] = set()
     places = set()
@@ -431,7 +431,7 @@ async def test_a_durable_change_that_is_not_applied_is_not_acknowledged(
 async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
     nursery: trio.Nursery,
 ) -> None:
-    """Settings, too: they are passed on before the wait."""
+    """This includes settings, which are passed on before the wait."""
     calls: list[str] = []
     released = trio.Event()
 
@@ -454,12 +454,12 @@ async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
         applied_everywhere=applied_everywhere,
     )
     (created,) = queue.create([acl("t")])
-    changed = queue.change_cluster(settings, lambda: calls.append("taken"))
+    changed = queue.change_cluster(settings, lambda: calls.append("passed on"))
     await nursery.start(applier.run)
     await nursery.start(queue.run)
     await feed.send(CaughtUp(0))
     await wait_all_tasks_blocked()
-    assert calls == ["taken", "waited"]
+    assert calls == ["passed on", "waited"]
     assert (created.is_done, changed.is_done) == (False, False)
     released.set()
     assert await results([created, changed]) == [None, "changed"]

@@ -1,4 +1,4 @@
-"""A server that sends what a test tells it to, whatever it receives."""
+"""A server that sends given bytes, whatever it receives."""
 
 from __future__ import annotations
 

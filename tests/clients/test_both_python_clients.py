@@ -57,7 +57,7 @@ async def test_real_daemon_decides(new_client: AnyClient, token_daemon: DaemonPr
     client.close()
 
 
-async def test_allowed_names_takes_any_number_of_names(
+async def test_filter_allowed_takes_any_number_of_names(
     new_client: AnyClient, token_daemon: DaemonProcess
 ) -> None:
     client = new_client(token_daemon.ready["decision_stream"], frame_bytes_max=2000, token=TOKEN)
@@ -136,7 +136,9 @@ async def test_restarted_daemon_is_found_again(
         assert await client.decide(ALICE, timeout_seconds=SECONDS_MAX)
         daemon.stop()
     with running(tmp_path, log_dir, config):
-        assert await client.decide(ALICE, timeout_seconds=SECONDS_MAX)  # no call noticed the end
+        assert await client.decide(
+            ALICE, timeout_seconds=SECONDS_MAX
+        )  # the client has not noticed the restart
     assert decided == [True]
     client.close()
 
@@ -207,7 +209,7 @@ async def test_only_the_decision_1_allows(new_client: AnyClient, nursery: trio.N
 
 
 @pytest.mark.parametrize("answers", [(), (GREETING,)], ids=["never", "only the hello"])
-async def test_silent_peer_costs_the_time_limit(
+async def test_call_to_a_silent_peer_ends_at_the_time_limit(
     new_client: AnyClient, nursery: trio.Nursery, answers: tuple[bytes, ...]
 ) -> None:
     address = await start_stand_in(nursery, *answers, then_closes=False)
@@ -220,7 +222,7 @@ async def test_silent_peer_costs_the_time_limit(
     client.close()
 
 
-async def test_peer_that_does_not_read_costs_the_time_limit(
+async def test_call_to_a_peer_that_does_not_read_ends_at_the_time_limit(
     new_client: AnyClient, nursery: trio.Nursery
 ) -> None:
     """The frame is larger than the buffers of two sockets; half of it is sent."""
@@ -266,7 +268,9 @@ async def test_closed_client_stays_closed(new_client: AnyClient, nursery: trio.N
         assert len(errors) == 2 - close_first
 
 
-async def test_nobody_listening_is_an_error(new_client: AnyClient, tmp_path: Path) -> None:
+async def test_address_without_a_listener_is_an_error(
+    new_client: AnyClient, tmp_path: Path
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     for address in (f"tcp://127.0.0.1:{port}", f"unix:{tmp_path}/nothing"):

@@ -45,7 +45,7 @@ def output_of(*command: str | Path, folder: Path) -> str:
 
 
 def copy_sources(name: str, to: Path) -> Path:
-    """Copy a library's folder without what earlier builds have left in it."""
+    """Copy a library's folder without the files of earlier builds."""
     left = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "node_modules")
     return Path(shutil.copytree(ROOT / "clients" / name, to / name, ignore=left))
 

@@ -26,7 +26,7 @@ TOKEN = {"token": "proxy.secret"}
 
 
 async def run(script: str, *arguments: object) -> Any:  # noqa: ANN401 - what the script returns, as JSON
-    """Run the body of an async function, which knows the client's exports and ``given``."""
+    """Run the body of an async function, which can use the client's exports and ``given``."""
     assert NODE is not None
     package = json.dumps((PACKAGE / "index.js").as_uri())
     msgpack = json.dumps((PACKAGE / "lib" / "msgpack.js").as_uri())
@@ -173,7 +173,7 @@ return results;
 
 
 async def test_misbehaving_server_is_never_a_permission(nursery: trio.Nursery) -> None:
-    """Each fault is the same named error as in Python, twice in a row."""
+    """Each fault raises the same error as in Python, twice in a row."""
     expected, addresses = {}, {}
     for name, (sent, error) in HELLO_FAULTS.items():
         expected[name], addresses[name] = [error] * 2, await start_stand_in(nursery, sent)
@@ -183,8 +183,8 @@ async def test_misbehaving_server_is_never_a_permission(nursery: trio.Nursery) -
     assert await run(ASK_EACH, addresses, ALICE) == expected
 
 
-async def test_silent_peer_costs_the_time_limit(nursery: trio.Nursery) -> None:
-    """Also a call that waits for room in flight, and an attempt to connect."""
+async def test_call_to_a_silent_peer_ends_at_the_time_limit(nursery: trio.Nursery) -> None:
+    """This includes a call that waits for room in flight, and an attempt to connect."""
     script = """
     const [greets, silent, alice] = given;
     const client = new Client(greets, { timeoutMs: 100, framesInFlightMax: 2 });
@@ -223,7 +223,7 @@ async def test_only_the_decision_1_allows(nursery: trio.Nursery) -> None:
 
 
 async def test_msgpack_is_read_as_it_was_written() -> None:
-    """Values of every size; a value that is cut off is an error."""
+    """The values have every size. An incomplete value is an error."""
     values = [
         None, "", "é" * 10, "é" * 200, "x" * 70_000, 0, 127, 128, -1, 2**40, -(2**52),
         [[], ["a", [1]]], ["a"] * 15, ["a"] * 16, ["a"] * 70_000,

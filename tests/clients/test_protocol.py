@@ -87,7 +87,7 @@ def test_any_bytes_are_decisions_or_a_named_error(data: bytes, has_greeted: bool
 
 
 def test_end_settles_every_exchange() -> None:
-    """Each gets an exception of its own; nothing can be asked any more."""
+    """Each gets a separate exception, and the connection accepts no more questions."""
     client = Connection(BYTES_MAX)
     request = encode_request([], -1, BYTES_MAX)
     exchanges = [client.ask(request)[0] for _ in range(3)]
@@ -103,7 +103,7 @@ def test_end_settles_every_exchange() -> None:
     assert len(set(map(id, errors))) == 4
 
 
-def test_error_is_copied_with_all_that_it_says() -> None:
+def test_copied_error_keeps_its_text_and_attributes() -> None:
     for code in (7, 31, 35, 42, 58, 89, 801, 5):
         error = new_answer_error(code)
         copied = copy(error)

@@ -65,7 +65,7 @@ async def test_many_tasks_share_a_connection(nursery: trio.Nursery) -> None:
 
 
 async def test_broken_connection_fails_all_tasks(nursery: trio.Nursery) -> None:
-    """Tasks that wait for an answer, that wait for room in flight, and that ask later."""
+    """This includes tasks that wait for room in flight, and tasks that ask later."""
     address = await start_stand_in(nursery, GREETING, b"")
     failed = 0
 
@@ -84,7 +84,7 @@ async def test_broken_connection_fails_all_tasks(nursery: trio.Nursery) -> None:
     assert failed == 21
 
 
-async def test_cancelled_wait_leaves_other_tasks_alone(nursery: trio.Nursery) -> None:
+async def test_cancelled_wait_does_not_affect_other_tasks(nursery: trio.Nursery) -> None:
     """The cancelled task was reading for all tasks; another task takes over."""
     place = Place(None)
     address = await start_on_loopback(nursery, new_server(place))
@@ -107,7 +107,7 @@ async def test_cancelled_wait_leaves_other_tasks_alone(nursery: trio.Nursery) ->
 
 
 async def test_frames_in_flight_are_bounded(nursery: trio.Nursery) -> None:
-    """Also those of cancelled calls, which still wait for their answers."""
+    """Frames of cancelled calls count until they are answered."""
     received: list[bytes] = []
 
     async def converse(number: int, stream: trio.SocketStream) -> None:
@@ -196,7 +196,7 @@ async def test_question_of_a_broken_connection_is_sent_once_more(nursery: trio.N
 
 
 async def test_silent_connection_is_replaced(nursery: trio.Nursery) -> None:
-    """After a time-out, and also if each caller cancels before the time limit."""
+    """It is replaced after a time-out, and also if each caller cancels before the time limit."""
     closed = 0
 
     async def converse(_: int, stream: trio.SocketStream) -> None:

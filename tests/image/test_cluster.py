@@ -27,11 +27,11 @@ ID, OTHER_ID = b"1" * 16, b"2" * 16
 PARTITION = Partition(replicas=(1, 2), isr=(1,), leader=1, leader_epoch=3, partition_epoch=5)
 
 
-def applied(*changes: ClusterChange) -> ClusterImage:
+def apply_all(*changes: ClusterChange) -> ClusterImage:
     return apply_cluster_changes(EMPTY_IMAGE, changes)
 
 
-def in_plain_dicts(image: ClusterImage) -> dict[str, Any]:
+def to_plain_dicts(image: ClusterImage) -> dict[str, Any]:
     assert dict(image.topic_names) == {each.id: each.name for each in image.topics.values()}
     return {
         "topics": {
@@ -55,11 +55,11 @@ def in_plain_dicts(image: ClusterImage) -> dict[str, Any]:
 
 
 @given(st.lists(colliding_cluster_changes(), max_size=60))
-def test_any_changes_give_what_the_oracle_gives(changes: list[ClusterChange]) -> None:
+def test_any_changes_give_the_same_image_as_the_oracle(changes: list[ClusterChange]) -> None:
     """Earlier images stay unchanged."""
     image, oracle = EMPTY_IMAGE, Cluster()
     for change in changes:
-        before, seen = image, in_plain_dicts(image)
+        before, seen = image, to_plain_dicts(image)
         try:
             oracle.apply(change)
         except KeyError:
@@ -67,8 +67,8 @@ def test_any_changes_give_what_the_oracle_gives(changes: list[ClusterChange]) ->
                 apply_cluster_changes(image, [change])
         else:
             image = apply_cluster_changes(image, [change])
-        assert in_plain_dicts(image) == vars(oracle)
-        assert in_plain_dicts(before) == seen
+        assert to_plain_dicts(image) == vars(oracle)
+        assert to_plain_dicts(before) == seen
     assert all(image.configs.values()), "a resource without configs is not kept"
 
 
@@ -85,13 +85,13 @@ def test_any_changes_give_what_the_oracle_gives(changes: list[ClusterChange]) ->
 )
 def test_contradictory_change_is_rejected(changes: list[ClusterChange], reason: str) -> None:
     with pytest.raises(ClusterChangeError) as refused:
-        applied(TopicAdded("t", ID), *changes)
+        apply_all(TopicAdded("t", ID), *changes)
     assert str(refused.value) == reason
 
 
 def test_removing_a_topic_removes_its_configs() -> None:
     """A broker's configs of the same name stay."""
-    image = applied(
+    image = apply_all(
         TopicAdded("t", ID),
         ConfigChanged(2, "t", "retention.ms", "1"),
         ConfigChanged(4, "t", "log.dirs", "x"),
@@ -104,7 +104,7 @@ def test_new_leader_begins_an_epoch() -> None:
     """Every change increases the partition epoch."""
     kept = PartitionChanged(topic_id=ID, number=0, isr=(1, 2))
     led = PartitionChanged(topic_id=ID, number=0, leader=2)
-    image = applied(TopicAdded("t", ID), PartitionAdded(ID, 0, PARTITION), kept, led)
+    image = apply_all(TopicAdded("t", ID), PartitionAdded(ID, 0, PARTITION), kept, led)
     partition = image.topics["t"].partitions[0]
     assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (2, 4, 7)
     assert (partition.isr, partition.replicas) == ((1, 2), (1, 2))
@@ -112,16 +112,16 @@ def test_new_leader_begins_an_epoch() -> None:
 
 @given(st.sets(st.integers(-3, 100)))
 def test_partitions_are_listed_in_order(numbers: set[int]) -> None:
-    """Numbers beyond a gap come last."""
+    """Numbers after a gap come last."""
     added = [PartitionAdded(ID, number, PARTITION) for number in numbers]
-    told = list(applied(TopicAdded("t", ID), *added).topics["t"].numbers())
-    assert sorted(told) == sorted(numbers)
-    counted = [number for number in told if 0 <= number < len(numbers)]
-    assert told[: len(counted)] == sorted(counted)
+    listed = list(apply_all(TopicAdded("t", ID), *added).topics["t"].numbers())
+    assert sorted(listed) == sorted(numbers)
+    counted = [number for number in listed if 0 <= number < len(numbers)]
+    assert listed[: len(counted)] == sorted(counted)
 
 
 def test_topic_is_found_by_its_id() -> None:
-    image = applied(TopicAdded("t", ID))
+    image = apply_all(TopicAdded("t", ID))
     assert image.find_topic(ID) == Topic("t", ID)
     assert image.find_topic(OTHER_ID) is None
 

@@ -84,7 +84,7 @@ CLIENT_MUTANTS: Final = (
         name="nobody reads on after the reading task was cancelled",
         file=f"{_PACKAGE}/trio.py",
         text="                self._wake_a_reader()\n",
-        found_by=f"{_TRIO}::test_cancelled_wait_leaves_other_tasks_alone",
+        found_by=f"{_TRIO}::test_cancelled_wait_does_not_affect_other_tasks",
     ),
     Mutant(
         name="the trio client puts any number of frames in flight",

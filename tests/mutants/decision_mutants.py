@@ -116,7 +116,7 @@ DECISION_MUTANTS: Final = (
         file="acl/decision.py",
         text="if look_up(rules.host_denials, name) & HOST_DENIES[operation]:",
         becomes="if look_up(rules.host_denials, name) & 0:",
-        found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_rules_for_any_host",
+        found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
     Mutant(
         name="the rule for an unknown host is searched among all hosts",
@@ -170,7 +170,7 @@ DECISION_MUTANTS: Final = (
         file="acl/builder.py",
         text="            if denial_weight:\n",
         becomes="            if denial_weight < 0:\n",
-        found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_rules_for_any_host",
+        found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
     Mutant(
         name="a second ACL of one id is loaded",

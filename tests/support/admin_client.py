@@ -47,7 +47,7 @@ def binding(
 def filter_of(
     name: str | None, pattern_type: ResourcePatternType = ResourcePatternType.LITERAL
 ) -> AclBindingFilter:
-    """Return a filter that gives a topic's name only."""
+    """Return a filter for the topic ``name``, or for every resource if it is None."""
     open_name: Any = name  # the client's annotations do not allow None, but the client does
     nobody: Any = None
     return AclBindingFilter(

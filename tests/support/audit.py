@@ -1,4 +1,4 @@
-"""Audit logs and outputs that tests look into."""
+"""Audit logs and outputs that tests can inspect."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RecordingAuditLog(AuditLog):
 
     @property
     def lines(self) -> list[str]:
-        """The events in Kafka's words, each after its level."""
+        """The line of each event, as Kafka writes it, after its level."""
         return [
             f"{event.level.name} "
             + audit_message(

@@ -1,4 +1,4 @@
-"""Authorizers of tests: the built-in one without a log, and a third party's."""
+"""Authorizers for tests: the built-in one without a log, and a third-party one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_only_authorizer(
 
 
 class Plug(Authorizer):
-    """A third party's authorizer: it returns ``answers``, or raises them."""
+    """A third-party authorizer. It returns ``answers``, or raises it if it is an exception."""
 
     def __init__(self, answers: object = (), *, acls: Sequence[Acl] = ()) -> None:
         self.answers = answers

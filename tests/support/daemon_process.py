@@ -47,7 +47,7 @@ class DaemonProcess:
         self.admin = HTTPConnection(ready["admin_http"], timeout=SECONDS_MAX)
 
     def evaluate(self, body: object, *, path: str = "/access/v1/evaluation") -> Answer:
-        """Send an AuthZEN request; ``body`` is JSON's value, or raw bytes."""
+        """Send an AuthZEN request. ``body`` is sent as JSON, unless it is bytes."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         return ask(self.decision, "POST", path, data, {"Content-Type": "application/json"})
 

@@ -85,7 +85,7 @@ class KafkaConnection:
         return len(result.matches)
 
     def metadata(self, *topics: str, version: int = 12) -> Any:  # noqa: ANN401 - an entity
-        """Ask about ``topics``, or about all of them."""
+        """Ask about ``topics``, or about every topic if none is named."""
         named = [SimpleNamespace(topic_id=None, name=topic) for topic in topics]
         return self.ask(
             ApiKey.METADATA,

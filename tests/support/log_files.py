@@ -78,7 +78,7 @@ def checkpoint_batches(
     """Return the header, one batch of ``records`` if there are any, and the footer.
 
     Args:
-        end_offset: the end offset in the header; None: none, as in Kafka's checkpoints.
+        end_offset: the end offset in the header. None omits it, as Kafka does.
         time_ms: the header's time.
     """
     header = snapshot_header(time_ms, end_offset=end_offset)
@@ -90,7 +90,7 @@ def checkpoint_batches(
 
 
 def resealed(batch: bytes) -> bytes:
-    """Return ``batch`` with the length and CRC of its content."""
+    """Return ``batch`` with its length and CRC corrected."""
     length = (len(batch) - 12).to_bytes(4, "big")
     crc = crc32c(batch[21:]).to_bytes(4, "big")
     return batch[:8] + length + batch[12:17] + crc + batch[21:]

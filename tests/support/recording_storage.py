@@ -19,15 +19,13 @@ class PowerFailure(BaseException):
 
 
 class RecordingStorage:
-    """Record calls; the first call named ``failing`` for which ``skip`` is 0 fails.
-
-    ``calls`` holds them in order.
+    """Record calls in ``calls``, in order. One call named ``failing`` fails.
 
     Args:
         failing: ``append``, ``sync``, ``sync_directory``, and so on; None: nothing fails.
-        skip: how many calls of that name succeed first.
+        skip: how many calls of that name succeed before it.
         number: the error's errno.
-        is_crash: True if neither this call nor any later one takes effect.
+        is_crash: True if this call and all later ones have no effect.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def _codes(usual: tuple[int, ...], unknown_codes: bool) -> st.SearchStrategy[int
 
 
 def acls(*, unknown_codes: bool = False) -> st.SearchStrategy[Acl]:
-    """Return ACLs over few names, principals and hosts, so that they meet.
+    """Return ACLs over few names, principals and hosts, so that they collide.
 
     With ``unknown_codes``, codes may also be those of another Kafka version.
     """

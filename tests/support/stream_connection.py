@@ -1,4 +1,4 @@
-"""A blocking client of the decision stream that shows every frame."""
+"""A blocking client of the decision stream that returns every answer as it was sent."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class MemoryLog:
 
 
 class Running:
-    """A loaded queue; ``acls`` is what is published."""
+    """An update queue and its applier. ``acls`` are the published ACLs."""
 
     def __init__(self, requests_max: int) -> None:
         self.log = MemoryLog()
