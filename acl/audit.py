@@ -32,9 +32,9 @@ class AuditLevel(IntEnum):
 def audit_level(
     allowed: bool, log_if_allowed: bool = True, log_if_denied: bool = True
 ) -> AuditLevel:
-    """Return the level of a decision's line: INFO if denied, DEBUG if allowed.
+    """Return the level of a decision's line: DEBUG if allowed, INFO if denied.
 
-    If the request asks for no line (``log_if_…`` is False), the level is TRACE.
+    If the flag for such a decision is False, the level is TRACE.
     """
     if allowed:
         return AuditLevel.DEBUG if log_if_allowed else AuditLevel.TRACE

@@ -1,7 +1,8 @@
 """Build a snapshot in bulk, to load a whole log.
 
 **Invariant:** freezing a builder returns the snapshot that the same changes give one by one. It
-works in small steps, and keeps no large dict: resizing one blocks the thread for milliseconds.
+works in small steps, and keeps ACLs and principals in maps: resizing a large dict blocks the thread
+for milliseconds.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
 
 
 def _decided_by(acls: list[Acl], name: str) -> Decision:
-    """Return the decision that ``acls``, at least one ACL that matches ``name``, lead to."""
+    """Return the decision of ``acls``. There is at least one, and all match ``name``."""
     if len(acls) == 1:
         return Decision(acls[0].permission_type == PermissionType.ALLOW, MatchingAcl(acls[0]))
     # Kafka's scan ends at the first DENY, but goes on after an ALLOW, so it names the last one.

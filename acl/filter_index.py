@@ -2,7 +2,7 @@
 
 A request may have a hundred thousand filters. Comparing each with every ACL would take time in
 proportion to the product. Instead, the ACL's own fields are looked up among the filters, once for
-each combination of fields that filters fix.
+each combination of fields that filters specify.
 
 Source: KIP-140, KIP-290; the rules are those of ``acl.filters.accepts``.
 """
@@ -23,13 +23,13 @@ _SHARDS: Final = 256
 _NO_NAMES: Final[list[str]] = []
 
 _Shape: TypeAlias = tuple[bool, ...]
-"""Which fields a filter fixes, in the field order of ``Acl`` and ``AclFilter``."""
+"""Which fields a filter specifies, in the field order of ``Acl`` and ``AclFilter``."""
 _Key: TypeAlias = tuple[Any, ...]
-"""A shape's number, followed by the values of the fields that it fixes."""
+"""A shape's number, followed by the values of the specified fields."""
 
 
 class FilterIndex:
-    """Filters by the fields that they fix. Filters that match the same ACLs share one number.
+    """Filters by the fields that they specify. Equivalent filters share one number.
 
     Why many small dictionaries? Growing or freeing a large one would block the thread.
     """

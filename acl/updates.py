@@ -92,6 +92,7 @@ class Deleted:
 
     acls: tuple[Acl, ...] = ()
     error: AclError | None = None
+    # A factory, since a dataclass accepts only hashable defaults.
     failures: Mapping[Acl, Exception] = field(default_factory=lambda: _NO_FAILURES)
 
 

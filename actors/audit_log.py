@@ -154,7 +154,7 @@ class AuditLog:
             return
         self._events.append(event)
         self._characters += _characters_of(event)
-        if len(self._events) == 1:
+        if len(self._events) == 1:  # the writer waits for it only if none is queued
             self._arrived.set()
         self._update_refusing()
 

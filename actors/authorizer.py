@@ -49,7 +49,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int = 0
 
     def __post_init__(self) -> None:
-        """Raise InvalidQuestionError if the host has another form: rules match hosts as text."""
+        """Raise InvalidQuestionError if ``host`` is not in that form: rules match hosts as text."""
         if self.host is not None and host_address(self.host) != self.host:
             raise InvalidQuestionError(
                 f"invalid host {self.host[:_HOST_SHOWN_MAX]!r}:"
@@ -209,5 +209,5 @@ class Authorizer(ABC):
         return
 
     def close(self) -> None:
-        """End. Fail the completions of ``start`` that are not done."""
+        """Close the authorizer. Fail the completions of ``start`` that are not done."""
         return

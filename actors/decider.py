@@ -122,7 +122,7 @@ class Decider(ABC):
         decision: Decision,
         context: DecisionContext,
     ) -> Decision:
-        """Answer again with ``decision`` of the same state. Count it, and have it audited.
+        """Return ``decision``, made before by the same state. Count it, and have it audited.
 
         The default decides again, since a plug-in may decide by more than the state. Raises as
         ``decide``.

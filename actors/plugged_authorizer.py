@@ -53,7 +53,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
     """Check every call of a third-party authorizer.
 
     Args:
-        name: names the rule of its decisions.
+        name: the rule that its decisions name.
         snapshot: its offset is reported with the answers.
         on_failure: called with each fault of the authorizer.
     """

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """Sent once by a source: everything up to the high water mark, ``offset``, was passed on."""
+    """A source has passed on everything up to the high water mark, ``offset``. Sent once."""
 
     offset: int
 

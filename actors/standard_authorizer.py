@@ -85,7 +85,7 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
                 completion.fail(error)
 
     def close(self) -> None:
-        """End. Endpoints that still wait for the ACLs fail."""
+        """Close the authorizer. Endpoints that still wait for the ACLs fail."""
         self.complete_initial_load(
             EndpointStartError("the authorizer was closed before the ACLs were loaded")
         )

@@ -54,6 +54,7 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
         """Yield the partitions' numbers, which Kafka counts from 0, in order.
 
         Numbers after a gap come last, in no particular order. A controller leaves no gap.
+        Nothing is sorted, so callers can take a few of many numbers at a time.
         """
         count = len(self.partitions)
         counted = (number for number in range(count) if number in self.partitions)

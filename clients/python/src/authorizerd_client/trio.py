@@ -350,7 +350,7 @@ class _Link:
     def end(self, new_error: Callable[[], AuthorizerdError]) -> None:
         """Close the connection; every waiting call gets an error."""
         self._connection.end(new_error)
-        self._stream.socket.close()
+        self._stream.socket.close()  # `aclose` must be awaited, and `end` cannot
         for waiting in self._waiting.values():
             waiting.wake.set()
         self._waiting.clear()
