@@ -342,12 +342,9 @@ class Inspection:
 
 
 def _difference(checkpoint: AclSnapshot, log: AclSnapshot) -> str | None:
-    if checkpoint.acls == log.acls:
-        return None
-    for acl_id, acl in log.acls.items():
-        if checkpoint.acls.get(acl_id) != acl:
-            return f"its ACLs differ from the log's: it lacks {acl} with id {acl_id.hex()}"
-    for acl_id, acl in checkpoint.acls.items():
-        if acl_id not in log.acls:
-            return f"its ACLs differ from the log's: it has {acl} with id {acl_id.hex()}"
+    """Return the first difference between the ACLs of a checkpoint and the log, or None."""
+    for has, lacks, verb in ((log, checkpoint, "lacks"), (checkpoint, log, "has")):
+        for acl_id, acl in has.acls.items():
+            if lacks.acls.get(acl_id) != acl:
+                return f"its ACLs differ from the log's: it {verb} {acl} with id {acl_id.hex()}"
     return None

@@ -192,9 +192,7 @@ def test_array_may_be_longer_than_a_question() -> None:
 
 
 def test_fractions_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some would take a hundred times as long. A fraction out of range shows that none is
-    computed.
-    """
+    """Some would take a hundred times as long. One out of range would fail if it were computed."""
 
     def read_again(*args: object, **options: object) -> None:
         raise AssertionError("the quick reader stumbled")
