@@ -113,8 +113,8 @@ KAFKA_KEYS = (
         default=STANDARD_AUTHORIZER,
         doc=(
             "The authorizer: Kafka's class name for the built-in one, or module.Class for a"
-            " Python class that implements the protocol in actors.authorizer (KIP-504). An empty"
-            " value disables authorization: everyone may do anything."
+            " Python class (docs/authorizers.md). An empty value disables authorization:"
+            " everyone may do anything."
         ),
     ),
     Key(

@@ -90,9 +90,9 @@ OWN_KEYS = (
         parse=integer(1, _HOUR_MS),
         default="25",
         doc=(
-            "Load shedding: maximum CPU time in milliseconds that requests on other connections,"
-            " which arrived at the same time, may use before a decision request. Beyond this limit"
-            " the daemon is overloaded and refuses the request."
+            "Load shedding: CPU time in milliseconds. If requests of other connections that arrived"
+            " at the same time have already used more, the daemon is overloaded and refuses a"
+            " decision request."
         ),
     ),
     Key(
@@ -111,8 +111,7 @@ OWN_KEYS = (
         default="10000",
         doc=(
             "Maximum time in milliseconds that a worker may take for one order of the daemon. A"
-            " slower worker is killed and replaced. An update waits no longer than this for a"
-            " worker."
+            " slower worker is killed and replaced. Updates that wait for it are then acknowledged."
         ),
     ),
     Key(
@@ -282,7 +281,7 @@ OWN_KEYS = (
             default="none",
             doc=(
                 f"How audit lines show {names}: none (unchanged), hash (hashed with the secret in"
-                " authorizerd.audit.mask.secret.file) or cut (left out)."
+                " authorizerd.audit.mask.secret.file) or cut (replaced by ***)."
             ),
         )
         for what, names in (

@@ -44,8 +44,8 @@ Limits on what clients can change:
   keys that a custom authorizer reconfigures (docs/authorizers.md).
 - Whenever the daemon reads the file, at a start or at SIGHUP, the file's values of these keys
   replace what clients have set.
-- A client cannot set any other key, nor a limit so small that it could lock everyone out. Only the
-  file can.
+- A client cannot set a key that is not reloadable, nor a limit so small that it could lock everyone
+  out. Only the file can.
 """
 
 
