@@ -49,7 +49,7 @@ def test_only_hidden_names_are_missing_from_the_line(
 
 @given(NAMES, NAMES)
 def test_equal_names_have_equal_hashes_and_others_differ(one: str, other: str) -> None:
-    """In the question and in the rule, and in any process that has the secret."""
+    """This holds for questions and rules, in every process that has the secret."""
     every = (Masking.HASH, Masking.HASH, Masking.HASH)
     first, second = masker(*every), masker(*every)
     acl = Acl(2, one, PatternType.LITERAL, f"User:{one}", "10.0.0.1", 3, 3)
@@ -104,7 +104,7 @@ def test_wildcards_and_unknown_hosts_are_not_hidden() -> None:
 
 @pytest.mark.parametrize("name", ["", "no type", "a" * 10_000, "\ud800", "User:", "User:a:b"])
 def test_any_principal_can_be_hidden(name: str) -> None:
-    """Also a long name, and one that is not valid Unicode. Only the type remains."""
+    """This includes a long name and one that is not valid Unicode. Only the type remains."""
     hidden = masker(Masking.HASH).principal(name)
     kind, colon, _ = name.partition(":")
     assert hidden.startswith(f"{kind if colon else ''}{colon}{HASH_PREFIX}")

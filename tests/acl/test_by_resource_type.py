@@ -95,7 +95,7 @@ def test_index_agrees_with_kafkas_scan(
 def test_index_and_scan_of_slices_agree(
     held: set[Acl], principal: str, host: str | None, operation: Operation
 ) -> None:
-    """For denied probes, unknown hosts, and codes of later versions."""
+    """This includes denied probes, unknown hosts, and codes of later versions."""
     held = {each for each in held if each.resource_name}
     snapshot = snapshot_of(*held)
     nobody = AuthorizerSettings()

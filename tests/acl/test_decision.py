@@ -120,7 +120,7 @@ def test_matching_acls_agree_with_a_scan(held: set[Acl], asked: Question) -> Non
 
 
 def test_a_super_user_is_allowed_whatever_is_denied() -> None:
-    """Even if the super user is named ``User:*``."""
+    """This holds even if the super user is named ``User:*``."""
     settings = AuthorizerSettings(frozenset({"User:a", "User:*"}))
     snapshot = snapshot_of(read("*", permission=DENY, operation=Operation.ALL))
     assert fast(snapshot, settings, ask())
@@ -269,5 +269,5 @@ def test_the_wildcard_does_not_match_names_that_begin_with_it() -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "!", ")", "+", "a", "é", "\U0001f600"])
 def test_the_wildcard_matches_every_other_name(name: str) -> None:
-    """Names that sort before ``*``, and after it."""
+    """This includes names that sort before ``*`` and after it."""
     assert fast(snapshot_of(read("*")), NOBODY, ask(name))

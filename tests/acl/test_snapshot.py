@@ -85,7 +85,7 @@ def test_removing_everything_leaves_nothing(log: list[ChangeBatch]) -> None:
 
 @given(logs(unknown_codes=True), logs(unknown_codes=True))
 def test_a_snapshot_never_changes(first: list[ChangeBatch], later: list[ChangeBatch]) -> None:
-    """Applying changes leaves the snapshot before them as it was."""
+    """Applying changes does not modify the earlier snapshot."""
     before, same = snapshot_after(first), snapshot_after(first)
     shifted = [
         change

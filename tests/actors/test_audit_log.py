@@ -84,7 +84,7 @@ async def test_lines_are_written_in_the_order_of_decisions(nursery: trio.Nursery
 
 
 async def test_a_full_queue_drops_and_counts(nursery: trio.Nursery) -> None:
-    """A stuck writer costs lines, but neither memory nor time of decisions."""
+    """While the writer is stuck, memory stays bounded, and no decision is delayed."""
     writer = Writer()
     writer.goes_on = trio.Event()
     log, _ = new_log(writer, events_max=10)

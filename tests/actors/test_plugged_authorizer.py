@@ -154,7 +154,7 @@ def test_an_actions_details_reach_the_plug_in() -> None:
     "answers", [*RAISED, [Completion.of(None)], None, [None, None], {1: 1, 2: 2}, "ab"]
 )
 def test_every_item_fails_if_the_plug_in_fails(answers: object) -> None:
-    """It fails by an error, too few completions, or other values."""
+    """It raises an error, or returns too few completions or other values."""
     authorizer, faults = plugged(Plug(answers))
     for completions in (
         authorizer.create_acls(CONTEXT, [ACL, ACL]),

@@ -211,7 +211,7 @@ async def test_a_contradictory_change_of_a_topic_ends_the_applier(is_loaded: boo
 async def test_replaced_states_are_freed_in_parts(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest first. Each state is one slice of changes away from the next."""
+    """The oldest are freed first. Each state is one slice of changes away from the next."""
     freed: list[list[int]] = []
 
     def watched(states: list[AclSnapshot], per_step: int) -> Steps[None]:

@@ -110,7 +110,7 @@ def test_every_endpoint_starts_at_once_if_the_acls_are_loaded() -> None:
 
 @pytest.mark.parametrize("closes", [True, False])
 def test_waiting_endpoints_fail_if_loading_fails_or_the_authorizer_closes(closes: bool) -> None:
-    """Early endpoints have started, and remain so."""
+    """Early endpoints stay started."""
     authorizer, _ = new_authorizer(None)
     started = authorizer.start(SERVER)
     if closes:
@@ -144,7 +144,7 @@ def test_settings_change_between_requests() -> None:
 
 @pytest.mark.parametrize("pattern_type", [*PatternType, 99])
 def test_an_action_on_a_pattern_that_is_not_literal_is_rejected(pattern_type: int) -> None:
-    """With Kafka's text, for super users and before loading too."""
+    """This includes super users, and questions before loading. The text is Kafka's."""
     for snapshot in (None, LOADED):
         authorizer, _ = new_authorizer(snapshot)
         action = read("t", cast(PatternType, pattern_type))

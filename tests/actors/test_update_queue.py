@@ -123,7 +123,7 @@ async def test_waiting_requests_are_written_together_one_batch_each(nursery: tri
 async def test_a_flush_never_has_more_changes_than_its_limit(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changes count, not items: one filter can remove many ACLs."""
+    """The limit counts changes, since one filter can remove many ACLs."""
     monkeypatch.setattr(update_queue, "CHANGES_PER_FLUSH_MAX", 20)
     monkeypatch.setattr(update_queue, "RECORDS_PER_REQUEST_MAX", 10)
     running = await start(nursery)
@@ -409,7 +409,7 @@ async def test_recorded_cases_of_kafkas_controller() -> None:
 async def test_a_durable_change_that_is_not_applied_is_not_acknowledged(
     nursery: trio.Nursery,
 ) -> None:
-    """Here the test itself takes the place of the applier."""
+    """The test itself takes the place of the applier."""
     log = MemoryLog()
     feed, handed_on = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     snapshot = Published[AclSnapshot | None](EMPTY_SNAPSHOT)

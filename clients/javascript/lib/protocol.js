@@ -30,9 +30,9 @@ const INVALID = 2;
 const NOT_READY = 3;
 const NOT_READY_ERROR = 801;
 
-// How long to wait after a refused frame: the daemon then ignores the connection this long.
+// How long to wait after a refused frame. After two, the daemon ignores the client this long.
 const FRAME_REFUSED_MS = 100;
-// How long to wait after a refused connection, or if the daemon has no memory left.
+// How long to wait if no connection or memory is free: they free up more slowly than CPU time.
 const CONNECTION_REFUSED_MS = 1000;
 const OVERLOADED = 89;
 

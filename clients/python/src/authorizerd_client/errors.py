@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 FRAME_REFUSED_SECONDS: Final = 0.1
-"""How long to wait after a refused frame: the daemon then ignores the connection this long."""
+"""How long to wait after a refused frame. After two, the daemon ignores the client this long."""
 CONNECTION_REFUSED_SECONDS: Final = 1.0
-"""How long to wait after a refused connection, or if the daemon has no memory left."""
+"""How long to wait if no connection or memory is free: they free up more slowly than CPU time."""
 
 
 class AuthorizerdError(Exception):

@@ -82,7 +82,7 @@ def encode_request(
             than ``frame_bytes_max``.
     """
     encoded = _encode_questions(list(questions))
-    _encode_questions(min_offset)  # raises here, before anything is sent
+    _encode_questions(min_offset)  # raises before anything is sent
     size = len(encoded) + _HEAD_BYTES
     if size > frame_bytes_max:
         raise InvalidQuestionError(
