@@ -88,7 +88,7 @@ class AclHandlers:
         version = request.api_version
         if not self._rights.may(context, Operation.DESCRIBE):
             return [encode_describe_acls_error(version, _NOT_AUTHORIZED)], 0.0
-        # Decoded only now: a request without the right to ask costs nothing more.
+        # Decode only now, so that callers without the right cause little work.
         wanted = decode_describe_acls(version, request.body)
         try:
             validate_filter(wanted)
@@ -183,7 +183,7 @@ class _CreationResults:
         return len(self._faults)
 
     def __iter__(self) -> Iterator[ApiError | None]:
-        # Only valid items were passed on, so the completions have gaps where faults are.
+        # Only valid items were passed on, so an item with a fault has no completion.
         completions = iter(self._completions)
         for fault in self._faults:
             yield _error_of(next(completions)) if fault is None else fault

@@ -21,11 +21,11 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 ANONYMOUS: Final = "User:ANONYMOUS"
 _LOGGED_IN_ALREADY: Final = "SaslAuthenticate request received after successful authentication"
 _RAW_TOKENS: Final = 0
-"""The version of SaslHandshake that is followed by bare tokens, outside any request."""
+"""The version of SaslHandshake after which the client sends bare tokens, without requests."""
 
 
 class OutOfTurnError(ClosingError):
-    """A request that the connection is not ready for: it is closed, unanswered."""
+    """A request that does not fit the state of the log-in; it closes the connection unanswered."""
 
 
 class _State(Enum):
@@ -62,14 +62,14 @@ class SaslExchange:
         """Return the error with which to answer a valid ApiVersions request.
 
         Raises:
-            OutOfTurnError: the client has not logged in and has asked once already.
+            OutOfTurnError: the client has not logged in, and this is its second ApiVersions.
         """
         if self._state is _State.REQUEST_EXPECTED:
             self._state = _State.FAILED
             return ErrorCode.ILLEGAL_SASL_STATE
         if self._state is _State.UNAUTHENTICATED:
             if self._has_answered_versions:
-                raise OutOfTurnError("a second ApiVersions")
+                raise OutOfTurnError("a second ApiVersions before log-in")
             self._has_answered_versions = True
         return ErrorCode.NONE
 

@@ -149,7 +149,7 @@ class ClusterHandlers:
         return await write_body(request, refused)
 
     async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Name this node as the coordinator of everything that the caller may describe."""
+        """Name this node as the coordinator of each key that the caller may describe."""
         asked: FindCoordinatorRequest = await read_body(request)
         keys = _coordinator_keys(request, asked)
         key_type = getattr(asked, "key_type", _GROUP_KEY)
@@ -177,7 +177,10 @@ class ClusterHandlers:
     def _key_type_error(
         self, request: KafkaRequest, context: RequestContext, key_type: int
     ) -> tuple[ErrorCode, str]:
-        """Return why keys of this type have no coordinator; share-group keys are all invalid."""
+        """Return the error for keys of a type without coordinators.
+
+        No share group exists here, so every key of one is invalid.
+        """
         error = ErrorCode.INVALID_REQUEST
         if key_type != _SHARE_KEY:
             return error, error.text
@@ -195,9 +198,9 @@ class ClusterHandlers:
 def _select_topics(
     version: int, topics: Sequence[RequestedTopic]
 ) -> Steps[Sequence[RequestedTopic] | None]:
-    """Return, in steps, the topics to answer, as Kafka: if some are requested by id, only those.
+    """Return, in steps, the topics to answer; None if ids are used in a version that rejects them.
 
-    Return None if ids are used in a version that rejects them.
+    As in Kafka, if some topics are requested by id, only those are answered.
     """
     by_id: list[RequestedTopic] = []
     for number, item in enumerate(topics, 1):

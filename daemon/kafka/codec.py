@@ -10,7 +10,7 @@ from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Answer: TypeAlias = tuple[list[Chunk], float]
-"""A body in chunks, and for how many seconds its request waited in purgatory."""
+"""A body in chunks, and the seconds that its request waited in purgatory."""
 
 
 async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - an entity of any version

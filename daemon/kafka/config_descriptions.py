@@ -34,7 +34,7 @@ NOT_AUTHORIZED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
 )
 _DESCRIBABLE: Final = frozenset((2, BROKER_CONFIGS, 8, 16, 32))
-"""Kafka's resource types; an unknown one fails the whole DescribeConfigs."""
+"""Kafka's resource types: topic, broker, broker logger, client metrics, group."""
 _NUMBER_CHARACTERS_MAX: Final = 20
 
 
@@ -49,7 +49,7 @@ class WantedResource:
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """Answers to one request, ``asked``, from the configs of one moment.
+    """The answers to the request ``asked``, all from the same configs.
 
     ``may`` is True if the caller has the right to describe configs.
     """
@@ -94,7 +94,10 @@ class Descriptions:
 
 
 def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[WantedResource]]:
-    """Return, in steps, each resource once, and the keys of all its repeats (`1` is `01`)."""
+    """Return, in steps, each resource once, with the keys of all requests for it.
+
+    Names of the same number, such as `1` and `01`, are the same broker.
+    """
     wanted: dict[tuple[int, str | int], WantedResource] = {}
     for number, each in enumerate(resources, 1):
         kind, name = each.resource_type, each.resource_name
@@ -113,7 +116,7 @@ def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[Wanted
 
 
 def are_of_known_types(wanted: Sequence[WantedResource]) -> bool:
-    """Return False if Kafka does not know the type of one: it then describes none of them."""
+    """Return True if Kafka knows the type of each resource; otherwise it describes none."""
     return all(each.kind in _DESCRIBABLE for each in wanted)
 
 

@@ -41,7 +41,7 @@ class ConfigPlan:
         self.guarded: Changes = {}
 
     def add(self, name: str, wanted: Wanted) -> None:
-        """Plan all changes of one resource, or only its error."""
+        """Plan all changes of one resource, or plan none and keep the error as its result."""
         before = self._configs.get((BROKER_CONFIGS, name), _NO_VALUES)
         try:
             changes = plan_changes(before, wanted) | _find_restored(wanted, self._settings.layers)
@@ -59,10 +59,10 @@ class ConfigPlan:
             ]
 
     def _guarded_of(self, changes: Changes) -> Changes:
-        """Return those of ``changes`` that require a super user.
+        """Return the changes of guarded keys.
 
         Raises:
-            NotSuperUserError: there are some, and the caller is not a super user.
+            NotSuperUserError: there are such changes, and the caller is not a super user.
         """
         guarded = {key: changes[key] for key in changes if is_guarded(key, self._plugged)}
         if guarded and not self._is_super_user:
@@ -72,7 +72,7 @@ class ConfigPlan:
     def _check_whole(
         self, name: str, before: Map[str, str], changes: Changes, guarded: Changes
     ) -> None:
-        """Ask the authorizer: it may reject a combination of keys that are valid one by one."""
+        """Check all values together: the authorizer may reject a combination of valid values."""
         after = {**before, **changes}
         values = {key: value for key, value in after.items() if value is not None}
         if name == EVERY_NODE:
@@ -83,6 +83,9 @@ class ConfigPlan:
 
 
 def _find_restored(wanted: Wanted, layers: Layers) -> Changes:
-    """Return the removal of guarded keys that are to have the file's value again."""
+    """Return the removals of guarded keys that were set since the file was read.
+
+    The file's values then count again.
+    """
     removed = wanted.removed or frozenset()
     return {name: None for name in layers.since_reload if name in removed}

@@ -67,23 +67,23 @@ from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
 _ELSEWHERE: Final = ApiError(ErrorCode.INVALID_REQUEST)
-"""A placeholder for the error of a resource on another node. There may be many, so each error's own
-text is created only when it is written.
+"""A placeholder for the error of a resource that this node cannot alter. There may be many, so the
+text of each error is created only when it is written.
 """
 _TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 _RESOURCES_PER_STEP: Final = 16
 Resource = tuple[int, str]
 Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
-"""Determine the changes that one resource's alterations ask for."""
+"""A function that checks one resource's alterations and returns the changes that they ask for."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
     """The resources of a request, checked before the caller's right to alter them.
 
-    ``results`` has one entry per resource in the request's order: an error, or None. For those
-    that are None, ``wanted`` has the changes by name, and ``places`` their indexes in the request.
+    ``results`` has one entry per resource in the request's order: an error, or None. For the
+    resources without an error, ``wanted`` has the changes and ``places`` the index, both by name.
     """
 
     results: list[ApiError | None]
@@ -153,7 +153,7 @@ class ConfigHandlers:
         checked = await finish_in_turns(
             self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
         )
-        # Only now, as in Kafka: an invalid resource is reported even to callers without the right.
+        # As in Kafka, check the right only now: any caller is told that a resource is invalid.
         may = self._rights.may(context, Operation.ALTER_CONFIGS)
         altered = await self._alter(
             checked.wanted,
@@ -260,7 +260,7 @@ class ConfigHandlers:
             self._settings.refresh()
             self._settings.set_guarded(guarded)
 
-        if not may:  # plan all the same, to report what else is wrong first
+        if not may:  # as in Kafka, other errors are reported before the missing right
             planned = plan(self._image.newest).result
             return {name: _unless_authorized(error) for name, error in planned.items()}
         if validate_only or not wanted:
@@ -299,7 +299,7 @@ async def _write_undescribed(
 
 
 def _unless_authorized(error: ApiError | None) -> ApiError:
-    """Return the error for a caller without the right, if ``error`` is the only other error."""
+    """Return the result for a caller without the right: ``error``, unless it is a missing right."""
     if error is None or error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return NOT_AUTHORIZED
     return error

@@ -108,7 +108,7 @@ class KafkaHandlers:
         remote_s = 0.0
         try:
             body, remote_s = await self._handle(request, context)
-        except NotReadyError:  # nothing has been sent yet, even if a part was answered
+        except NotReadyError:  # refuse the whole request: nothing has been sent yet
             body = await self._handlers[request.api_key].refuse(request)
         total_s = time.perf_counter() - started
         self._times.observe(context.request_name, local_s=total_s - remote_s, remote_s=remote_s)

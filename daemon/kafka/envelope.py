@@ -35,7 +35,10 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Handle: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
-"""Answer the inner request; raise NotReadyError if the answer would be AUTHORIZER_NOT_READY."""
+"""A function that answers the inner request.
+
+It raises NotReadyError if the answer would be AUTHORIZER_NOT_READY.
+"""
 
 _FIRST_VERSION_THAT_KNOWS_NOT_READY: Final = 1
 
@@ -43,6 +46,8 @@ _logger = logging.getLogger(__name__)
 
 
 class EnvelopeHandler:
+    """Answer the request in an Envelope, for the principal that the Envelope names."""
+
     def __init__(self, authorizer: Authorizer, handle: Handle) -> None:
         self._rights = Rights(authorizer)
         self._handle = handle

@@ -33,7 +33,7 @@ DEAD: Final = "Dead"
 """The state of a group that does not exist."""
 
 _NOT_FOUND: Final = 6
-"""The version from which a nonexistent group is an error."""
+"""The version of DescribeGroups from which a nonexistent group is an error."""
 
 
 class GroupHandlers:
@@ -65,7 +65,7 @@ class GroupHandlers:
         return await write_body(request, DescribeGroupsAnswer(LazyItems(refuse, asked.groups)))
 
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Return an empty list to every caller; check the cluster's right only for the audit."""
+        """Return an empty list to every caller; check the right to the cluster only to audit it."""
         await read_body(request)
         rights = self._rights.pin(context)
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)

@@ -42,7 +42,7 @@ from authorizerd.protocol.kafka.server_connection import (
 )
 
 FAILED_LOGIN_DELAY_S: Final = 0.1
-"""Delay of the answer to a failed log-in: Kafka's connection.failed.authentication.delay."""
+"""Delay of the answer to a failed log-in: Kafka's connection.failed.authentication.delay.ms."""
 
 _LISTING_APIS: Final = frozenset(
     (
@@ -53,11 +53,13 @@ _LISTING_APIS: Final = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
     )
 )
-"""APIs whose answers may be much larger than their requests; few are answered at a time."""
+"""APIs whose answers may be much larger than their requests, so only a few are answered at once."""
 
 
 @dataclass(slots=True)
 class KafkaStatistics(ConnectionStatistics):
+    """``logins_failed`` counts log-ins that failed for any reason."""
+
     logins_failed: int = 0
 
 
@@ -121,7 +123,7 @@ class KafkaListener(ConnectionServer):
     async def answer(
         self, request: KafkaRequest, session: Session, connection: Connection
     ) -> list[Chunk]:
-        """Return the body of the response; a listing waits until few others are being answered.
+        """Return the body of the response; a listing may first wait for other listings.
 
         Raises:
             BrokenResourceError: the client of a listing has disconnected while it waited.
@@ -129,7 +131,7 @@ class KafkaListener(ConnectionServer):
         if request.api_key not in _LISTING_APIS:
             return await self._handlers.answer(request, session)
         async with self._listing:
-            if connection.is_disconnected:  # after the wait: nobody needs this list any more
+            if connection.is_disconnected:  # it may have disconnected during the wait
                 raise trio.BrokenResourceError
             return await self._handlers.answer(request, session)
 
@@ -187,12 +189,12 @@ class _Conversation:
             case _:
                 principal = self._sasl.principal
                 if principal is None:
-                    raise ClosingError(f"{request.api_key.name} before the client has logged in")
+                    raise ClosingError(f"{request.api_key.name} before log-in")
                 session = Session(
                     listener_name=self._listener.name, principal=principal, host=self._host
                 )
                 body = await self._listener.answer(request, session, self._connection)
-        if self._listener.users is None:  # the first answer takes the place of a log-in
+        if self._listener.users is None:  # without log-in, the first answer establishes it
             self._listener.establish(self._connection)
         return frame_response(request, body)
 
@@ -205,7 +207,7 @@ class _Conversation:
         return await write_body(request, _api_versions(self._listener.apis, error))
 
     async def _accept_raw_token(self, token: bytes) -> list[Chunk]:
-        """Log in as clients did before SaslAuthenticate: a valid token gets an empty answer."""
+        """Log in as clients did before SaslAuthenticate existed: the answer is an empty token."""
         self._connection.phase = Phase.ANSWERING
         self._sasl.authenticate(token)
         await self._on_login()
@@ -220,7 +222,7 @@ class _Conversation:
         principal = self._sasl.principal
         if self._sasl.has_failed:
             self._listener.statistics.logins_failed += 1
-            self._connection.enter(Phase.SENDING)  # it may give way to others meanwhile
+            self._connection.enter(Phase.SENDING)  # meanwhile another connection may replace it
             await trio.sleep(FAILED_LOGIN_DELAY_S)
         elif principal is not None and not self._connection.is_established:
             self._requests.request_bytes_max = self._listener.request_bytes_max
@@ -228,10 +230,10 @@ class _Conversation:
             self._listener.establish(self._connection, may_use_reserve=may_use_reserve)
 
     async def _send(self, chunks: list[Chunk]) -> None:
-        """Send chunks one after the other, small ones together; the list is used up.
+        """Send the chunks in order, small ones together, and empty the list.
 
         Raises:
-            MemoryBudgetError: answers that clients have yet to read hold the whole budget.
+            MemoryBudgetError: the memory budget is exhausted.
         """
         self._connection.hold_answer(sum(map(len, chunks)))
         together = bytearray()

@@ -15,7 +15,7 @@ from authorizerd.actors.authorizer import Action, Authorize, Authorizer, Request
 
 
 class Rights:
-    """The rights that an authorizer gives, asked one by one or for a whole request."""
+    """Ask the authorizer for a right, or pin its state to ask for all rights of one request."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -37,7 +37,7 @@ class Rights:
 class RequestRights:
     """One request's rights.
 
-    A caller asks about a few resources at a time and yields to other tasks in between.
+    To keep the event loop responsive, ask about a few resources at a time, and yield in between.
 
     Raises (all methods):
         NotReadyError: the ACLs are not loaded for this principal.
@@ -80,5 +80,5 @@ def _are_allowed(
 ) -> list[bool]:
     try:
         return authorize(context, actions)
-    except InvalidQuestionError:  # no ACL can name such a principal, ``User:*`` for instance
+    except InvalidQuestionError:  # a principal such as ``User:*`` cannot be asked about
         return [False] * len(actions)

@@ -1,11 +1,11 @@
 """DescribeQuorum: this node is the only voter of its log, and leads it once it has loaded it.
 
-**Invariant:** as in Kafka, a request for anything other than exactly the one partition of the
-metadata log gets UNKNOWN_TOPIC_OR_PARTITION for everything that it asks.
+**Invariant:** as in Kafka, a request must name exactly the one partition of the metadata log.
+Otherwise every partition that it names is answered with UNKNOWN_TOPIC_OR_PARTITION.
 
-Source: KIP-595, KIP-836, KIP-853; Kafka 4.3 ControllerApis, KafkaRaftClient, LeaderState. The
-    voters
-are static, as is the case in Kafka without KIP-853, so no directory ids are reported.
+The voters are static, as in Kafka without KIP-853, so no directory ids are reported.
+
+Source: KIP-595, KIP-836, KIP-853; Kafka 4.3 ControllerApis, KafkaRaftClient, LeaderState.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _NO_TEXT: Final = ""
 
 
 class Leadership(msgspec.Struct, frozen=True):
-    """When this node began to lead its log, and the offset of the next record.
+    """The epoch in which this node leads its log, and the offset of the next record.
 
-    As the only voter it commits whatever is durable, so the log ends at the high water mark.
+    The only voter commits whatever is durable, so the end of the log is also the high water mark.
     """
 
     epoch: int
@@ -111,7 +111,7 @@ class QuorumHandler:
         self._leadership = leadership
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        # First, as in Kafka: a malformed request ends the connection, whatever the rights.
+        # As in Kafka, decode first: a malformed request ends any caller's connection.
         asked: DescribeQuorumRequest = await read_body(request)
         if not self._rights.may(context, Operation.DESCRIBE):
             return await _write_error(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), 0.0
@@ -154,7 +154,7 @@ class QuorumHandler:
 
 
 def _is_the_metadata_log(topics: Sequence[RequestedQuorumTopic]) -> bool:
-    """Return True if the log's one partition is asked for, once, and nothing else."""
+    """Return True if the request names the log's one partition, once, and nothing else."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return False
     partitions = topics[0].partitions

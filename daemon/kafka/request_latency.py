@@ -39,7 +39,7 @@ class Histogram:
         self.sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(BOUNDS_S, seconds)] += 1  # a bound belongs to its bucket
+        self.counts[bisect_left(BOUNDS_S, seconds)] += 1  # bounds are inclusive
         self.sum_s += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
@@ -60,6 +60,6 @@ class RequestTimes:
         self.remote: Final[dict[str, Histogram]] = {}
 
     def observe(self, request_name: str, *, local_s: float, remote_s: float) -> None:
-        """Count one request; its name is that of its API, so there are few histograms."""
+        """Count one request. Names are those of APIs, so there are few histograms."""
         self.local.setdefault(request_name, Histogram()).observe(local_s)
         self.remote.setdefault(request_name, Histogram()).observe(remote_s)

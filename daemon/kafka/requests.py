@@ -1,8 +1,8 @@
 """The fields that handlers read of Kafka's requests.
 
-kio has one class for each version of a request. These protocols have the fields of all versions. A
-handler reads a field that only some versions have with ``getattr`` and its default, or only in
-those versions.
+kio has one class for each version of a request. These protocols have the fields of all versions. If
+only some versions have a field, handlers read it with ``getattr`` and a default, or check the
+version first.
 """
 
 from __future__ import annotations

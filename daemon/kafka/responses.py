@@ -1,6 +1,6 @@
 """Answers to Kafka requests as plain values, with the fields of all versions of each response.
 
-``protocol.kafka.api.encode_response`` writes those that the request's version has.
+``protocol.kafka.api.encode_response`` writes only the fields that the request's version has.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class DescribeClusterAnswer(msgspec.Struct, frozen=True):
 
 
 class Coordinator(msgspec.Struct, frozen=True):
-    """A key's coordinator; before version 4 the response itself is the one key's answer."""
+    """A key's coordinator. Before version 4, which added several keys, it is the whole response."""
 
     key: str
     node_id: int = -1

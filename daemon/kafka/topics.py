@@ -1,4 +1,4 @@
-"""The topics in the answer to one Metadata request, as far as the caller may describe them.
+"""The topics in the answer to one Metadata request.
 
 **Invariant:** one request is answered from one image of the topics and one state of the ACLs. For a
 topic that the caller may not describe, a query by name gets the same answer whether the topic
@@ -52,9 +52,9 @@ _LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
 
 class _Wanted(NamedTuple):
-    """A resolved item of a request: ``name`` is the topic to look up, None if there is none.
+    """A requested topic and what the image has for it.
 
-    ``id`` is the id that the item asked for, if it did.
+    ``id`` is None if the topic was requested by name. ``name`` is None if no topic has the ``id``.
     """
 
     name: str | None
@@ -74,7 +74,10 @@ class TopicAnswers:
         self._wants_operations = wants_operations
 
     def of_all(self) -> Steps[Items[MetadataTopic]]:
-        """Return the topics that the caller may describe; the others are not failed attempts."""
+        """Return the topics that the caller may describe.
+
+        The caller did not ask for the others by name, so they are not audited as denied.
+        """
         answers = _Answers(self._node_id)
         for some in _slices(self._image.topics.values()):
             names = [topic.name for topic in some]
@@ -94,10 +97,10 @@ class TopicAnswers:
         for items in _slices(requested):
             named = {(item.name, getattr(item, "topic_id", None)): item for item in items}
             some = [item for name, item in named.items() if name not in seen]
-            seen.update(named)  # or a few repeated bytes would cause an answer of any size
+            seen.update(named)  # otherwise a few repeated bytes could cause an answer of any size
             wanted = [self._resolve(item) for item in some]
             names = [each.name for each in wanted if each.name is not None]
-            # Items without a name are not questions, so the answers are for the others, in order.
+            # The rights are only asked for items with a name, so the results skip the others.
             described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
             for item, each in zip(some, wanted, strict=True):
                 if each.name is None:
@@ -127,7 +130,8 @@ class TopicAnswers:
 class _Answers:
     """The answer for each topic, in order.
 
-    Operations are kept apart, as plain integers, so that those of many topics are freed at once.
+    Operations are kept in an array of plain integers, because an array of any length is freed at
+    once.
     """
 
     def __init__(self, node_id: int) -> None:
@@ -192,7 +196,7 @@ def _describe_missing(name: str) -> MetadataTopic:
 
 
 def refuse_topic(version: int, error: ErrorCode, item: RequestedTopic) -> MetadataTopic:
-    """Return an error for an item of a request, which repeats as much of the item as it can."""
+    """Return an error for a requested topic, with its name and id as the version allows."""
     name = item.name if item.name is not None or version >= TOPIC_IDS_VERSION else ""
     return MetadataTopic(error, name, getattr(item, "topic_id", None))
 

@@ -194,8 +194,8 @@ KAFKA_MUTANTS: Final = (
     Mutant(
         name="failed log-ins keep their connections until they are answered",
         file="daemon/kafka/listener.py",
-        text="self._connection.enter(Phase.SENDING)  # it may give way",
-        becomes="self._connection.enter(Phase.ANSWERING)  # it may give way",
+        text="self._connection.enter(Phase.SENDING)",
+        becomes="self._connection.enter(Phase.ANSWERING)",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_failed_log_in_gives_way_to_newcomers",
     ),
 )
