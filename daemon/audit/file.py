@@ -92,7 +92,7 @@ class AuditFile:
 
     def _is_torn(self) -> bool:
         size = os.fstat(self._file).st_size
-        # No byte is read if the file has been truncated since `fstat`.
+        # ``pread`` returns no byte if the file was truncated after ``fstat``.
         return size > 0 and os.pread(self._file, 1, size - 1) not in (b"\n", b"")
 
     def _write_lines(self, lines: Sequence[bytes]) -> None:

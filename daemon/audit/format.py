@@ -1,8 +1,8 @@
 """The format of an audit line: Kafka's own, or JSON.
 
-**Invariant:** one event is one line, and no name can disguise it. Characters that break a line,
-control a terminal, or hide or reorder text are escaped. Apart from that, Kafka's format is the one
-that a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+**Invariant:** one event is one line, and no name in it can fake another. Characters that break a
+line, control a terminal, or hide or reorder text are escaped. Apart from that, Kafka's format is
+the one that a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _JSON_ESCAPES: Final = _Escapes(_escape_as_json)
 def format_kafka(event: AuditEvent) -> bytes:
     """Return the line as a broker writes it, with the local time in milliseconds.
 
-    A sampled line ends with its rate, after the logger, where a log4j layout may have any text.
+    A sampled line ends with its rate. It follows the logger, where a log4j layout may put any text.
     """
     message = audit_message(
         event.question, event.decision, event.request_name, event.resource_reference_count

@@ -166,7 +166,7 @@ def _new_masker(configuration: Configuration, secret: bytes) -> Masker | None:
 
 
 def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
-    """Return how each kind of name is masked. Empty if no kind is."""
+    """Return the masking of each kind of name, or an empty mapping if none is masked."""
     maskings = {
         "principal": configuration.audit_mask_principal,
         "host": configuration.audit_mask_host,
@@ -176,16 +176,16 @@ def _maskings_of(configuration: Configuration) -> Mapping[str, Masking]:
 
 
 def _read_secret_of(configuration: Configuration) -> bytes:
-    """Return the secret from the file that the configuration names. Empty if none is needed."""
+    """Return the secret from the configured file, or ``b""`` if nothing is masked."""
     path = configuration.audit_mask_secret_file
     return read_secret(path) if path is not None and _maskings_of(configuration) else b""
 
 
 def read_secret(path: str) -> bytes:
-    """Return the content of a secret's file, without a line end at its end.
+    """Return the content of a secret's file, without a final line feed.
 
     Raises:
-        StartError: it cannot be read, others may read it, or it is too short or too long.
+        StartError: it cannot be read, others may use it, or it is too short or too long.
     """
     data = read_secret_file(
         path, key=SECRET_KEY, bytes_max=SECRET_BYTES_MAX + 1, forbidden=Forbidden.ANYTHING

@@ -20,7 +20,7 @@ from authorizerd.daemon.audit.file import Write, count_whole_lines
 from authorizerd.daemon.audit.turns import AuditTurns
 
 _LOOK_MS: Final = 200
-"""The time within which a waiting thread notices that it was abandoned."""
+"""How often a waiting thread checks whether it was abandoned."""
 
 
 class AuditStream:

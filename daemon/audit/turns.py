@@ -1,7 +1,7 @@
 """The lock by which a daemon and its workers take turns to write to one audit output.
 
-**Invariant:** no other process can hold it. A lock on the output itself could be taken by anyone
-who may read it, so the lock is on memory that only these processes have open.
+**Invariant:** only the daemon and its workers can hold it. Anyone who may read the output could
+lock the output itself, so the lock is on memory that only these processes have open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class AuditTurns:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the lock until the block ends. Wait for it first, which blocks the thread."""
+        """Wait for the lock, which blocks the thread, and hold it until the block ends."""
+        # Not ``flock``: it would not exclude processes that inherited the same open file.
         fcntl.lockf(self.descriptor, fcntl.LOCK_EX)
         try:
             yield

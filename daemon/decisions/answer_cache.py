@@ -42,7 +42,8 @@ class AnswerCache:
     def generation_of(self, state: DecisionState) -> int:
         """Return the number under which answers from ``state`` are kept and looked up.
 
-        Call it once per request: an older state's number must not become the newest again.
+        Call it once per request, with the newest state. A later call with an older state would make
+        that state count as the newest.
         """
         if state.snapshot is not self._snapshot or state.settings is not self._settings:
             self._snapshot, self._settings = state.snapshot, state.settings
@@ -55,7 +56,7 @@ class AnswerCache:
         return kept[1] if kept is not None and kept[0] == generation else None
 
     def keep(self, text: bytes, generation: int, answered: Answered) -> None:
-        """Keep an answer, unless its text or the question's exceeds the size limit."""
+        """Keep an answer, unless the question's or the answer's text exceeds its size limit."""
         if len(text) > QUESTION_BYTES_MAX or len(answered.answer) > ANSWER_BYTES_MAX:
             return
         self._answers[text] = (generation, answered)

@@ -4,7 +4,9 @@
 with HTTP 400 and a line of text. In a batch, an evaluation that is unreadable, or that the caller
 may not ask for, becomes a denial that gives the reason.
 
-Source: OpenID AuthZEN Authorization API 1.0; RULINGS for AUTHORIZER_NOT_READY: HTTP 503.
+Until the ACLs are loaded, the answer is HTTP 503 with AUTHORIZER_NOT_READY.
+
+Source: OpenID AuthZEN Authorization API 1.0.
 """
 
 from __future__ import annotations
@@ -49,13 +51,13 @@ EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 _REQUEST_ID: Final = b"x-request-id"
 _SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
-"""The fixed cost of an evaluation, in bytes of text that take as long to read."""
+"""The fixed cost of an evaluation, as the number of bytes of text that take as long to read."""
 _LOOKUPS_PER_EVALUATION: Final = 32
-"""An evaluation counts once more for each multiple of this number of lookups."""
+"""Each group of this many lookups counts as one more evaluation."""
 
 
 class _Judgement(msgspec.Struct, frozen=True, gc=False):
-    """The state that judges one request, its caller, and the generation of its cached answers."""
+    """One request's caller, the state that decides it, and the generation of its cached answers."""
 
     state: DecisionState
     caller: Caller
@@ -110,7 +112,7 @@ class AuthZenHandler(HttpSurface):
         for raw in evaluations:
             text = bytes(raw)
             weight = heaviest
-            if heaviest > 1 and defaults is None:  # a default's name may be as long as the body
+            if heaviest > 1 and defaults is None:  # a default name may be as long as the body
                 weight = _weight(judgement.state, len(text))
             cost = _EVALUATION_BYTES * weight + len(text)
             if slice_bytes + cost > _SLICE_BYTES_MAX:
@@ -164,7 +166,7 @@ class AuthZenHandler(HttpSurface):
 
 
 def _weight(state: DecisionState, text_size: int) -> int:
-    """Return the number of evaluations that one with a text of this size counts as."""
+    """Return how many evaluations an evaluation with a text of this size counts as."""
     if state.snapshot is None:
         return 1
     return 1 + bound_lookups(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION

@@ -26,7 +26,7 @@ class Caller(ABC):
 
     @abstractmethod
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        """Return True if it may learn the rights of ``principal``. ``state`` decides this.
+        """Return True if, by ``state``, the caller may learn the rights of ``principal``.
 
         Raises:
             NotReadyError: the ACLs are not loaded yet.

@@ -1,4 +1,4 @@
-"""A decision surface over HTTP: what AuthZEN and OPA share around their own documents.
+"""A decision surface over HTTP: the checks and errors that AuthZEN and OPA share.
 
 **Invariant:** an error is one line of plain text, never JSON. A question that is not decided is
 counted once, as invalid or not ready.
@@ -45,10 +45,10 @@ class HttpSurface(ABC):
 
     @abstractmethod
     async def _answer(self, request: Request, caller: Caller) -> Response:
-        """Return the answer to a document. Errors of the caller are raised."""
+        """Return the answer to a document. Raise an error if the caller made one."""
 
     async def _respond(self, request: Request, token: str | bytes | None) -> Response:
-        """Return the answer to a POST request, or the reason why there is none."""
+        """Return the answer to a POST request, or an error response that gives the reason."""
         if request.method != "POST":
             return method_not_allowed(b"POST")
         # Before the body is examined: an unidentified caller must learn nothing from errors.
@@ -67,7 +67,7 @@ class HttpSurface(ABC):
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
 
     def _check_may_ask(self, caller: Caller, principal: str, state: DecisionState) -> None:
-        """Check that the caller may ask about ``principal``. Count a question that it may not ask.
+        """Check that the caller may ask about ``principal``. If it may not, count the question.
 
         Raises:
             ForbiddenError: it may not.
@@ -84,6 +84,6 @@ class HttpSurface(ABC):
 
 
 def method_not_allowed(methods: bytes) -> Response:
-    """Return the answer to a request with another method than ``methods``."""
+    """Return the response to a request whose method is not one of ``methods``."""
     response = text_response(405, f"method not allowed: expected {methods.decode()}")
     return msgspec.structs.replace(response, headers=((b"Allow", methods),))

@@ -1,8 +1,7 @@
 """OPA's data API on the decision port, as Kafka's OPA plugin uses it.
 
-**Invariant:** only decisions are JSON. Everything else, such as an error, is plain text. Why? The
-plugin would cache any JSON as a denial. To plain text it applies
-``opa.authorizer.allow.on.error``.
+**Invariant:** the only JSON answers to questions are decisions; errors are plain text. The plugin
+would cache a JSON error as a denial. To plain text it applies ``opa.authorizer.allow.on.error``.
 
 Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1; OPA's REST API.
 """
@@ -100,7 +99,7 @@ class OpaHandler(HttpSurface):
         return self._decider.decide(state, question, context).allowed
 
     async def _decide_by_type(self, asked: OpaQuestion) -> bool:
-        """Decide by resource type, by the state at the start. Other tasks run between the steps."""
+        """Decide by resource type, from one state. Other tasks run between the steps."""
         counts = self._counts
         context = RequestContext(
             principal=asked.principal, host=asked.host, request_name=asked.request_name or SURFACE

@@ -4,7 +4,9 @@
 server stops reading from a client that does not read its answers, so at most one frame, and what
 was received with it, waits in memory.
 
-Source: docs/stream.md; RULINGS for AUTHORIZER_NOT_READY: the frame's error code.
+If no question of a frame can be decided yet, AUTHORIZER_NOT_READY is the frame's error code.
+
+Source: docs/stream.md.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 128
 LOOKUPS_PER_QUESTION: Final = 8
-"""A question counts once more for each multiple of this number of lookups."""
+"""Each group of this many lookups counts as one more question."""
 QUESTIONS_PER_FRAME: Final = 4
 """The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
@@ -62,8 +64,8 @@ class StreamServer(ConnectionServer):
 
     Args:
         offset_timeout_ms: how long a frame may wait for the offset that it names.
-        turn_ms_max: the maximum work, in milliseconds, that may precede a frame in its turn of the
-            event loop. Frames above this limit are refused.
+        turn_ms_max: a frame is refused if its turn of the event loop has already done more
+            milliseconds of work than this.
     """
 
     def __init__(
@@ -147,7 +149,8 @@ class _Conversation:
             self._server.statistics.requests += 1
             await self._take_turns(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
-                answer = await self._answer(received)  # which may send the answers before it
+                # A separate statement, because this may replace ``_answers``.
+                answer = await self._answer(received)
                 self._answers += answer
             elif isinstance(received, Hello):
                 self._greet(received)
@@ -159,7 +162,7 @@ class _Conversation:
                 await self._flush()
 
     async def _take_turns(self, questions: int) -> None:
-        """Let other tasks run first if these questions would make this turn too long."""
+        """Count questions in this turn; if it would become too long, let other tasks run first."""
         self._questions_this_turn += questions
         if self._questions_this_turn > QUESTIONS_PER_TURN:
             await trio.lowlevel.checkpoint()
@@ -190,7 +193,7 @@ class _Conversation:
     async def _answer(self, ask: Ask) -> bytes:
         """Return the frame that answers ``ask``."""
         caller = self._caller
-        assert caller is not None, "greeted"
+        assert caller is not None, "a hello comes before any question"
         if not self._connection.admission.admits(has_sent_more=self._frames.bytes_held > 0):
             self._server.statistics.requests_refused += 1
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -215,14 +218,14 @@ class _Conversation:
         return encode_answer(ask.correlation_id, ErrorCode.NONE, state.offset, decisions)
 
     def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
-        """Return the number of questions that each of these counts as in a turn."""
+        """Return how many questions each of these counts as in a turn."""
         snapshot = state.snapshot
         if snapshot is None:
             return 1
         lookups = bound_lookups(snapshot, self._server.frame_bytes_max)
         if lookups < LOOKUPS_PER_QUESTION:
             return 1
-        # Few prefixes are longer than usual names, so the names themselves give a closer bound.
+        # Names are usually much shorter than a frame, so the longest name gives a closer bound.
         lookups = bound_lookups(snapshot, max((len(each[4]) for each in questions), default=0))
         return 1 + lookups // LOOKUPS_PER_QUESTION
 
@@ -237,7 +240,7 @@ class _Conversation:
     def _refusal(
         self, caller: Caller, questions: Sequence[StreamQuestion], state: DecisionState
     ) -> ErrorCode:
-        """Return NONE if the caller may ask these questions, and the error otherwise."""
+        """Return NONE if the caller may ask these questions, otherwise the error."""
         # Two principals suffice: the right to ask about another principal covers all of them.
         principals = islice({question[0] for question in questions}, 2)
         try:

@@ -51,16 +51,16 @@ _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
 _IDLE, _RECEIVING, _ANSWERING, _SENDING = Phase
 _FIRST_ERROR_STATUS: Final = 400
-"""Responses from here on do not establish a connection: a 401 proves no right to ask."""
+"""A response with this status or above, such as 401, does not establish the connection."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class HttpStatistics(ConnectionStatistics):
-    """``requests`` reached the handler, and in ``requests_failed`` of them the handler failed.
+    """``requests`` are complete and valid; ``requests_failed`` of them ended in an internal error.
 
-    ``requests_bad`` (invalid) and ``requests_refused`` (overload) never reached the handler.
+    ``requests_bad`` are invalid or too large, and not among ``requests``.
     """
 
     requests_bad: int = 0
@@ -68,14 +68,14 @@ class HttpStatistics(ConnectionStatistics):
 
 
 class HttpServer(ConnectionServer):
-    """Answer each request with what ``handler`` returns.
+    """Answer each request with the response that ``handler`` returns.
 
     Args:
         handler: called with one request of a connection at a time. Its exceptions are logged and
             answered with 500.
         http_limits: the limits of a request's size.
         allowed_hosts: the accepted values of a Host header; None accepts any. Without this check
-            a web page could send requests through its reader's browser (DNS rebinding).
+            a web page could send requests through its visitor's browser (DNS rebinding).
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class _Conversation:
         connection, protocol, server = self._connection, self._protocol, self._server
         reserve = connection.reservation.reserve  # looked up once: it runs for every request
         while not protocol.closed:
-            # As ``Connection.receive``, inlined: half of a small request's time would be calls.
+            # ``Connection.receive``, inlined: calls would take half of a small request's time.
             if not protocol.receiving:
                 if server.is_draining:
                     return
@@ -153,7 +153,7 @@ class _Conversation:
         await send_last(self._stream, _NO_MEMORY_TO_READ)
 
     async def _answer_all(self) -> None:
-        """Answer the received requests, in as few sends as short turns and little memory allow."""
+        """Answer the received requests in few sends, but keep turns short and memory small."""
         answers: list[bytes] = []
         size = 0
         connection, protocol = self._connection, self._protocol
@@ -194,7 +194,7 @@ class _Conversation:
         if hosts is not None and not hosts.fullmatch(event.headers.get(b"host", b"")):
             return protocol.send(_FORBIDDEN_HOST, close=True)
         has_sent_more = protocol.bytes_held > 0
-        # A draining server answers everything: these are the last requests.
+        # A draining server refuses nothing, because these are the last requests.
         if not server.is_draining and not connection.admission.admits(has_sent_more=has_sent_more):
             server.statistics.requests_refused += 1
             return protocol.send(_OVERLOADED)

@@ -1,4 +1,4 @@
-"""Addresses that are bound at the start and accepted from later.
+"""Bind addresses at the start, and accept connections from them later.
 
 Binding first finds a port in use before anything is loaded. Until its endpoint opens, a socket is
 bound but does not listen, so early clients are refused at once instead of waiting.
@@ -41,7 +41,7 @@ class SocketFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether clients that connect to the path come to this socket."""
+        """True if clients that connect to the path reach this socket."""
         try:
             return os.path.samestat(self._path.lstat(), os.fstat(self._descriptor))
         except OSError:
@@ -96,11 +96,11 @@ class BoundEndpoint:
     def listen(self) -> list[trio.SocketListener]:
         """Start listening; from now on the listeners own the sockets.
 
-        A Unix socket that does not listen yet looks like one that a killed process has left, so a
-        second daemon removes its file. It no longer does once we listen, so we check after that.
+        Until a Unix socket listens, it looks like one that a killed process has left, so a second
+        daemon may remove its file. Once it listens that ends, so the check comes after ``listen``.
 
         Raises:
-            StartError: another process has started to listen there, or has bound there, meanwhile.
+            StartError: meanwhile another process listens there or has bound the path.
         """
         try:
             for bound in self._sockets:
@@ -174,13 +174,13 @@ def _set_options(bound: trio.socket.SocketType) -> None:
     # Connections of an earlier run, still in TIME_WAIT, must not prevent a restart.
     bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
     if bound.family == trio.socket.AF_INET6:
-        # IPv4 gets a socket of its own, so that a client's address is never an IPv4-mapped one.
+        # IPv4 has a separate socket, so that no client's address is an IPv4-mapped one.
         bound.setsockopt(trio.socket.IPPROTO_IPV6, trio.socket.IPV6_V6ONLY, 1)
 
 
 async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, ...]) -> None:
-    """Raise OSError if another daemon listens there, which would share the port with this one."""
-    # The probe lacks SO_REUSEPORT, so it cannot bind beside sockets that have it.
+    """Raise OSError if another daemon is bound there: the two would share the port."""
+    # Without SO_REUSEPORT, the probe cannot bind where another socket is bound.
     with trio.socket.socket(like.family, like.type, like.proto) as probe:
         _set_options(probe)
         await probe.bind(address)

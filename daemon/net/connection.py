@@ -1,4 +1,4 @@
-"""One connection of a server: its phase, since when, and how much memory it holds.
+"""One connection of a server: its phase, when that began, and how much memory it holds.
 
 A connection is *established* once its peer has logged in or sent its hello. On ports with neither,
 it is established once its first request has been answered. Until then it may hold little memory,
@@ -96,7 +96,7 @@ class Connection:
         return is_held_up or self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
 
     def end(self, ending: Ending) -> None:
-        """End the connection the next time that it waits."""
+        """End the connection at its next checkpoint."""
         if self.ending is None:
             self.ending = ending
         self.scope.cancel()
@@ -123,7 +123,7 @@ class Connection:
             self.enter(Phase.IDLE)
         elif self.phase is not Phase.RECEIVING:
             self.enter(Phase.RECEIVING)
-        # Before its log-in a connection must fit in its free bytes, whatever it announces.
+        # Before log-in a connection may hold only its free bytes, whatever size a frame announces.
         size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES
         data = bytes(await self.stream.receive_some(size))
         if not bytes_left:
@@ -153,7 +153,7 @@ class Connection:
         )
 
     def keep(self, bytes_left: int) -> None:
-        """Reserve only what is still to be answered."""
+        """Reserve only the bytes of requests that are still to be answered."""
         self.reservation.reserve(bytes_left)
 
     def hold_answer(self, size: int) -> None:

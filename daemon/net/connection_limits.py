@@ -20,11 +20,11 @@ _UNLIMITED: Final = 2**31 - 1
 class ConnectionLimits:
     """The limits of one endpoint; times are in seconds.
 
-    ``reserved`` of ``connections_max`` are for super users; others may use them until they log in.
+    Of ``connections_max``, ``reserved`` are for super users; others may use them until log-in.
     ``login_timeout_s`` runs from the accept until a connection is established,
     ``request_timeout_s`` from a request's first byte to its last. ``idle_timeout_s`` limits the
     time without a request, and the time in which the peer does not read its answer. ``overrides``
-    are limits of single addresses.
+    are the limits of single addresses. ``is_http`` chooses the key for ``request_timeout_s``.
     """
 
     connections_max: int

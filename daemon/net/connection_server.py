@@ -3,9 +3,10 @@
 **Invariant:** a misbehaving peer, or a fault while serving it, ends only its own connection. A
 drained server answers each request that has begun, and accepts no request after it.
 
-If every place is taken, a new connection replaces the oldest one that waits and is not
-established, else the oldest that has been idle for IDLE_SECONDS_MIN; else it is refused. So idle
-connections cannot lock out new clients, and a busy connection is never closed for another.
+If every place is taken, a new connection replaces the oldest one that is not established and waits
+for its peer. If there is none, it replaces the one that has been idle for IDLE_SECONDS_MIN and was
+accepted first. Otherwise the new one is refused. So idle connections cannot lock out new clients,
+and a busy connection is never closed for another.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SWEEP_SECONDS: Final = 0.25
 IDLE_SECONDS_MIN: Final = 10.0
 """Time for which an established connection must be idle before another may replace it."""
 STALL_SECONDS_MIN: Final = 1.0
-"""The same for the memory that a connection holds before it is established."""
+"""Time after which a stalled connection that is not established may be ended for its memory."""
 REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
 _LOOKED_AT_MAX: Final = 1024
@@ -68,8 +69,8 @@ class ConnectionServer(ABC):
 
     Args:
         memory_bytes_max: limit of the memory that all connections hold for requests and answers.
-        turn_ms_max: how many milliseconds of work may precede a request in its turn of the loop.
-            Requests above this limit are refused. `inf` disables the limit.
+        turn_ms_max: a request is refused if its turn of the event loop has already done more
+            milliseconds of work than this. `inf` disables the limit.
         too_many: sent to a connection above the limit before it is closed.
         too_slow: sent to a peer that does not complete a request in time.
         requires_login: True if a connection must identify itself before its first request.
@@ -117,7 +118,7 @@ class ConnectionServer(ABC):
         """
 
     def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
-        """Apply other limits, to everything that begins from now on."""
+        """Replace the limits. New timeouts apply to open connections too."""
         self.limits = self.limits.with_settings(settings, connections_max)
 
     async def serve(
@@ -178,7 +179,7 @@ class ConnectionServer(ABC):
             _logger.warning("%s: connections cannot be accepted: %s", self.name, error)
 
     def _may_warn(self) -> bool:
-        """Return True once a minute: peers can cause thousands of warnings a second."""
+        """Return True at most once a minute: peers can cause thousands of warnings a second."""
         now = trio.current_time()
         if now < self._next_warning:
             return False
@@ -230,7 +231,7 @@ class ConnectionServer(ABC):
         except Exception:
             self.statistics.connections_broken += 1
             _logger.exception("%s: connection closed", self.name)
-        except BaseExceptionGroup as group:  # faults beside a cancellation, which must propagate
+        except BaseExceptionGroup as group:  # may contain a cancellation besides faults
             self.statistics.connections_broken += 1
             _logger.exception("%s: connection closed", self.name)
             # The nursery must still see a cancellation, or it would never end.
@@ -257,7 +258,7 @@ class ConnectionServer(ABC):
         return len(self._open) < limits.connections_max
 
     def establish(self, connection: Connection, *, may_use_reserve: bool = False) -> None:
-        """Raise a connection's limits: its peer is known.
+        """Mark a connection as established, which raises its limits: its peer is known.
 
         Raises:
             ClosingError: it uses a reserved place without the right to one.
@@ -289,7 +290,7 @@ class ConnectionServer(ABC):
         return victim is not None
 
     def _is_stalled(self, connection: Connection) -> bool:
-        """Return True if an open connection has neither sent nor received for long."""
+        """Return True if an open connection has waited for its peer for long."""
         least = IDLE_SECONDS_MIN if connection.is_established else STALL_SECONDS_MIN
         return (
             connection in self._open

@@ -1,7 +1,7 @@
-"""The limit of open files: raised to what all connections need; connections are cut to fit it.
+"""Raise the limit of open files to what all connections need, or allow fewer connections.
 
-Some files are never available to connections: without them the daemon could write neither its log
-nor a checkpoint, and would end.
+Connections never get all files: the daemon needs some to write its log and checkpoints, and would
+end without them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from typing import Final
 OTHER_FILES: Final = 512
 """Files for the log, checkpoints, the audit log, workers, and refused connections."""
 OTHER_FILES_MIN: Final = 128
-"""Files kept if the limit is too low for all connections; three quarters of a very low one."""
+"""Files kept back if the limit is too low for all connections.
+
+However low it is, connections get at least a quarter of it.
+"""
 
 _logger = logging.getLogger("authorizerd")
 
@@ -45,7 +48,7 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def divide(wanted: Mapping[str, int], total: int) -> dict[str, int]:
-    """Return ``total`` in equal parts, none above what is wanted, and each at least 1."""
+    """Divide ``total`` equally; each part is at least 1 and at most what is wanted."""
     granted: dict[str, int] = {}
     # Smallest first: what a small endpoint does not use is left for the larger ones.
     for name in sorted(wanted, key=lambda name: wanted[name]):

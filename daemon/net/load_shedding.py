@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 PAUSE_SECONDS: Final = 0.1
-"""Time for which a connection that was refused for overload is not read.
+"""Time for which a deferred connection is not read.
 
 Long enough that a thousand such connections take only a fraction of a core, however often they are
 refused; short enough for a client that asks rarely and was refused because of others.
@@ -37,7 +37,7 @@ class LoadShedder(trio.abc.Instrument):
 
     @property
     def is_overloaded(self) -> bool:
-        """Return True if requests that are ready now have waited for more work than allowed."""
+        """True if this turn has already done more work than it may."""
         return time.thread_time_ns() - self._began_ns > self._turn_ns_max
 
     @contextmanager
@@ -70,7 +70,7 @@ class Admission:
         refusal.
 
         Args:
-            has_sent_more: True if more of the connection is waiting to be read.
+            has_sent_more: True if bytes of later requests have already been received.
         """
         is_refused = self._load_shedder.is_overloaded
         if is_refused:

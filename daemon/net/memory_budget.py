@@ -15,7 +15,7 @@ from authorizerd.config.bounds import FREE_BYTES
 
 
 class MemoryBudget:
-    """How much memory the connections of one endpoint may hold, and how much they do."""
+    """The memory that one endpoint's connections may hold, and the memory that they hold now."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max: Final = bytes_max
@@ -38,16 +38,16 @@ class Reservation:
         return self._reserved > 0
 
     def reserve(self, size: int) -> bool:
-        """Hold ``size`` bytes from now on if the budget allows; else hold as many as before.
+        """Return True and hold ``size`` bytes from now on, if the budget allows it.
 
-        Return False if it does not. Holding fewer bytes always succeeds.
+        Otherwise return False, and keep the bytes held before. Holding fewer bytes always succeeds.
         """
         return self._hold(size, self._budget.bytes_max)
 
     def reserve_answer(self, size: int) -> bool:
-        """Hold ``size`` bytes in addition if any budget is left; one answer may exceed the bound.
+        """Return True and hold ``size`` more bytes, if any budget is left.
 
-        Otherwise an answer larger than the whole budget could never be sent.
+        One answer may exceed the bound: an answer larger than the whole budget could never be sent.
         """
         return self._hold(self.size + size, self._budget.bytes_max + size)
 

@@ -1,4 +1,4 @@
-"""The stream of one HTTP connection: its bytes to and from the socket, and its end.
+"""The stream of one connection: reading and writing its socket, and ending it.
 
 **Invariant:** receiving yields to other tasks; sending writes at once and waits only if the socket
 is full. The last answer is not lost to a reset.
@@ -19,8 +19,7 @@ LINGER_SECONDS: Final = 1.0
 class SocketStream(trio.abc.HalfCloseableStream):
     """A socket read when it is ready and written at once: half the work of trio's own stream.
 
-    trio's stream tries to read first, which always fails between requests. Here
-    only ``receive_some`` yields to other tasks.
+    trio's stream tries to read before it waits, which always fails between requests.
     """
 
     def __init__(self, stream: trio.SocketStream) -> None:

@@ -234,7 +234,7 @@ class DaemonCollector(Collector):
             {**measured.http_servers, **self._in_workers(DECISION_HTTP, HttpStatistics)},
             counters={
                 "requests": "Complete requests received.",
-                "requests_bad": "Requests rejected before parsing: invalid HTTP, or too large.",
+                "requests_bad": "Requests rejected because they are invalid HTTP or too large.",
                 "requests_failed": "Requests answered with status 500: an internal error.",
                 "requests_refused": _REFUSED,
             },

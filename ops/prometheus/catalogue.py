@@ -246,7 +246,7 @@ CATALOGUE: Final = (
         kind="counter",
         labels=("listener",),
         unit="requests",
-        help="Requests rejected before parsing: invalid HTTP, or too large.",
+        help="Requests rejected because they are invalid HTTP or too large.",
         advice="A client has a bug, or somebody probes the port.",
     ),
     MetricEntry(
