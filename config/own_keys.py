@@ -52,8 +52,9 @@ OWN_KEYS = (
         wire_minimum=1000,
         doc=(
             "Maximum time in milliseconds for a new connection to log in or send its hello. Where"
-            " neither is required, the client must send its first request within this time."
-            " Otherwise the daemon closes the connection. A client cannot set a value below 1000."
+            " neither is required, its first request must be answered without an error within this"
+            " time. Otherwise the daemon closes the connection. A client cannot set a value below"
+            " 1000."
         ),
     ),
     Key(

@@ -40,8 +40,8 @@ MUTANTS: Final = tuple(chain.from_iterable(CATALOGUE.values()))
 _HEAD: Final = """\
 # Mutants
 
-Use this page to find the test that guards a piece of code. Each line is one guard, and the one test
-that must fail when a copy of the code lacks it.
+Use this page to find the test that guards a piece of code. Each line says what goes wrong when one
+guard is removed from a copy of the code, and names the test that must then fail.
 
 - `make mutants` breaks each guard in turn, runs its test, and fails if the test passes.
 - `python -m tests.mutants DENY` runs only the mutants whose name contains `DENY`.
