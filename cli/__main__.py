@@ -1,4 +1,4 @@
-"""The command ``authorizerd``, as the console starts it."""
+"""The entry point of the console command ``authorizerd``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from authorizerd.daemon.reload_signal import hold_reload_signal
 def run_and_exit() -> NoReturn:
     """Run the command; hold back a SIGHUP to ``serve`` while the other modules are imported."""
     hold_reload_signal(sys.argv[1:])
-    from authorizerd.cli import main as command_line  # importing it takes most of a start's time
+    from authorizerd.cli import main as command_line  # this import takes most of the start-up time
 
     command_line.run_and_exit()
 

@@ -2,8 +2,8 @@
 
 A check takes no lock, so it can read a log in use; a repair holds the lock throughout.
 
-Exit codes: 0 valid (or repaired), 1 the check or repair failed, or invalid arguments, 2 faults were
-found and remain.
+Exit codes: 0 the log is valid (or was repaired), 1 the check or repair failed or the arguments are
+invalid, 2 the log still has faults.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CheckParser(CommandParser):
 def new_parser() -> CheckParser:
     """Return the parser of the words after ``check-log``."""
     parser = CheckParser(
-        prog="authorizerd check-log", description="validate every byte of a metadata log"
+        prog="authorizerd check-log", description="Validate every byte of a metadata log."
     )
     parser.add_argument(
         "directory", type=Path, help="the log directory, which contains __cluster_metadata-0"
@@ -43,8 +43,8 @@ def new_parser() -> CheckParser:
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="report what would be lost, keep a copy, and truncate the log before the first "
-        "unreadable batch",
+        help="truncate the log before the first unreadable batch, after printing what will be lost "
+        "and keeping a copy",
     )
     return parser
 
@@ -112,7 +112,7 @@ def _repair(log_dir: Path, storage: Storage, out: TextIO, now: datetime) -> int:
         copies = repair(plan, log_dir, name, storage)
         out.write(
             f"repaired; {copies} contains the original files (move it elsewhere before a Kafka "
-            "node starts here, or the node takes it for a topic's directory)\n"
+            "node starts here; otherwise the node treats it as a topic's directory)\n"
         )
     return EXIT_FAULTS if _inspect(log_dir, storage, out) else 0
 

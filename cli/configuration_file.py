@@ -11,20 +11,24 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.errors import StartError
 
 CONFIGURATION_BYTES_MAX: Final = 1024 * 1024
-"""Reading a larger file, at every reload, would delay decisions and take memory."""
+"""A larger file would take memory, and delay decisions at every reload."""
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add ``--config`` and ``--override``."""
     parser.add_argument(
-        "--config", required=required, type=Path, metavar="FILE", help="server.properties"
+        "--config",
+        required=required,
+        type=Path,
+        metavar="FILE",
+        help="the configuration: a server.properties file",
     )
     parser.add_argument(
         "--override",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set a key, whatever the file says; may be repeated",
+        help="set a key, with precedence over the file; may be repeated",
     )
 
 
@@ -51,6 +55,6 @@ def read_configuration_text(path: Path) -> str:
         raise StartError(f"--config: {path}: {error.strerror or error}") from error
     if len(data) > CONFIGURATION_BYTES_MAX:
         raise StartError(
-            f"--config: {path}: the file has more than {CONFIGURATION_BYTES_MAX} bytes"
+            f"--config: {path}: expected at most {CONFIGURATION_BYTES_MAX} bytes, found more"
         )
     return data.decode("iso-8859-1")

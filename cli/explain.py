@@ -36,14 +36,14 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-dir",
         type=Path,
-        help="a directory with __cluster_metadata-0, or a .checkpoint file (default: the log of "
-        "--config)",
+        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file "
+        "(default: the log directory that --config names)",
     )
     add_config_arguments(parser, required=False)
     parser.add_argument("--principal", required=True, help="Type:name, for example User:alice")
     parser.add_argument("--host", help="the client's IP address (default: unknown)")
     parser.add_argument(
-        "--operation", required=True, help="a Kafka operation, such as Read, in any letter case"
+        "--operation", required=True, help="a Kafka operation, such as Read; letter case is ignored"
     )
     for flag in RESOURCE_FLAGS:
         parser.add_argument(
@@ -51,13 +51,17 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="NAME",
-            help=f"the resource, a {flag.replace('-', ' ')}",
+            help=f"the {flag.replace('-', ' ')} to ask about",
         )
-    parser.add_argument("--cluster", action="store_true", help=f"the resource {CLUSTER_NAME}")
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help=f"ask about the cluster (the resource {CLUSTER_NAME})",
+    )
     parser.add_argument(
         "--super-users",
         metavar="LIST",
-        help="Type:name;Type:name, instead of super.users of --config",
+        help="super users as Type:name;Type:name, instead of those in --config",
     )
     parser.add_argument(
         "--allow-everyone-if-no-acl-found",
@@ -81,9 +85,9 @@ def _run(arguments: argparse.Namespace) -> int:
         configuration = read_configuration(arguments.config, arguments.override)
         _check_authorizer(configuration)
     elif arguments.override:
-        refuse("--override: expected --config too")
+        refuse("--override: expected --config as well")
     if arguments.log_dir is None and configuration is None:
-        refuse("expected --log-dir DIR, or --config FILE, which names it")
+        refuse("expected --log-dir DIR, or --config FILE, whose log directory is read")
     log_dir = arguments.log_dir or Path(configuration.metadata_log_dir if configuration else "")
     used = _settings(arguments, configuration)
     settings = _authorizer_settings(used, refuse)
@@ -102,7 +106,7 @@ def _describe_decision(
     yield audit_message(question, decision, "explain")
     for acl in sorted(matching_acls(snapshot, question), key=_by_permission):
         yield f"  {acl}"
-    yield f"at log offset {snapshot.offset}, of {len(snapshot.acls)} ACLs"
+    yield f"at log offset {snapshot.offset}, with {len(snapshot.acls)} ACLs"
 
 
 def _by_permission(acl: Acl) -> tuple[int, str]:
@@ -113,7 +117,7 @@ def _check_authorizer(configuration: Configuration) -> None:
     name = configuration.authorizer_class_name
     if name != STANDARD_AUTHORIZER:
         reason = f"expected {STANDARD_AUTHORIZER}, found {name or 'no class'}"
-        raise StartError(f"authorizer.class.name: {reason}: explain knows its rules only")
+        raise StartError(f"authorizer.class.name: {reason}: explain supports only the built-in one")
 
 
 class _Setting(NamedTuple):
@@ -127,7 +131,7 @@ class _Setting(NamedTuple):
 def _settings(
     arguments: argparse.Namespace, configuration: Configuration | None
 ) -> tuple[_Setting, _Setting]:
-    """Return the settings in force: a flag's, else the configuration's, else Kafka's default."""
+    """Return each setting from its flag, or from the configuration, or else Kafka's default."""
     values = {} if configuration is None else configuration.file_values
     origin = None if configuration is None else str(arguments.config)
     admins = _Setting(_SUPER_USERS, values.get(_SUPER_USERS, ""), origin)
@@ -155,8 +159,8 @@ def _authorizer_settings(
 def _describe_settings(used: tuple[_Setting, _Setting]) -> str:
     shown = ", ".join(f"{each.key}={each.text} ({each.origin or 'assumed'})" for each in used)
     is_assumed = any(each.origin is None for each in used)
-    advice = "; --config server.properties uses the daemon's" if is_assumed else ""
-    return f"by {shown}{advice}"
+    advice = "; pass --config FILE to use the daemon's settings" if is_assumed else ""
+    return f"with {shown}{advice}"
 
 
 def _question(arguments: argparse.Namespace) -> Question:
@@ -164,7 +168,7 @@ def _question(arguments: argparse.Namespace) -> Question:
     resources = _resources(arguments)
     if len(resources) != 1:
         flags = ", ".join(f"--{flag}" for flag in (*RESOURCE_FLAGS, "cluster"))
-        refuse(f"expected one resource, found {len(resources)}: name one by {flags}")
+        refuse(f"expected exactly one resource, found {len(resources)}: use one of {flags}")
     principal_type, _, name = arguments.principal.partition(":")
     if not (principal_type and name):
         found = repr(arguments.principal)

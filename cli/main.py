@@ -1,8 +1,8 @@
-"""The command ``authorizerd``: its arguments, its exit codes, and errors in one clear line.
+"""The command ``authorizerd``: parse the words, run the command, report a known error in one line.
 
 Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 invalid
-arguments, 3 ``explain``: denied. ``check-log``, ``doctor`` and ``replay`` have their own
-(``cli.check_log``, ``cli.doctor.command``, ``replay.cli``). docs/exit-codes.md lists all.
+arguments, 3 ``explain``: denied. ``acls``, ``check-log``, ``doctor`` and ``replay`` define other
+codes; docs/exit-codes.md lists all of them.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _run_acls(words: Sequence[str]) -> int:
     return run_acl_command(words, terminal, open_log=lambda path: SnapshotAcls(read_snapshot(path)))
 
 
-# argparse cannot parse acls' flags as kafka-acls does. The others have exit codes of their own, or
-# are separate programs.
+# These commands parse their own words. argparse cannot parse flags as kafka-acls does; check-log
+# and doctor exit with 1 for invalid arguments; replay is a separate program.
 _OWN_PARSERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "acls": _run_acls,
     "check-log": lambda words: run_check_log(words, sys.stdout),
@@ -115,7 +115,7 @@ _OWN_PARSERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
 
 
 def new_parser() -> CommandParser:
-    """Return the command's parser; some subcommands have parsers of their own."""
+    """Return the parser. The commands of ``_OWN_PARSERS`` only appear in its help."""
     parser = CommandParser(
         prog="authorizerd",
         description="Apache Kafka's ACL authorizer as a daemon.",
@@ -125,14 +125,16 @@ def new_parser() -> CommandParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="run the daemon"))
     _add_format(commands.add_parser("format", help="create an empty log directory"))
-    _add_worker(commands.add_parser("worker"))  # without help: only the daemon runs it
+    _add_worker(commands.add_parser("worker"))  # no help text: only the daemon runs it
     add_token_arguments(
         commands.add_parser("token", help="create a token for a caller of a decision port")
     )
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
-    commands.add_parser("check-log", help="validate a metadata log, and repair it")
-    commands.add_parser("doctor", help="find problems of an installation on this machine")
-    commands.add_parser("replay", help="evaluate recorded traffic against other ACLs, on Spark")
+    commands.add_parser("check-log", help="validate a metadata log, or repair it")
+    commands.add_parser(
+        "doctor", help="find problems with the configuration, files, ports and log on this machine"
+    )
+    commands.add_parser("replay", help="use Spark to check recorded traffic against other ACLs")
     add_explain_arguments(
         commands.add_parser(
             "explain", help="show a decision and its reason, from a log or checkpoint"
@@ -150,7 +152,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_serve)
     add_config_arguments(parser)
     parser.add_argument(
-        "--ready-file", type=Path, help="file to write the bound addresses to, as JSON, when ready"
+        "--ready-file",
+        type=Path,
+        metavar="FILE",
+        help="once the daemon is ready, write its addresses to this file as JSON",
     )
 
 
@@ -188,7 +193,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="'MECHANISM=[name=USER,password=PASSWORD]'",
-        help="a user's SCRAM credential, in kafka-storage's syntax; may be repeated",
+        help="add a user's SCRAM credential, in kafka-storage's syntax; may be repeated",
     )
 
 
@@ -218,11 +223,11 @@ def _warn(configuration: Configuration) -> None:
 
 def run_and_exit() -> NoReturn:
     """Run as the console command."""
-    hold_reload_signal(sys.argv[1:])  # again: this module can be run without ``__main__``
+    hold_reload_signal(sys.argv[1:])  # repeated: this module can run without ``__main__``
     tolerate_lost_readers()
     try:
         code: int | str | None = main()
-    except SystemExit as end:  # argparse has printed something
+    except SystemExit as end:  # argparse has already printed its message
         code = end.code
     try:
         sys.stdout.flush()

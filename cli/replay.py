@@ -1,7 +1,7 @@
-"""``authorizerd replay``: become the process of ``authorizerd.replay``, a program of its own.
+"""``authorizerd replay``: replace this process with ``authorizerd.replay``, a separate program.
 
-**Invariant:** this process imports nothing of that program, and is replaced by it. So the exit code
-and the signals are that program's.
+**Invariant:** this process imports nothing of that program. Because the program takes over the
+process id, it receives the signals and sets the exit code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HELP: Final = frozenset(("-h", "--help"))
 
 
 def become_replay(words: Sequence[str]) -> NoReturn:
-    """Replace this process by ``authorizerd.replay`` with these words.
+    """Replace this process with ``authorizerd.replay`` and these words.
 
     Raises:
         StartError: the requirements of ``authorizerd[replay]`` are not installed.
@@ -30,7 +30,7 @@ def become_replay(words: Sequence[str]) -> NoReturn:
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing and _HELP.isdisjoint(words):  # help must work before the installation
         pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
-        raise StartError(f"replay: not installed: {', '.join(missing)}; {pip}")
+        raise StartError(f"replay: not installed: {', '.join(missing)}. Run: {pip}")
     # exec discards what Python still buffers.
     sys.stdout.flush()
     sys.stderr.flush()

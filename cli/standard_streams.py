@@ -66,7 +66,7 @@ def _fill_closed_descriptors() -> None:
 
 
 def _tolerant(stream: TextIO | None, descriptor: int, name: str) -> TextIO:
-    """Return a stream on the same descriptor; None: it was closed at the start."""
+    """Return a stream on the same descriptor. ``stream`` is None if it was closed at the start."""
     if stream is None:
         stream = io.TextIOWrapper(io.FileIO(descriptor, "wb", closefd=False), encoding="utf-8")
     if not isinstance(stream, io.TextIOWrapper):

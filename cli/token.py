@@ -28,14 +28,16 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument(
-        "--principal", required=True, help="the token's holder: Type:name, for example User:proxy"
+        "--principal",
+        required=True,
+        help="the caller that will use the token: Type:name, for example User:proxy",
     )
     parser.add_argument("--id", help="the token's id (default: a random one)")
     parser.add_argument(
         "--append",
         type=Path,
         metavar="FILE",
-        help="add the token's line to authorizerd.tokens.file; without it the line is printed",
+        help="append the token's line to this tokens file (default: print the line)",
     )
 
 

@@ -32,7 +32,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError
 T = TypeVar("T")
 
 LOG_IN_ADVICE: Final = """\
-pass --command-config FILE. The file has the lines:
+pass --command-config FILE, where FILE contains:
   security.protocol=SASL_PLAINTEXT
   sasl.mechanism=PLAIN
   sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \

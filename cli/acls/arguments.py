@@ -40,7 +40,9 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "remove": Flag(Argument.NONE, "Remove ACLs."),
     "list": Flag(Argument.NONE, "List the ACLs of the named resources, or all."),
     "bootstrap-server": Flag(Argument.REQUIRED, "Brokers to connect to: host:port,host:port."),
-    "bootstrap-controller": Flag(Argument.REQUIRED, "Controllers to connect to instead."),
+    "bootstrap-controller": Flag(
+        Argument.REQUIRED, "Controllers to connect to instead of brokers: host:port,host:port."
+    ),
     "command-config": Flag(
         Argument.OPTIONAL,
         "A properties file for the connection: security.protocol, sasl.mechanism, "
@@ -61,7 +63,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
         Argument.REQUIRED, "A delegation token; '*' names the ACLs for all delegation tokens."
     ),
     "user-principal": Flag(
-        Argument.REQUIRED, "A user as the resource of CreateTokens and DescribeTokens."
+        Argument.REQUIRED, "A user, the resource of the operations CreateTokens and DescribeTokens."
     ),
     "resource-pattern-type": Flag(
         Argument.REQUIRED,

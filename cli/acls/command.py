@@ -1,4 +1,6 @@
-"""``authorizerd acls``: compatible with kafka-acls in its exit codes and, if defined, line order.
+"""``authorizerd acls``: a replacement for kafka-acls, with the same output and exit codes.
+
+The order of lines is also the same wherever kafka-acls defines one.
 
 Five things differ on purpose:
 

@@ -1,8 +1,8 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
-Of Kafka's client properties, only those about the servers and the log-in are read; the others are
-ignored. Supported are PLAINTEXT, and SASL_PLAINTEXT with PLAIN. A file that asks for more security
-is rejected, never weakened. Errors never contain a password.
+The command reads Kafka's client properties for the servers and the log-in, and ignores all others.
+It supports PLAINTEXT, and SASL_PLAINTEXT with PLAIN. It rejects a file that asks for more security.
+Errors never contain a password.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
 """
@@ -132,7 +132,7 @@ def _list(properties: Mapping[str, str], key: str) -> list[str]:
 def _address(text: str) -> Address:
     match = _ADDRESS.fullmatch(text)
     if match is None or not match["host"]:
-        advice = "expected HOST:PORT, or several joined by commas: localhost:9092 for instance.\n"
+        advice = "expected HOST:PORT, for example localhost:9092; separate several with commas.\n"
         raise configuration_error(f"Invalid url in {_SERVERS}: {text}", advice)
     port = match["port"].lstrip("0") or "0"
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
@@ -148,7 +148,7 @@ def _credentials(properties: Mapping[str, str]) -> PlainCredentials | None:
         case "SASL_PLAINTEXT":
             pass
         case "SSL" | "SASL_SSL":
-            reason = "authorizerd acls speaks PLAINTEXT and SASL_PLAINTEXT only"
+            reason = "authorizerd acls supports only PLAINTEXT and SASL_PLAINTEXT"
             raise _invalid("security.protocol", text, reason)
         case _:
             reason = "SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
@@ -156,9 +156,11 @@ def _credentials(properties: Mapping[str, str]) -> PlainCredentials | None:
             raise _invalid("security.protocol", text, reason)
     mechanism = properties.get("sasl.mechanism", "GSSAPI")
     if mechanism != "PLAIN":
-        raise _invalid("sasl.mechanism", mechanism, "authorizerd acls logs in by PLAIN only")
+        raise _invalid("sasl.mechanism", mechanism, "authorizerd acls supports only PLAIN")
     if _JAAS not in properties:
-        raise configuration_error(f"{_JAAS} is missing: it has the user's name and password")
+        raise configuration_error(
+            f"{_JAAS} is missing: set it to a line with the user's name and password"
+        )
     return _plain_credentials(properties[_JAAS])
 
 

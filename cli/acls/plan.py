@@ -57,7 +57,7 @@ class Group:
         ]
 
     def filters(self) -> list[AclFilter]:
-        """Return filters for what to delete: the entries, or without any the whole pattern."""
+        """Return the filters to delete by: one for each entry, or the pattern if there is none."""
         return [
             msgspec.structs.replace(self.pattern, **entry._asdict()) for entry in self.entries
         ] or [self.pattern]
@@ -153,7 +153,7 @@ def make_plan(given: Arguments) -> Plan:
 
 
 def _groups(given: Arguments) -> tuple[Group, ...]:
-    """Return the entries of every resource, in the order of their names and codes."""
+    """Return the entries of each resource, sorted by resource type, name and pattern type."""
     entries: dict[AclFilter, set[Entry]] = {}
     if given.has("producer"):
         _add_role(given, _PRODUCED, entries)
@@ -226,7 +226,7 @@ def _hosts(given: Arguments, flag: str) -> list[str]:
 
 
 def _operations(given: Arguments) -> list[Operation]:
-    """Return the operations by their names without underscores, in any case; else UNKNOWN."""
+    """Return the operations by name, without underscores or case; UNKNOWN for other names."""
     names = [text.strip(_JAVA_BLANKS) for text in given.values("operation")] or ["All"]
     return [_OPERATIONS.get(ascii_upper(name), Operation.UNKNOWN) for name in names]
 
@@ -242,7 +242,7 @@ def _resources(given: Arguments) -> list[AclFilter]:
 
 
 def _filters(given: Arguments) -> Iterator[AclFilter]:
-    """Yield a filter for each named resource. The cluster counts only as a literal."""
+    """Yield a filter for each named resource. ``--cluster`` counts only with type LITERAL."""
     pattern_type = _pattern_type(given)
     for flag, resource_type in RESOURCE_FLAGS.items():
         for text in given.values(flag):

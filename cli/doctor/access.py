@@ -42,10 +42,8 @@ def _examine_user() -> Finding:
     user = os.geteuid()
     if user == 0:
         text = "this command runs as root, which may read and write everything"
-        return warning(
-            _CHECK, text, "run this command, and the daemon, as a user without privileges"
-        )
-    return ok(_CHECK, f"this runs as {user_name(user)}")
+        return warning(_CHECK, text, "run this command, and the daemon, as an unprivileged user")
+    return ok(_CHECK, f"this command runs as {user_name(user)}")
 
 
 def user_name(user: int) -> str:
@@ -71,7 +69,7 @@ def _examine_log_dir(log_dir: Path) -> Iterator[Finding]:
     user = os.geteuid()
     # By the effective ids, as open(2) checks: os.access uses the real ones by default.
     if not os.access(log_dir, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
-        text = f"{log_dir}: {user_name(user)} may not read and write it"
+        text = f"{log_dir}: {user_name(user)} cannot both read and write it"
         yield error(_CHECK, text, "chown it to the daemon's user")
     elif status.st_mode & stat.S_IWOTH:
         yield error(_CHECK, f"{log_dir}: every user may write to it", f"chmod o-w {log_dir}")
@@ -90,7 +88,7 @@ def _examine_log_files(log_dir: Path) -> Iterator[Finding]:
         wanted = os.R_OK | os.W_OK | (os.X_OK if path == partition else 0)
         is_there = os.access(path, os.F_OK, effective_ids=True)
         if is_there and not os.access(path, wanted, effective_ids=True):
-            text = f"{path}: {user_name(os.geteuid())} may not read and write it"
+            text = f"{path}: {user_name(os.geteuid())} cannot both read and write it"
             yield error(_CHECK, text, f"chown -R {log_dir} to the daemon's user")
             return
 

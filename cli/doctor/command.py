@@ -1,10 +1,10 @@
 """``authorizerd doctor``: find problems of a daemon on this machine, before it starts or later.
 
-**Invariant:** no secret is printed, and nothing is changed. The file that times the disk is
-removed, and a running daemon keeps its addresses.
+**Invariant:** the command prints no secret and changes nothing. It removes the file that it writes
+to time the disk, and takes no address from a running daemon.
 
-Exit codes: 0 no errors (but perhaps warnings), 1 the examination failed, or invalid arguments,
-2 errors were found.
+Exit codes: 0 no errors (there may be warnings), 1 the examination failed or the arguments are
+invalid, 2 errors were found.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def new_parser() -> CheckParser:
     """Return the parser of the words after ``doctor``."""
     parser = CheckParser(
         prog="authorizerd doctor",
-        description="find problems of an installation on this machine",
+        description="Find problems that would prevent the daemon from running on this machine.",
     )
     add_config_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -98,7 +98,8 @@ def examine(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
 
 
 def _fault(fault: ConfigurationError) -> Finding:
-    return error(_CHECK, str(fault), "correct it; the other checks need a valid configuration")
+    advice = "correct it, then run doctor again: the other checks need a valid configuration"
+    return error(_CHECK, str(fault), advice)
 
 
 def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:

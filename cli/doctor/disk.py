@@ -43,7 +43,7 @@ def examine_disk(log_dir: Path) -> Iterator[Finding]:
 
 
 def judge_free_space(log_dir: Path, free_bytes: int) -> Finding:
-    """Judge the free space: a daemon that cannot write its log ends."""
+    """Judge the free space: the daemon ends when it cannot write its log."""
     text = f"{log_dir}: {free_bytes // _MIB} MiB are free"
     advice = "free disk space: the daemon ends when it cannot write its log"
     if free_bytes < FREE_BYTES_LEAST:
@@ -62,7 +62,7 @@ def judge_free_files(log_dir: Path, free_files: int) -> Finding:
 def judge_syncs(log_dir: Path, times_ms: list[float]) -> Finding:
     """Judge the sync time: a change is acknowledged only after its sync."""
     median_ms, most_ms = statistics.median(times_ms), max(times_ms)
-    text = f"{log_dir}: a sync takes {median_ms:.1f} ms, at most {most_ms:.1f} ms"
+    text = f"{log_dir}: a sync takes {median_ms:.1f} ms (median), {most_ms:.1f} ms at most"
     if median_ms > SYNC_SLOW_MS:
         return warning(_CHECK, text, "put the log on a faster disk: every change waits for a sync")
     return ok(_CHECK, text)

@@ -1,7 +1,7 @@
 """Check which ports other machines can reach, and what they could eavesdrop on.
 
-**Invariant:** the rule is the configuration's: a non-loopback address requires credentials. A
-warning is given if the credentials would travel in the clear.
+The configuration itself rejects a decision port on a non-loopback address without tokens. These
+checks warn if clients of a reachable port send credentials in the clear, or need none.
 """
 
 from __future__ import annotations

@@ -18,9 +18,10 @@ class Level(Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``check`` names in one word what was examined; ``advice`` is empty if nothing is wrong.
+    """The result of one check.
 
-    Texts are printable, even if a file or path contains unprintable characters.
+    ``check`` is one word for what was examined; ``advice`` is empty if nothing is wrong. Texts
+    are printable, even if a file or path contains unprintable characters.
     """
 
     level: Level

@@ -1,4 +1,4 @@
-"""Check the log as ``check-log`` does, and that it belongs to this node; take no lock."""
+"""Validate the log as ``check-log`` does, without a lock, and check that this node owns it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from authorizerd.daemon.utc_time import format_utc
 
 DISTRIBUTION: Final = "authorizerd"
 CLOCK_START_S: Final = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-"""This version was released later, so an earlier time means that the clock was never set."""
+"""This version was released later, so an earlier time shows that the clock was never set."""
 CLOCK_SAMPLE_S: Final = 0.02
 CLOCK_STEP_S: Final = 0.005
 PYTHON_LEAST: Final = (3, 11)

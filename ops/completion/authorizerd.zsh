@@ -12,11 +12,11 @@
 _shtab_authorizerd_commands() {
   local _commands=(
     acls:'list, add and remove ACLs, with the flags of kafka-acls'
-    check-log:'validate a metadata log, and repair it'
-    doctor:'find problems of an installation on this machine'
+    check-log:'validate a metadata log, or repair it'
+    doctor:'find problems with the configuration, files, ports and log on this machine'
     explain:'show a decision and its reason, from a log or checkpoint'
     format:'create an empty log directory'
-    replay:'evaluate recorded traffic against other ACLs, on Spark'
+    replay:'use Spark to check recorded traffic against other ACLs'
     serve:'run the daemon'
     token:'create a token for a caller of a decision port'
   )
@@ -47,7 +47,7 @@ _shtab_authorizerd_acls_options=(
   "--remove[Remove ACLs.]"
   "--list[List the ACLs of the named resources, or all.]"
   "*--bootstrap-server[Brokers to connect to\: host\:port,host\:port.]:bootstrap-server:"
-  "*--bootstrap-controller[Controllers to connect to instead.]:bootstrap-controller:"
+  "*--bootstrap-controller[Controllers to connect to instead of brokers\: host\:port,host\:port.]:bootstrap-controller:"
   "*--command-config[A properties file for the connection\: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.]:command-config:_files"
   "*--log-dir[With --list\: read a directory with __cluster_metadata-0, or a .checkpoint file, instead of asking a server.]:log-dir:_files"
   "*--topic[A topic\; \'\*\' names the ACLs for all topics.]:topic:"
@@ -55,7 +55,7 @@ _shtab_authorizerd_acls_options=(
   "--cluster[The cluster.]"
   "*--transactional-id[A transactional id\; \'\*\' names the ACLs for all transactional ids.]:transactional-id:"
   "*--delegation-token[A delegation token\; \'\*\' names the ACLs for all delegation tokens.]:delegation-token:"
-  "*--user-principal[A user as the resource of CreateTokens and DescribeTokens.]:user-principal:"
+  "*--user-principal[A user, the resource of the operations CreateTokens and DescribeTokens.]:user-principal:"
   "*--resource-pattern-type[The pattern type of the names\: LITERAL (the default) or PREFIXED. With --list and --remove also ANY (this name, with either type) or MATCH (every pattern that matches such a resource\; use --remove with care).]:resource-pattern-type:"
   "*--operation[All (the default), Read, Write, Create, Delete, Alter, Describe, ClusterAction, DescribeConfigs, AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens or TwoPhaseCommit.]:operation:"
   "*--allow-principal[A principal to allow, as Type\:name\; User\:\'\*\' means all users.]:allow-principal:"
@@ -76,7 +76,7 @@ _shtab_authorizerd_acls_defaults_added=0
 
 _shtab_authorizerd_check_log_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--repair[report what would be lost, keep a copy, and truncate the log before the first unreadable batch]"
+  "--repair[truncate the log before the first unreadable batch, after printing what will be lost and keeping a copy]"
   ":the log directory, which contains __cluster_metadata-0:_files"
 )
 
@@ -85,8 +85,8 @@ _shtab_authorizerd_check_log_defaults_added=0
 
 _shtab_authorizerd_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--config[server.properties]:config:_files"
-  "*--override[set a key, whatever the file says\; may be repeated]:override:"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--json[print one JSON document]"
 )
 
@@ -95,19 +95,19 @@ _shtab_authorizerd_doctor_defaults_added=0
 
 _shtab_authorizerd_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--log-dir[a directory with __cluster_metadata-0, or a .checkpoint file (default\: the log of --config)]:log_dir:_files"
-  "--config[server.properties]:config:_files"
-  "*--override[set a key, whatever the file says\; may be repeated]:override:"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file (default\: the log directory that --config names)]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--principal[Type\:name, for example User\:alice]:principal:"
   "--host[the client\'s IP address (default\: unknown)]:host:"
-  "--operation[a Kafka operation, such as Read, in any letter case]:operation:"
-  "*--topic[the resource, a topic]:topic:"
-  "*--group[the resource, a group]:group:"
-  "*--transactional-id[the resource, a transactional id]:transactional_id:"
-  "*--delegation-token[the resource, a delegation token]:delegation_token:"
-  "*--user-principal[the resource, a user principal]:user_principal:"
-  "--cluster[the resource kafka-cluster]"
-  "--super-users[Type\:name\;Type\:name, instead of super.users of --config]:super_users:"
+  "--operation[a Kafka operation, such as Read\; letter case is ignored]:operation:"
+  "*--topic[the topic to ask about]:topic:"
+  "*--group[the group to ask about]:group:"
+  "*--transactional-id[the transactional id to ask about]:transactional_id:"
+  "*--delegation-token[the delegation token to ask about]:delegation_token:"
+  "*--user-principal[the user principal to ask about]:user_principal:"
+  "--cluster[ask about the cluster (the resource kafka-cluster)]"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config]:super_users:"
   "--allow-everyone-if-no-acl-found[decide as if allow.everyone.if.no.acl.found were true]"
 )
 
@@ -116,10 +116,10 @@ _shtab_authorizerd_explain_defaults_added=0
 
 _shtab_authorizerd_format_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--config[server.properties]:config:_files"
-  "*--override[set a key, whatever the file says\; may be repeated]:override:"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--cluster-id[the cluster\'s id (default\: a random one)]:cluster_id:"
-  "*--add-scram[a user\'s SCRAM credential, in kafka-storage\'s syntax\; may be repeated]:add_scram:"
+  "*--add-scram[add a user\'s SCRAM credential, in kafka-storage\'s syntax\; may be repeated]:add_scram:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -267,9 +267,9 @@ _shtab_authorizerd_replay_whatif_defaults_added=0
 
 _shtab_authorizerd_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--config[server.properties]:config:_files"
-  "*--override[set a key, whatever the file says\; may be repeated]:override:"
-  "--ready-file[file to write the bound addresses to, as JSON, when ready]:ready_file:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--ready-file[once the daemon is ready, write its addresses to this file as JSON]:ready_file:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -277,9 +277,9 @@ _shtab_authorizerd_serve_defaults_added=0
 
 _shtab_authorizerd_token_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--principal[the token\'s holder\: Type\:name, for example User\:proxy]:principal:"
+  "--principal[the caller that will use the token\: Type\:name, for example User\:proxy]:principal:"
   "--id[the token\'s id (default\: a random one)]:id:"
-  "--append[add the token\'s line to authorizerd.tokens.file\; without it the line is printed]:append:_files"
+  "--append[append the token\'s line to this tokens file (default\: print the line)]:append:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -99,7 +99,7 @@ def test_repair_reports_faults_steps_losses_and_the_copy(tmp_path: Path) -> None
         f"would come back: {added(4).acl}",
         "the log will end at offset 12, with 3 ACLs",
         f"repaired; {copies} contains the original files (move it elsewhere before a Kafka "
-        "node starts here, or the node takes it for a topic's directory)",
+        "node starts here; otherwise the node treats it as a topic's directory)",
         "segments 3, checkpoints 0, batches 8, records 13",
         "first offset 0, last offset 12, last epoch 2, ACLs at the end 3, shutdown not clean",
         "valid",

@@ -84,9 +84,9 @@ def test_explain_prints_the_decision_the_rule_and_the_offset(
         "Principal = User:orders-svc-27 is Allowed operation = CREATE from host = 10.0.0.1"
     )
     assert printed.endswith(
-        "at log offset 3059, of 1751 ACLs\n"
+        "at log offset 3059, with 1751 ACLs\n"
         "by super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
-        "--config server.properties uses the daemon's\n"
+        "pass --config FILE to use the daemon's settings\n"
     )
     assert printed.count("StandardAcl[") == 2
     assert explain(*asked, "--operation", "Alter-Configs") == 3
@@ -113,7 +113,7 @@ def test_explain_prints_the_origin_of_the_settings_it_uses(
     assert explain(*asked, "--principal", "User:b", "--super-users", "User:b") == 0
     assert "\nby super.users=User:b (--super-users), allow" in capsys.readouterr().out
     assert explain(*asked, "--principal", "User:a", "--override", "authorizer.class.name=") == 1
-    assert "explain knows its rules only" in capsys.readouterr().err
+    assert "explain supports only the built-in one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_explain_prints_the_origin_of_the_settings_it_uses(
             ["--operation", "any"],
             "--operation: unknown operation 'any': expected one of ALL, READ, ",
         ),
-        (["--group", "g"], "expected one resource, found 2: name one by --topic, --group, "),
-        (["--override", "a=b"], "--override: expected --config too"),
+        (["--group", "g"], "expected exactly one resource, found 2: use one of --topic, --group, "),
+        (["--override", "a=b"], "--override: expected --config as well"),
         (["--super-users", "alice"], "--super-users: invalid entry 'alice': expected Type:name"),
     ],
 )

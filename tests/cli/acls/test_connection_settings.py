@@ -136,7 +136,7 @@ def test_servers_and_controllers_together_are_rejected(tmp_path: Path) -> None:
     assert refusal(tmp_path, "bootstrap.controllers=b:2", "h:1", "server") == both
 
 
-ONLY = "authorizerd acls speaks PLAINTEXT and SASL_PLAINTEXT only"
+ONLY = "authorizerd acls supports only PLAINTEXT and SASL_PLAINTEXT"
 ONE_OF = "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
 
 
@@ -148,7 +148,7 @@ ONE_OF = "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SA
         ("security.protocol=ssl", "security.protocol", "ssl", ONLY),
         (
             "security.protocol=SASL_PLAINTEXT",
-            *("sasl.mechanism", "GSSAPI", "authorizerd acls logs in by PLAIN only"),
+            *("sasl.mechanism", "GSSAPI", "authorizerd acls supports only PLAIN"),
         ),
         ("request.timeout.ms=abc", "request.timeout.ms", "abc", "Not a number of type INT"),
         (

@@ -65,7 +65,7 @@ def test_log_directory_must_exist_and_belong_to_the_user(
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     assert found(config, configuration, log_dir).level is Level.WARNING
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
-    assert "may not read and write it" in found(config, configuration, log_dir).text
+    assert "cannot both read and write it" in found(config, configuration, log_dir).text
 
 
 def test_first_inaccessible_log_file_is_an_error(
