@@ -85,7 +85,7 @@ def test_explain_prints_the_decision_the_rule_and_the_offset(
     )
     assert printed.endswith(
         "at log offset 3059, with 1751 ACLs\n"
-        "by super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
+        "with super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
         "pass --config FILE to use the daemon's settings\n"
     )
     assert printed.count("StandardAcl[") == 2
@@ -102,16 +102,16 @@ def test_explain_prints_the_origin_of_the_settings_it_uses(
     lines = f"node.id=1\nlog.dirs={real}\nsuper.users=User:root\n"
     config.write_text(f"{lines}allow.everyone.if.no.acl.found=true\n")
     asked = ("--config", config, "--operation", "write", "--topic", "unheard-of")
-    by = f"allow.everyone.if.no.acl.found=true ({config})\n"
+    everyone = f"allow.everyone.if.no.acl.found=true ({config})\n"
     assert explain(*asked, "--principal", "User:root") == 0
     printed = capsys.readouterr().out
     assert "based on rule SuperUser" in printed
-    assert printed.endswith(f"\nby super.users=User:root ({config}), {by}")
+    assert printed.endswith(f"\nwith super.users=User:root ({config}), {everyone}")
     assert explain(*asked, "--principal", "User:a") == 3
     override = ("--override", "super.users=User:a")
     assert explain(*asked, "--principal", "User:a", *override) == 0
     assert explain(*asked, "--principal", "User:b", "--super-users", "User:b") == 0
-    assert "\nby super.users=User:b (--super-users), allow" in capsys.readouterr().out
+    assert "\nwith super.users=User:b (--super-users), allow" in capsys.readouterr().out
     assert explain(*asked, "--principal", "User:a", "--override", "authorizer.class.name=") == 1
     assert "explain supports only the built-in one" in capsys.readouterr().err
 

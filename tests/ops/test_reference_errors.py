@@ -1,4 +1,4 @@
-"""The documents of errors and exit codes, held against the code that they speak of."""
+"""Compare docs/errors.md and docs/exit-codes.md with the code."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LEVELS = {
     "warning": "warning", "error": "error", "exception": "error", "critical": "critical",
 }  # fmt: skip
 ARGUMENTS = 2
-"""argparse's own."""
+"""argparse's exit code for invalid arguments."""
 
 
 def rows(document: str, columns: int) -> list[list[str]]:
-    """Return the cells of every table with so many columns, heads left out."""
+    """Return the rows of every table that has ``columns`` columns, without the headings."""
     lines = (ROOT / "docs" / document).read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
     assert all(all(row) for row in cells)
@@ -49,7 +49,7 @@ def names(document: str, columns: int) -> list[str]:
 
 
 def error_classes() -> Iterator[str]:
-    """Yield the class names of every module of errors."""
+    """Yield the name of each exception class in the modules named ``*errors.py``."""
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*errors.py")]
     for path in [*files, *(ROOT / "ops/replay").rglob("errors.py")]:
         if path.name != "error_codes.py":  # Kafka's codes
@@ -59,7 +59,7 @@ def error_classes() -> Iterator[str]:
 
 
 def logged() -> Iterator[tuple[str, str]]:
-    """Yield format and level of each call that logs at WARNING or above, partial ones too."""
+    """Yield the format and level of each logging call at WARNING or above, also in ``partial``."""
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
@@ -78,12 +78,12 @@ def _logged_by(words: list[ast.expr]) -> Iterator[tuple[str, str]]:
 
 
 def test_every_error_is_explained() -> None:
-    """Each class once, and none that is not there."""
+    """The page lists each class once, and no class that does not exist."""
     assert sorted(names("errors.md", 3)) == sorted(set(error_classes()))
 
 
 def test_every_warning_is_explained() -> None:
-    """Each message to the letter, with its level, and none that nobody logs."""
+    """The page lists each message word for word with its level, and no others."""
     explained = [(row[0].strip("`"), row[1]) for row in rows("errors.md", 4)]
     assert len(explained) == len(set(explained))
     assert set(explained) == set(logged())
@@ -91,7 +91,7 @@ def test_every_warning_is_explained() -> None:
 
 
 def test_every_exit_code_is_explained() -> None:
-    """The codes of each command are those of its module's constants, success and argparse's."""
+    """A command's codes are 0, the ``EXIT_`` constants of its module, and argparse's code."""
     documented: dict[str, set[int]] = {}
     for command, code, _ in rows("exit-codes.md", 3):
         documented.setdefault(command.strip("`"), set()).add(int(code))
@@ -111,8 +111,8 @@ def exit_codes(module: object) -> set[int]:
     return {value for name, value in vars(module).items() if name.startswith("EXIT_")}
 
 
-def test_exit_codes_stand_where_they_are_collected_from() -> None:
-    """A module that begins to have codes of its own shows up here."""
+def test_only_the_examined_modules_define_exit_codes() -> None:
+    """If another module defines exit codes, ``test_every_exit_code_is_explained`` misses them."""
     pattern = re.compile(r"^EXIT_\w+: Final", re.MULTILINE)
     holders = {
         path.relative_to(ROOT / "cli").as_posix()
@@ -128,8 +128,8 @@ def test_exit_codes_stand_where_they_are_collected_from() -> None:
     }
 
 
-def test_the_commands_are_those_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """None is forgotten; ``worker`` is nobody's but the daemon's."""
+def test_every_command_in_the_help_has_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    """``worker`` has none: the help does not list it, because only the daemon runs it."""
     with pytest.raises(SystemExit):
         main(["--help"])
     listed = re.findall(r"^    ([a-z-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE)

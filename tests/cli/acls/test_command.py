@@ -204,7 +204,7 @@ def test_warning_is_printed_on_standard_error() -> None:
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (["--bootstrap-server", "x"], "expected HOST:PORT, or several joined by commas: "),
+        (["--bootstrap-server", "x"], "expected HOST:PORT, for example localhost:9092; "),
         (
             ["--bootstrap-server", "h:1", "--command-config", "/none"],
             "--command-config: /none: no such file\n",

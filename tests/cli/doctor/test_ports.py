@@ -1,4 +1,4 @@
-"""The doctor's checks of addresses, none of which it keeps."""
+"""The doctor's checks of addresses, which it releases at once."""
 
 from __future__ import annotations
 

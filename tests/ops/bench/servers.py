@@ -1,4 +1,4 @@
-"""A server on a thread, which answers whatever it receives."""
+"""A server on a thread that answers every request."""
 
 from __future__ import annotations
 

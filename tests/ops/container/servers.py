@@ -1,4 +1,4 @@
-"""Servers with one answer, and the secret part of a configuration."""
+"""Servers that always give the same answer, and the secret part of a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts in place of Java and Maven; the path has nothing else but a few shell tools."""
+"""Scripts that replace Java and Maven, on a path with only a few shell tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manual page and the completions. bash answers for itself where it is installed."""
+"""The manual page and the completions. The real bash completes words where it is installed."""
 
 from __future__ import annotations
 
