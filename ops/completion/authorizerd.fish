@@ -194,7 +194,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l rate -x -d 
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l profile -x -d 'constant, ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l max-gap -x -d 'shorten longer gaps to this'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l loop -x -d 'repetitions of the record; 0: until --duration; default 1'
-complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l warmup -x -d 'excluded from all figures'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l warmup -x -d 'exclude this time from latencies and rates'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l duration -x -d 'length of the load after the warm-up'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l lanes -x -d 'connections, one task each; default 1'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l batch -x -d 'questions per frame; default 64'

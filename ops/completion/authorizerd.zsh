@@ -169,7 +169,7 @@ _shtab_authorizerd_replay_load_options=(
   "--profile[constant, ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS]:profile:"
   "--max-gap[shorten longer gaps to this]:max_gap:"
   "--loop[repetitions of the record\; 0\: until --duration\; default 1]:loop:"
-  "--warmup[excluded from all figures]:warmup:"
+  "--warmup[exclude this time from latencies and rates]:warmup:"
   "--duration[length of the load after the warm-up]:duration:"
   "--lanes[connections, one task each\; default 1]:lanes:"
   "--batch[questions per frame\; default 64]:batch:"

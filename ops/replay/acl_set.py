@@ -1,4 +1,4 @@
-"""A set of ACLs as a value: its source, its digest, and the settings that it judges under.
+"""A set of ACLs as a value, with its source, its digest and the authorizer's settings.
 
 **Invariant:** sets with equal ACLs have equal digests, whatever their sources and their order.
 """
@@ -23,7 +23,7 @@ class DatedAcl(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class AclSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The ACLs of ``source``, and the settings that they judge under.
+    """The ACLs of ``source``, and the authorizer's settings that apply with them.
 
     ``offset`` is the metadata offset of this state, ``stamped_ms`` the timestamp of its
     last batch, in milliseconds since 1970. Both are None for a source without offsets.

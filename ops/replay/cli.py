@@ -1,7 +1,7 @@
 """The command ``authorizerd replay``: evaluate recorded traffic on Spark.
 
-Exit codes: 0 done, 1 a fault (one line on standard error), 2 invalid arguments, 3 ``whatif``:
-requests would be newly denied, ``load``: a threshold failed.
+Exit codes: 0 is success, 1 a fault (standard error names it), and 2 invalid arguments. 3 means
+that requests would be newly denied (``whatif``), or that a threshold failed (``load``).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
 
 
 class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
-    """The window begins ``lookback_days`` before the last event; None: with the first event.
+    """The window begins ``lookback_days`` before the last event; if None, with the first event.
 
     For a wide grant that served at most ``names_max`` names, the job suggests literal ACLs.
     ``assume_in_force`` treats ACLs of unknown age as older than the window.
@@ -95,7 +95,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
 
     @property
     def ends_s(self) -> float | None:
-        """End of the load, in seconds from its start; None: with its last question."""
+        """End of the load, in seconds from its start; None if it ends with its last question."""
         return None if self.duration_s is None else self.warm_up_s + self.duration_s
 
 

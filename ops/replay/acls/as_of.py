@@ -1,7 +1,7 @@
 """The moment of a log whose ACLs are wanted: a time, or an offset.
 
-A whole number is an offset, unless it is so large that it must be milliseconds since 1970: no
-metadata log grows to 100,000,000,000 records, and that many milliseconds are March 1973.
+A whole number below 100,000,000,000 is an offset, since no metadata log has that many records. A
+larger one is a time in milliseconds since 1970, since all of them are after March 1973.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TIME_MS_MIN: Final = 100_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """After the last batch stamped at or before ``time_ms``, milliseconds since 1970."""
+    """The state after the last batch stamped at or before ``time_ms`` (milliseconds since 1970)."""
 
     time_ms: int
 
@@ -27,7 +27,7 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """After the last batch that ends at or before ``offset``."""
+    """The state after the last batch that ends at or before ``offset``."""
 
     offset: int
 
@@ -44,7 +44,7 @@ def parse_as_of(text: str) -> AsOf:
     A time without a zone is in UTC. Fractions of a millisecond are cut off.
 
     Raises:
-        ValueError: ``text`` is neither.
+        ValueError: ``text`` has another form.
     """
     if text.isascii() and text.isdigit():
         number = int(text) if len(text) <= len(str(OFFSET_MAX)) else OFFSET_MAX + 1

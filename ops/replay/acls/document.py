@@ -77,19 +77,20 @@ def parse_yaml(text: str) -> Value:
 
 
 def _check_depth(text: str) -> None:
-    """Reject deep nesting, with which the loader, native code, would crash the process."""
+    """Reject deep nesting, which would crash the process in the loader's native code."""
     depth = 0
     for event in yaml.parse(text, Loader=_SAFE_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEPTH_MAX:
-                raise DocumentError(f"line {event.start_mark.line + 1}", "nested too deeply")
+                line = event.start_mark.line + 1
+                raise DocumentError(f"line {line}", f"nested more than {_DEPTH_MAX} levels deep")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
 class _StrictLoader(_SAFE_LOADER):  # type: ignore[misc]
-    """A loader of plain values that rejects repeated keys, and merge keys.
+    """A safe YAML loader that also rejects repeated keys and merge keys.
 
     A few lines with merge keys could expand to any number of keys.
     """

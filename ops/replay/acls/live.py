@@ -29,7 +29,7 @@ def list_acls(
     """Return the listing of ``kafka://HOST:PORT[,HOST:PORT…]``; blocks.
 
     Args:
-        command_config: a properties file for the connection, as ``acls --command-config`` takes.
+        command_config: a properties file for the connection, as for ``acls --command-config``.
 
     Raises:
         ListingFailedError: the address is malformed, or the command failed.

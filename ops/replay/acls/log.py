@@ -54,8 +54,8 @@ def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:
     """Return the state of the log in ``log_dir`` at ``as_of``, or at its end for None; blocks.
 
     Args:
-        now_ms: milliseconds since 1970. The end of the log is its state from its last batch until
-            now, but not in the future.
+        now_ms: the current time, in milliseconds since 1970. The state at the end of the log is
+            valid until then; a later ``as_of`` is rejected.
 
     Raises:
         OutOfReachError: ``as_of`` is before the retained part of the log, or after its end.
@@ -99,7 +99,7 @@ def _limit(files: LogFiles, as_of: AsOf | None, now_ms: int) -> int | None:
 def _offset_at(files: LogFiles, time: AtTime, now_ms: int) -> int:
     """Return the last offset of the last batch stamped at or before ``time``.
 
-    The whole log is read, since the clocks of two controllers may differ.
+    It reads the whole log: timestamps may decrease, since controllers' clocks differ.
     """
     found: int | None = None
     first: LogBatch | None = None

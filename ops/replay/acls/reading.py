@@ -38,15 +38,15 @@ def read_acl_source(
     allow_everyone_if_no_acl_found: bool = False,
     command_config: Path | None = None,
 ) -> AclSet:
-    """Return the ACLs of ``source``, to be judged under the settings given; blocks.
+    """Return the ACLs of ``source``, with the given settings; blocks.
 
     Args:
         source: a log directory (``__cluster_metadata-0`` or its parent), a ``.checkpoint``,
             ``.yaml``, ``.yml`` or ``.json`` file, ``kafka://HOST:PORT``, or any other file, which
             must contain the output of kafka-acls --list.
-        as_of: the moment of a log (``parse_as_of``); None: its end.
+        as_of: the moment of a log, as ``parse_as_of`` reads it; None for its end.
         super_users: principals, each ``Type:name``.
-        command_config: for ``kafka://``: a properties file for the connection.
+        command_config: a properties file for a ``kafka://`` connection.
 
     Raises:
         AclSourceError: the source does not exist, is damaged, or does not cover ``as_of``.

@@ -1,7 +1,6 @@
 """Find the files that an ingest reads, and how each of them is packed.
 
-**Invariant:** an input that matches no file, or matches a file that cannot be read, is an error
-that names it.
+**Invariant:** if an input matches no file, or a file that cannot be read, an error names it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from authorizerd.replay.ingest.parse import archives
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import qualified
 
-_FOREIGN: Final = (
+_UNSUPPORTED: Final = (
     ".tar",
     ".tgz",
     ".tar.gz",
@@ -84,7 +83,7 @@ def escape_glob(uri: str) -> str:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Return host and path only: one place can be written with or without a port, as s3 or s3a."""
+    """Return only host and path: the port is optional, and s3 and s3a name the same place."""
     found = _PLACE.fullmatch(uri)
     assert found is not None, "a file system returns absolute URIs"
     return found[1] or "", found[2]
@@ -92,7 +91,7 @@ def _place(uri: str) -> tuple[str, str]:
 
 def _kind(uri: str) -> str:
     name = uri.lower()
-    if name.endswith(_FOREIGN):
+    if name.endswith(_UNSUPPORTED):
         raise JobError(f"{uri}: this archive format is not supported: unpack the file first")
     if name.endswith(".parquet"):
         return "parquet"

@@ -48,7 +48,7 @@ _WRITING: Final = {
     "parquet.enable.dictionary#rule": "false",
     # A task that sums up a file loads all of it into memory.
     "maxRecordsPerFile": "500000",
-    # With a cluster's "dynamic", days of an earlier ingest would remain.
+    # If a cluster sets "dynamic", days of an earlier ingest would remain.
     "partitionOverwriteMode": "static",
 }
 

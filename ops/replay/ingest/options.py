@@ -47,7 +47,7 @@ def make_ingest_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPla
     """Return the plan that the options describe.
 
     Raises:
-        PathError: an input does not exist, or the output does.
+        PathError: an input does not exist, or the output directory is not empty.
     """
     return IngestPlan(
         inputs=tuple(resolve_input(path, is_local=is_local) for path in parsed.input),

@@ -31,7 +31,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class BuiltOnce(Generic[K, V]):
+class WorkerCache(Generic[K, V]):
     """Values that a worker process keeps between tasks: the last ``INDEXES_KEPT``, by key.
 
     A worker process outlives a job, so the number is bounded.
@@ -84,7 +84,7 @@ def pack(acl_set: AclSet) -> bytes:
     return _encoder.encode(list(dict.fromkeys(dated.acl for dated in acl_set.acls)))
 
 
-_indexes: Final[BuiltOnce[IndexKey, AclIndex]] = BuiltOnce()
+_indexes: Final[WorkerCache[IndexKey, AclIndex]] = WorkerCache()
 
 
 def index_of(key: IndexKey, packed: Callable[[], bytes]) -> AclIndex:

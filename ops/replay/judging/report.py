@@ -16,7 +16,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """A set of ACLs and the settings that it judged under."""
+    """The set of ACLs that judged the requests, and the authorizer's settings."""
 
     source: str
     digest: str

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class LoadError(Exception):
-    """Report that a load is impossible, or that the target does not keep up."""
+    """A load cannot run, or its target does not answer as the protocol requires."""

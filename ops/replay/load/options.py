@@ -72,7 +72,11 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         help="repetitions of the record; 0: until --duration; default %(default)s",
     )
     parser.add_argument(
-        "--warmup", type=float, default=0.0, metavar="SECONDS", help="excluded from all figures"
+        "--warmup",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="exclude this time from latencies and rates",
     )
     parser.add_argument(
         "--duration", type=float, metavar="SECONDS", help="length of the load after the warm-up"
@@ -112,7 +116,7 @@ def make_load_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
     An unusable value ends the command, as argparse's own errors do.
 
     Raises:
-        PathError: the events do not exist, or the output does.
+        PathError: the events do not exist, or the output directory is not empty.
     """
     if parsed.token_file is not None and parsed.only_print:
         parsed.refuse("--token-file: not with --print, which would leave the token in a file")

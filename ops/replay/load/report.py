@@ -38,7 +38,7 @@ class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The planned questions. ``hash`` covers every frame and its time: equal plans, equal hashes.
+    """The planned questions. ``hash`` covers every frame and its time: equal plans have equal ones.
 
     ``not_asked`` counts events that cannot be asked, by reason. ``rounds`` is the number of times
     that the events are asked. ``planned_s`` is when the last frame is due.

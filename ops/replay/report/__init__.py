@@ -1,1 +1,1 @@
-"""One page of what a run of the pipeline found, for people; the same as JSON, for programs."""
+"""``replay report``: show the results of a run on one page, and as JSON."""

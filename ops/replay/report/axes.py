@@ -48,7 +48,7 @@ def linear_axis(highest: float, *, start: float, end: float) -> Axis:
 
 
 def time_axis(first: float, last: float, *, start: float, end: float) -> Axis:
-    """Return an axis from ``first`` to exactly ``last``, at least one second later."""
+    """Return an axis that ends exactly at ``last``, which is at least a second after ``first``."""
     step = max(_round_up((last - first) / _TIME_TICKS), 1.0)
     number = math.ceil(first / step)
     ticks = (step * (number + more) for more in range(_TIME_TICKS + 1))
@@ -98,7 +98,7 @@ def _decades(first: float, last: float) -> tuple[int, int]:
 
 
 def _round_up(value: float) -> float:
-    """Return the least of 1, 2, 5, 10, 20… that is not below ``value``, which is above 0."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is at least ``value``, above 0."""
     power = 10.0 ** math.floor(math.log10(value))
     return next((step * power for step in _STEPS if step * power >= value), 10 * power)
 

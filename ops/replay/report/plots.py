@@ -1,8 +1,7 @@
 """Plots of curves: where each part of a plot is drawn. ``templates/svg.jinja`` writes the SVG.
 
-**Invariant:** curves differ in their dashes and names, not in their colour alone. A gap in the
-figures is a gap in the curve. Colours are those of the page's style sheet, which has a light and a
-dark set.
+**Invariant:** curves differ in dashes and names as well as in colour. A gap in the figures is a gap
+in the curve. Colours are those of the page's style sheet, which has a light and a dark set.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class Plot:
             x -= _LEGEND_LINE + _LEGEND_GAP
 
     def pieces(self, curve: Curve) -> Iterator[list[Place]]:
-        """Yield the curve's pixels between two gaps, without those too close to distinguish."""
+        """Yield each part of the curve between gaps, without pixels too close to distinguish."""
         piece: list[Place] = []
         points = curve.points
         for number, (x, y) in enumerate(points):

@@ -21,7 +21,7 @@ def format_number(number: int) -> str:
 
 
 def format_significant(number: float | None) -> str:
-    """Return a number with three significant digits, at most three of them after the point."""
+    """Return a number with about three significant digits, and at most three decimals."""
     if number is None:
         return MISSING
     size = abs(number)
@@ -41,7 +41,7 @@ def format_rate(number: float | None) -> str:
 
 
 def format_share(part: int, whole: int) -> str:
-    """Return a percentage; only nothing is "0.0 %", and only all is "100.0 %"."""
+    """Return a percentage, which is "0.0 %" only for 0, and "100.0 %" only for ``whole``."""
     if not whole:
         return MISSING
     percent = 100 * part / whole
@@ -63,7 +63,7 @@ def format_pixels(place: float) -> str:
 
 
 def format_time(iso: str | None) -> str:
-    """Return a time in UTC, to the second; a text that is not a time is returned as it is."""
+    """Return a time in UTC, to the second; a text that is not a time is only ``cut``."""
     if iso is None:
         return MISSING
     try:
@@ -76,7 +76,7 @@ def format_time(iso: str | None) -> str:
 
 
 def cut(text: str, longest: int = NAME_MAX) -> str:
-    """Return a text; a text with more than ``longest`` characters loses its middle.
+    """Return ``text``, without its middle if it has more than ``longest`` characters.
 
     Both ends stay, since names often differ in their last characters.
     """

@@ -1,7 +1,7 @@
 """``DataFrame.mapInArrow`` without pandas, which Spark requires here but does not use.
 
-Spark implements it with the same call as its pandas functions, whose check for pandas comes first.
-This module calls the code behind that check. If pandas is installed, it calls Spark's own method.
+Spark implements it through its pandas functions, which first check that pandas is installed. This
+module calls the code behind that check. If pandas is installed, it calls Spark's own method.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def map_in_arrow(
     """Return the rows that ``function`` makes from the Arrow batches of each partition.
 
     Args:
-        schema: of the result.
+        schema: the columns of the result.
         barrier: run all partitions at the same time, or none.
     """
     if _HAS_PANDAS:

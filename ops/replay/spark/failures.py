@@ -1,6 +1,6 @@
 """Describe a fault of a job in one line, whether it comes from Python, Java or Spark SQL.
 
-**Invariant:** the line names the cause, not where Spark was when it occurred; the trace has that.
+**Invariant:** the line names the cause; only the trace says what Spark was doing at the time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read and write small text files on any file system of Spark: disks, HDFS, object stores.
 
-**Invariant:** a file is written completely or not at all, as far as the file system can rename.
+**Invariant:** no reader sees a partly written file, if the file system's rename is atomic.
 """
 
 from __future__ import annotations

@@ -12,14 +12,14 @@ import warnings
 from pathlib import Path
 
 from authorizerd.replay.messages import EXIT_FAULT
+from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
 from authorizerd.replay.spark.failures import is_named, one_line
 from authorizerd.replay.spark.probe import REQUIRED_MODULES, missing_modules
-from authorizerd.replay.spark.speech import Speaker, trace, trace_warning
 
 
 def main(plan_name: str) -> int:
     """Run the job of the plan file that ``--files`` carried, and return its exit code."""
-    sys.stderr = Speaker(sys.stdout)
+    sys.stderr = MessageStream(sys.stdout)
     warnings.showwarning = trace_warning
     missing = missing_modules(REQUIRED_MODULES)
     if missing:

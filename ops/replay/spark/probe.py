@@ -24,7 +24,10 @@ _TASK_SECONDS: Final = 0.2  # long enough that every executor gets a task
 
 
 class Finding(NamedTuple):
-    """The Python of one executor; ``process`` identifies it: the parent of its Python workers."""
+    """The Python of one executor.
+
+    ``process``, the parent of the executor's Python workers, identifies it.
+    """
 
     host: str
     process: int
@@ -51,14 +54,14 @@ def probe_executors(spark: SparkSession) -> None:
         unfit = sorted({_complaint(finding) for finding in seen if finding.missing})
         if unfit:
             raise JobError("; ".join(unfit))
-        # The driver is one of those with memory, but runs no task.
+        # The status also lists the driver, which runs no task.
         executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
         if len({(finding.host, finding.process) for finding in seen}) >= executors:
             return
 
 
 def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ``names`` that this Python cannot import, and the version that it should have."""
+    """Return the ``names`` that this Python cannot import; if it is too old, also the minimum."""
     missing = tuple(name for name in names if not _is_importable(name))
     if sys.version_info < PYTHON_MIN:
         return (f"Python {'.'.join(map(str, PYTHON_MIN))}", *missing)

@@ -22,7 +22,7 @@ REDACTED: Final = "*********(redacted)"
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SECRET: Final = re.compile("secret|password|token|access[.]?key|credential", re.IGNORECASE)
-"""``spark.redaction.regex``, applied to keys and values, extended by Hadoop's keys."""
+"""Spark's default ``spark.redaction.regex`` and Hadoop's keys, for a setting's key and value."""
 _DEFAULTS: Final = {"spark.ui.showConsoleProgress": "false"}
 _LOCAL_DEFAULTS: Final = {  # a local job needs no connections from other machines
     "spark.driver.bindAddress": "127.0.0.1",
@@ -67,7 +67,7 @@ def show_line(line: Sequence[str]) -> str:
 
 
 def _python_settings(options: SparkOptions) -> dict[str, str]:
-    """Return the settings for the Pythons of the job: on this machine, this one by default."""
+    """Return the settings that select the job's Python; a local job uses this one by default."""
     settings = {}
     if options.deploy_mode == "client":
         settings["spark.pyspark.driver.python"] = sys.executable

@@ -1,6 +1,6 @@
 """Find the Spark that submits a job, and check its version.
 
-**Invariant:** nothing is started for this: the name of the core's jar contains the version.
+**Invariant:** no program is started: the name of the spark-core jar contains the version.
 """
 
 from __future__ import annotations

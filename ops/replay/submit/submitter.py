@@ -56,7 +56,7 @@ def submit(plan: Plan, options: SparkOptions) -> int:
 def _environment() -> dict[str, str]:
     """Return this process's environment, made safe for Python's import path."""
     environment = dict(os.environ)
-    environment["PYTHONSAFEPATH"] = "1"  # a folder "acl" in the working directory would be imported
+    environment["PYTHONSAFEPATH"] = "1"  # a folder "authorizerd" here would be imported
     return environment
 
 
@@ -87,10 +87,12 @@ def _run(
 
 def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
     """Report a fault that the job did not report itself; return True if the log explains more."""
-    is_told = code in (EXIT_DONE, EXIT_DENIED) or (code == EXIT_FAULT and sorter.is_message_seen)
-    if not is_told:
+    is_reported = code in (EXIT_DONE, EXIT_DENIED) or (
+        code == EXIT_FAULT and sorter.is_message_seen
+    )
+    if not is_reported:
         _say(f"Spark: {sorter.cause}" if sorter.cause else f"Spark ended with exit code {code}")
-    is_log_wanted = sorter.is_trace_seen or not is_told
+    is_log_wanted = sorter.is_trace_seen or not is_reported
     if is_log_wanted:
         _say(f"Spark's output is in {files.log}")
     return is_log_wanted

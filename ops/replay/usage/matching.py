@@ -15,7 +15,7 @@ from authorizerd.acl.decision import matching_acls
 from authorizerd.acl.model import Acl, PatternType, PermissionType, Question
 from authorizerd.acl.patterns import is_wildcard
 from authorizerd.replay.acl_set import AclSet, DatedAcl
-from authorizerd.replay.judging.index import BuiltOnce, build_index
+from authorizerd.replay.judging.index import WorkerCache, build_index
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(AclSet)
@@ -29,7 +29,7 @@ class Use(NamedTuple):
 
 
 class UseIndex:
-    """The distinct ACLs of a set, numbered, and the index that finds those of a request."""
+    """The distinct ACLs of a set, numbered, and an index that finds those matching a request."""
 
     def __init__(self, acl_set: AclSet) -> None:
         self.acls = tuple(item.acl for item in distinct(acl_set))
@@ -41,7 +41,7 @@ class UseIndex:
         return acl in self._numbers
 
     def uses(self, question: Question, *, was_allowed: bool) -> list[Use]:
-        """Return all ACLs that decide the question so; the audit log names only one of them.
+        """Return every ACL that decides as recorded; the audit log names only one of them.
 
         The question must not be a super user's (``super_users``).
         """
@@ -66,7 +66,7 @@ def pack(acl_set: AclSet) -> PackedSet:
     return PackedSet(hashlib.sha256(packed).hexdigest(), packed)
 
 
-_indexes: Final[BuiltOnce[str, UseIndex]] = BuiltOnce()
+_indexes: Final[WorkerCache[str, UseIndex]] = WorkerCache()
 
 
 def index_of(key: str, packed: Callable[[], bytes]) -> UseIndex:

@@ -37,7 +37,7 @@ def make_usage_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
     """Return the plan that the options describe.
 
     Raises:
-        PathError: the events do not exist, or the output does.
+        PathError: the events do not exist, or the output directory is not empty.
         AclSourceError: the source cannot be read.
     """
     return UsagePlan(

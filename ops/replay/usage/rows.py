@@ -31,7 +31,7 @@ USE_SCHEMA: Final = pa.schema(
     ]
 )
 """One use of the ACL ``number``. ``label`` is the resource's name if the ACL is wide, else null.
-A negative number is not an ACL, but one of the three below."""
+A negative number is one of the three constants below."""
 
 NOT_EVALUATED: Final = -1
 """``label`` is the reason."""

@@ -36,7 +36,7 @@ CHANGES_SCHEMA: Final = pa.schema(
 )
 
 
-def changes(
+def find_changes(
     batch: pa.RecordBatch, candidate: AclIndex, baseline: AclIndex | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the changed tuples of a batch, as at most one batch with ``CHANGES_SCHEMA``.

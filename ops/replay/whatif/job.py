@@ -31,7 +31,7 @@ from authorizerd.replay.whatif.changes import (
     FIGURES,
     NEWLY_ALLOWED,
     NEWLY_DENIED,
-    changes,
+    find_changes,
 )
 from authorizerd.replay.whatif.report import (
     LISTED_MAX,
@@ -57,7 +57,7 @@ _FIGURES: Final = tuple(
 )
 _ALL: Final = "all"
 _COUNTED_BY: Final = (("principal",), ("resource_type", "resource_name"), ("operation",))
-"""Columns without nulls in tuples; in grouping sets, null means that a row is not of this group."""
+"""Tuples have no nulls in these columns, so a null in a grouping set marks another group's row."""
 _TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
@@ -104,7 +104,7 @@ def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFram
         judge, before = candidate(), None if baseline is None else baseline()
         for batch in batches:
             asked = batch.filter(unasked_reasons(batch).is_null())
-            yield from changes(asked, judge, before)
+            yield from find_changes(asked, judge, before)
 
     columns = (*QUESTION_FIELDS, "pattern_type", *_FIGURES)
     return map_in_arrow(tuples.select(*columns), find, _SPARK_SCHEMA)

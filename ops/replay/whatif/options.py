@@ -25,7 +25,7 @@ def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPla
     """Return the plan that the options describe.
 
     Raises:
-        PathError: the events do not exist, or the output does.
+        PathError: the events do not exist, or the output directory is not empty.
         AclSourceError: a source cannot be read.
     """
     events = resolve_input(parsed.events, is_local=is_local)

@@ -1,7 +1,7 @@
 """The content of ``whatif.json``, and the summary that the console shows.
 
-**Invariant:** equal events and equal ACLs give equal bytes. The report contains no time of its own,
-and its lists have one order: most events first, then most tuples, then by name.
+**Invariant:** equal events and equal ACLs give equal bytes. The report does not say when it was
+made, and its lists have one order: most events first, then most tuples, then by name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OperationCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
-    """One changed tuple, with the times of the events that change; host None is unknown."""
+    """One changed tuple, with the times of the events that change; ``host`` is None if unknown."""
 
     principal: str
     host: str | None
@@ -84,7 +84,7 @@ class RecordedBaseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """``events`` to ``last_at`` describe everything that was ingested."""
+    """The whole of ``whatif.json``; ``events`` to ``last_at`` describe everything ingested."""
 
     events: int
     allowed_events: int

@@ -47,7 +47,7 @@ _READERS: Final[dict[str, Callable[[bytes], _Unpacked]]] = {
     ".zstd": _Zstandard,
 }
 SUFFIXES: Final = tuple(_READERS)
-_BREAKS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, pyarrow.ArrowException)
+_DAMAGE_ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, pyarrow.ArrowException)
 
 
 def unpack_lines(name: str, packed: bytes) -> Iterator[Lines]:
@@ -66,7 +66,7 @@ def unpack_lines(name: str, packed: bytes) -> Iterator[Lines]:
             pending = pending[: LINE_BYTES_MAX + 1]
             for start in range(0, len(lines), LINES_MAX):
                 yield lines[start : start + LINES_MAX], None
-    except _BREAKS:
+    except _DAMAGE_ERRORS:
         yield [pending], Reason.BROKEN_ARCHIVE
         return
     if pending:

@@ -25,7 +25,7 @@ SCHEMA: Final = pyarrow.schema(
     {
         "line": pyarrow.binary(),  # null for an event
         "reason": pyarrow.string(),  # null for an event, empty for a blank line
-        "day": pyarrow.date32(),  # of UTC
+        "day": pyarrow.date32(),  # in UTC
         "at": pyarrow.timestamp("us", "UTC"),
         "allowed": pyarrow.bool_(),
         "principal": pyarrow.string(),
@@ -69,7 +69,7 @@ class EventReader:
         self._line_format: LineFormat = line_format
 
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
-        """Return the columns of ``SCHEMA``; other lines have only ``line`` and ``reason``."""
+        """Return the columns of ``SCHEMA``; only ``line`` and ``reason`` if there is no event."""
         timed = compute.extract_regex(lines, _TIMED)
         is_long = compute.greater(compute.binary_length(lines), _LENGTH_MAX)
         second = compute.if_else(is_long, None, compute.struct_field(timed, "second"))

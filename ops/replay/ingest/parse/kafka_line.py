@@ -1,8 +1,8 @@
 """Parse the audit lines of Kafka's authorizers, in every layout of brokers and their containers.
 
 **Invariant:** a line is read only if it has exactly one reading. Clients choose the names of
-principals, groups and resources, so a marker outside its place, or a second time, makes a line
-ambiguous: no name can turn a recorded Denied into Allowed.
+principals, groups and resources, so a misplaced or repeated marker makes a line ambiguous: no name
+can turn a recorded Denied into Allowed.
 
 Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
 """
@@ -26,7 +26,7 @@ from authorizerd.replay.ingest.parse.times import Head, find_head
 
 PRINCIPAL: Final = "Principal = "
 VERDICTS: Final = {" is Allowed ": True, " is Denied ": False}
-OPERATIONS: Final = (" operation = ", " Operation = ")  # since 3.2, and before
+OPERATIONS: Final = (" operation = ", " Operation = ")  # since Kafka 3.2, and before it
 HOST: Final = " from host = "
 RESOURCE: Final = " on resource = "
 REQUEST: Final = " for request = "
@@ -102,7 +102,7 @@ def _parsed(text: str, zone: tzinfo) -> Event:
     )
 
 
-@lru_cache(64)  # there are few words, but each line has some
+@lru_cache(64)  # few distinct words occur, but in every line
 def constant_name(word: str) -> str:
     """Return ``TRANSACTIONAL_ID`` for ``TransactionalId``; capitals stay unchanged."""
     return ascii_upper(re.sub(r"([a-z])([A-Z])", r"\1_\2", word))

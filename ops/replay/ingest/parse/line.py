@@ -59,7 +59,7 @@ def parse_line(
 
 
 def _unwrapped(text: str) -> str | Reason:
-    """Return the line inside Docker's or CRI's, or the fault of Docker's."""
+    """Return the line that Docker or CRI wrapped, or why Docker's wrapping is unreadable."""
     if text.startswith(DOCKER_JSON):
         try:
             record = _docker_decoder.decode(text)

@@ -98,7 +98,7 @@ def _connected(address: tuple[str, int] | str) -> socket.socket:
 
 
 class SocketLine:
-    """One connection, with a clock that counts from the load's start, even before it."""
+    """One connection, and a clock that counts from the load's start."""
 
     def __init__(self, connected: socket.socket, start_ns: int) -> None:
         self._socket = connected
@@ -124,7 +124,10 @@ class SocketLine:
             return None
 
     def wait(self, until_ns: int, *, to_send: bool) -> bool:
-        """Wait for bytes, for buffer space if ``to_send``, or the time; return True for bytes."""
+        """Wait until ``until_ns``, or until bytes arrive; with ``to_send``, also for buffer space.
+
+        Return True if bytes have arrived.
+        """
         seconds = max(0, until_ns - self.now_ns()) / 1e9
         writers = self._sockets if to_send else ()
         readable, _, _ = select.select(self._sockets, writers, (), seconds)

@@ -29,7 +29,10 @@ READY_BYTES: Final = 256 * 1024 * 1024
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """Why a lane is not ready, or None; ``at_s`` is seconds since 1970 by the lane's clock."""
+    """A lane's message at the barrier; ``refused`` says why it is not ready.
+
+    ``at_s`` is when it arrived, in seconds since 1970 by its own clock.
+    """
 
     lane: int
     at_s: float
@@ -118,7 +121,7 @@ def _run_lane(
 
 
 def _closed_end_ns(plan: LoadPlan) -> int | None:
-    """Return when a closed loop stops; an open one was cut off by its plan."""
+    """Return when a closed loop stops; None for an open one, whose plan has no later frames."""
     return None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
 
 

@@ -22,7 +22,7 @@ RELATIVE_ERROR: Final = 1 / _LINEAR
 
 
 def bucket_of(value_ns: int) -> int:
-    """Return the bucket of a duration; a negative one, from a clock that was set back, is in 0."""
+    """Return the bucket of a duration; a negative duration is in bucket 0."""
     if value_ns <= 0:
         return 0
     shift = value_ns.bit_length() - _LINEAR_BITS - 1

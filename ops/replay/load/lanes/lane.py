@@ -103,9 +103,9 @@ class Lane:
                 self._wait()
                 self._send_what_is_due()
         except (LoadError, DecodeError, OSError) as error:
-            self._tally.ended(reason_of(error), self._line.now_ns())
+            self._tally.record_end(reason_of(error), self._line.now_ns())
         for sent in self._in_flight:
-            self._tally.unanswered(sent, self._line.now_ns())
+            self._tally.record_unanswered(sent, self._line.now_ns())
         self._tally.finished_ns = self._line.now_ns()
 
     def _is_done(self) -> bool:
@@ -127,7 +127,7 @@ class Lane:
                 if due_ns > now_ns:
                     return
                 if now_ns - due_ns > self._rules.drop_after_ns:
-                    self._tally.dropped(frame, now_ns)
+                    self._tally.record_dropped(frame, now_ns)
                     self._next = next(self._frames, None)
                     continue
             if self._is_blocked:
@@ -140,7 +140,7 @@ class Lane:
         held_up_ns = self._blocked.since(due_ns)
         sent = Sent(frame, due_ns, now_ns)
         self._in_flight.append(sent)
-        self._tally.sent(sent, held_up_ns)
+        self._tally.record_sent(sent, held_up_ns)
         self._unsent = memoryview(self._surface.request(frame.body))
         self._flush()
 
@@ -199,4 +199,4 @@ class Lane:
                 f"expected {len(sent.frame.recorded)} decisions, found {len(answer.decisions)}"
             )
         self._in_flight.popleft()
-        self._tally.answered(sent, answer, now_ns)
+        self._tally.record_answer(sent, answer, now_ns)

@@ -87,7 +87,7 @@ class Tally:
         self._seconds: dict[int, Second] = {}
         self.finished_ns = 0
 
-    def sent(self, sent: Sent, held_up_ns: int) -> None:
+    def record_sent(self, sent: Sent, held_up_ns: int) -> None:
         """Add a sent frame; the target held it up for ``held_up_ns`` after it was due."""
         questions = len(sent.frame.recorded)
         self._result.sent += questions
@@ -99,7 +99,7 @@ class Tally:
         self._result.send_lag.record(sent.sent_ns - sent.due_ns - held_up_ns, questions)
         self._second(sent.due_ns).offered += questions
 
-    def dropped(self, frame: Frame, now_ns: int) -> None:
+    def record_dropped(self, frame: Frame, now_ns: int) -> None:
         """Add a frame that is never sent; its latency is the time that it has waited."""
         questions, due_ns = len(frame.recorded), frame.due_us * 1000
         self._result.dropped += questions
@@ -109,14 +109,14 @@ class Tally:
         self._second(due_ns).offered += questions
         self._add_wait(due_ns, now_ns, questions)
 
-    def unanswered(self, sent: Sent, now_ns: int) -> None:
+    def record_unanswered(self, sent: Sent, now_ns: int) -> None:
         """Add a frame that got no answer; its latency is the time that it has waited."""
         questions = len(sent.frame.recorded)
         self._result.unanswered += questions
         if not self._is_warm_up(sent.due_ns):
             self._add_wait(sent.due_ns, now_ns, questions)
 
-    def answered(self, sent: Sent, answer: Answer, now_ns: int) -> None:
+    def record_answer(self, sent: Sent, answer: Answer, now_ns: int) -> None:
         """Add the answer to a frame: one decision per question, unless it is an error."""
         questions = len(sent.frame.recorded)
         if answer.error is not None:
@@ -136,7 +136,7 @@ class Tally:
         self._second(sent.due_ns).latency.record(now_ns - sent.due_ns, questions)
         self._second(now_ns).served += questions - wrong
 
-    def ended(self, reason: str, now_ns: int) -> None:
+    def record_end(self, reason: str, now_ns: int) -> None:
         """Record why the lane ended early."""
         self._result.ended = reason
         self._result.ended_ns = now_ns

@@ -35,8 +35,8 @@ def frames_of(
 ) -> Iterator[Frame]:
     """Yield frames of at most ``batch`` questions, all due less than ``linger_us`` apart.
 
-    A frame is due with its first question. The others are sent early, by less than ``linger_us``,
-    so that no latency includes the time in which a client would have collected them.
+    A frame is due with its first question. The others are sent early, by less than ``linger_us``:
+    if the frame waited for its last question, latencies would include that wait.
     """
     waiting: list[TimedQuestion] = []
     size = number = 0

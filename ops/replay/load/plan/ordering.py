@@ -32,7 +32,7 @@ class Walk:
 
     def step(self, at_ms: int) -> tuple[int, int]:
         """Return number and elapsed milliseconds of the next event."""
-        self._elapsed_ms += capped(at_ms - self._at_ms, self._gap_max_ms)
+        self._elapsed_ms += cap_gap(at_ms - self._at_ms, self._gap_max_ms)
         self._at_ms = at_ms
         self._number += 1
         return self._number - 1, self._elapsed_ms
@@ -57,11 +57,11 @@ class Layout(msgspec.Struct, frozen=True):
     period_ms: float
 
 
-def capped(gap_ms: int, gap_max_ms: int | None) -> int:
+def cap_gap(gap_ms: int, gap_max_ms: int | None) -> int:
     return gap_ms if gap_max_ms is None else min(gap_ms, gap_max_ms)
 
 
-def stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -> Iterator[Stretch]:
+def measure_stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -> Iterator[Stretch]:
     """Yield the stretches of sorted rows of (part, at_ms); the rows of a part are adjacent."""
     current: Stretch | None = None
     events = elapsed_ms = last_ms = 0
@@ -73,20 +73,20 @@ def stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -> Iterat
             events = elapsed_ms = 0
             last_ms = at_ms
         events += 1
-        elapsed_ms += capped(at_ms - last_ms, gap_max_ms)
+        elapsed_ms += cap_gap(at_ms - last_ms, gap_max_ms)
         last_ms = at_ms
     if current is not None:
         yield Stretch(current.part, events, current.first_ms, last_ms, elapsed_ms)
 
 
-def places(found: Iterable[Stretch], gap_max_ms: int | None) -> Layout:
+def lay_out(found: Iterable[Stretch], gap_max_ms: int | None) -> Layout:
     """Return the beginning of each part; parts follow each other by number."""
     begins: dict[int, Place] = {}
     number = elapsed_ms = 0
     before: Stretch | None = None
     for stretch in sorted(found, key=lambda each: each.part):
         if before is not None:
-            elapsed_ms += before.elapsed_ms + capped(stretch.first_ms - before.last_ms, gap_max_ms)
+            elapsed_ms += before.elapsed_ms + cap_gap(stretch.first_ms - before.last_ms, gap_max_ms)
         begins[stretch.part] = Place(number, elapsed_ms, stretch.first_ms)
         number += stretch.events
         before = stretch

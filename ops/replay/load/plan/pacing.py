@@ -34,7 +34,7 @@ class Segment(msgspec.Struct, frozen=True):
         return (self.start_rate + self.end_rate) / 2 * self.seconds
 
     def seconds_until(self, questions: float) -> float:
-        """Return the time within the segment at which so many questions have been asked."""
+        """Return the seconds within the segment after which ``questions`` have been asked."""
         slope = (self.end_rate - self.start_rate) / self.seconds
         root = math.sqrt(max(0.0, self.start_rate**2 + 2 * slope * questions))
         return 2 * questions / (self.start_rate + root) if questions else 0.0
@@ -65,7 +65,7 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
         return None if seconds is None else round(seconds * US_PER_S)
 
     def rounds_for(self, seconds: float) -> int:
-        """Return the number of rounds that provide questions for so many seconds."""
+        """Return the number of rounds that provide questions for ``seconds``."""
         if not self.segments:
             return max(1, math.ceil(seconds * 1000 * self.speed / self.period_ms))
         return max(1, math.ceil(self._questions_within(seconds) / self.events))

@@ -27,7 +27,7 @@ from authorizerd.replay.load.plan.frames import (
     TimedQuestion,
     frames_of,
 )
-from authorizerd.replay.load.plan.ordering import Place, Stretch, places, stretches
+from authorizerd.replay.load.plan.ordering import Place, Stretch, lay_out, measure_stretches
 from authorizerd.replay.load.plan.pacing import US_PER_S, Pacing, parse_profile
 from authorizerd.replay.load.plan.questions import (
     ENCODE_QUESTION,
@@ -66,7 +66,10 @@ _PARTS_EACH: Final = 4
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedLoad:
-    """``frames`` are persisted: one partition per lane, in order. ``events`` counts those asked."""
+    """The planned frames, persisted in order, one partition per lane.
+
+    ``events`` counts those that can be asked; ``not_asked`` counts the others by reason.
+    """
 
     frames: DataFrame
     lanes: list[LaneDigest]
@@ -100,7 +103,7 @@ def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
 
 
 def _parts(spark: SparkSession) -> int:
-    """Return the number of parts. Spark's default of 200 would remain, since they are persisted."""
+    """Return the number of parts. Spark would not merge its default of 200, which are persisted."""
     wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or _PARTS_EACH)
     return min(wanted, _PARTS_EACH * spark.sparkContext.defaultParallelism)
 
@@ -111,7 +114,7 @@ def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
     rows = map_in_arrow(
         asked.select("part", "at_ms"), partial(_stretches, gap_max_ms), "stretch binary"
     ).collect()
-    layout = places([msgspec.json.decode(row.stretch, type=Stretch) for row in rows], gap_max_ms)
+    layout = lay_out([msgspec.json.decode(row.stretch, type=Stretch) for row in rows], gap_max_ms)
     not_asked = {
         row.reason: row["count"]
         for row in ordered.where(sql.col("reason").isNotNull()).groupBy("reason").count().collect()
@@ -198,7 +201,7 @@ def _encode(surface: str, batches: Batches) -> Batches:
 
 def _stretches(gap_max_ms: int | None, batches: Batches) -> Batches:
     rows = (row for batch in batches for row in _rows(batch, "part", "at_ms"))
-    found = [msgspec.json.encode(stretch) for stretch in stretches(rows, gap_max_ms)]
+    found = [msgspec.json.encode(stretch) for stretch in measure_stretches(rows, gap_max_ms)]
     yield pa.RecordBatch.from_pydict({"stretch": pa.array(found, pa.binary())})
 
 

@@ -10,7 +10,7 @@ from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging import index
 from authorizerd.replay.judging.index import (
     INDEXES_KEPT,
-    BuiltOnce,
+    WorkerCache,
     build_index,
     index_of,
     key_of,
@@ -30,7 +30,7 @@ def topic(number: int) -> Acl:
 
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "_indexes", BuiltOnce())
+    monkeypatch.setattr(index, "_indexes", WorkerCache())
 
 
 @given(st.lists(acls(unknown_codes=True), max_size=8))

@@ -9,7 +9,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import build_index
 from authorizerd.replay.judging.questions import QUESTION_FIELDS
-from authorizerd.replay.whatif.changes import CHANGES_SCHEMA, changes
+from authorizerd.replay.whatif.changes import CHANGES_SCHEMA, find_changes
 from tests.ops.replay.acl_sets import acl_set_of
 
 
@@ -48,7 +48,7 @@ def batch_of(*counts: tuple[str, int, int]) -> pa.RecordBatch:
 
 def told(batch: pa.RecordBatch, candidate: AclSet, baseline: AclSet | None) -> list[dict[str, Any]]:
     before = None if baseline is None else build_index(baseline)
-    found = list(changes(batch, build_index(candidate), before))
+    found = list(find_changes(batch, build_index(candidate), before))
     assert all(each.schema == CHANGES_SCHEMA for each in found)
     return [row for each in found for row in each.to_pylist()]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.plan.ordering import places, stretches
+from authorizerd.replay.load.plan.ordering import lay_out, measure_stretches
 
 
 @given(
@@ -20,7 +20,7 @@ def test_parts_give_the_positions_of_one_pass(gaps: list[list[int]], cap: int | 
                 elapsed_ms += gap if cap is None else min(gap, cap)
             expected.append((len(rows), elapsed_ms))
             rows.append((part, at_ms))
-    layout = places(reversed(list(stretches(rows, cap))), cap)
+    layout = lay_out(reversed(list(measure_stretches(rows, cap))), cap)
     walks = {part: place.walk(cap) for part, place in layout.places.items()}
     assert [walks[part].step(at) for part, at in rows] == expected
     assert layout.events == len(rows)
@@ -28,5 +28,5 @@ def test_parts_give_the_positions_of_one_pass(gaps: list[list[int]], cap: int | 
 
 
 def test_next_round_begins_a_mean_gap_after_the_last_event() -> None:
-    layout = places(stretches([(0, 0), (0, 100), (0, 200)], None), None)
+    layout = lay_out(measure_stretches([(0, 0), (0, 100), (0, 200)], None), None)
     assert layout.period_ms == 300

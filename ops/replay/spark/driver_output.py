@@ -10,7 +10,7 @@ from typing import TextIO
 from authorizerd.replay.messages import MESSAGE, TRACE
 
 
-class Speaker(io.TextIOBase):
+class MessageStream(io.TextIOBase):
     """Replaces standard error: each line becomes a message to the user."""
 
     def __init__(self, out: TextIO) -> None:

@@ -6,15 +6,15 @@ import warnings
 
 import pytest
 
-from authorizerd.replay.spark.speech import Speaker, trace, trace_warning
+from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
 
 
 def test_each_line_to_standard_error_gets_one_prefix() -> None:
     out = io.StringIO()
-    print("one", 2, "three\nfour", file=Speaker(out))
-    speaker = Speaker(out)
+    print("one", 2, "three\nfour", file=MessageStream(out))
+    stream = MessageStream(out)
     for piece in ("authorizerd replay: a", "lready\nun", "finished"):
-        speaker.write(piece)
+        stream.write(piece)
     assert out.getvalue().splitlines() == [
         "authorizerd replay: one 2 three",
         "authorizerd replay: four",
