@@ -198,7 +198,7 @@ def test_damaged_old_checkpoint_costs_dates_but_no_acls(tmp_path: Path) -> None:
 def test_log_that_ends_below_its_checkpoint_is_rejected(tmp_path: Path) -> None:
     usual_log(tmp_path)
     write_checkpoint(tmp_path, 20, [METADATA_VERSION, added(9)], epoch=0)
-    with pytest.raises(MetadataLogError, match="before the checkpoint that ends at offset 20"):
+    with pytest.raises(MetadataLogError, match="before the end of the checkpoint, 20"):
         read(tmp_path)
     assert acls_of(read(tmp_path, AtOffset(4))) == numbers(1, 2, 3)
 
