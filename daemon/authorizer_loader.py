@@ -33,7 +33,8 @@ def choose_authorizer(
     """Return ``standard``, or the authorizer that replaces it.
 
     Args:
-        class_name: as configured: Kafka's name for the built-in one, a Python class, or empty.
+        class_name: the configured value: Kafka's name for the built-in authorizer, the path of a
+            Python class, or empty.
 
     Raises:
         StartError: the class does not exist, or is not an authorizer.

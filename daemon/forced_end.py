@@ -24,7 +24,7 @@ ENDING_SECONDS: Final = 15
 _EXIT_FAULT: Final = 1
 """The exit code of any fault that ends the daemon."""
 KERNEL_SECONDS: Final = 5
-"""Delay after which the kernel kills the process, in case the timer's thread cannot run."""
+"""Further delay until SIGALRM kills the process, in case the timer's thread cannot run."""
 
 _IDLE_MODULES: Final = ("_thread_cache.py", "forced_end.py")
 
@@ -39,7 +39,7 @@ class ForcedEnd:
         self._phase = "ending the tasks"
 
     def enter(self, phase: str) -> None:
-        """Note which phase of the shutdown begins, for the log: it hangs if the timer fires."""
+        """Note which phase of the shutdown begins. If the timer fires, the log names it."""
         self._phase = phase
 
     def begin(self, seconds: int) -> None:

@@ -42,13 +42,13 @@ class Collector:
 
     def collect_garbage(self) -> None:
         """Freeze all objects; from the second call on, collect garbage first."""
-        if self._loaded:  # the first call has the whole load to scan, almost none of it garbage
+        if self._loaded:  # the first would scan the whole load and find almost no garbage
             gc.collect()
         gc.freeze()
         self._loaded = True
 
     def collect_if_many(self) -> None:
-        """Settle if enough objects are new for a collection to be worth its time."""
+        """Collect garbage if enough objects are new for a collection to be worth its time."""
         if self._loaded and gc.get_count()[0] >= CONTAINERS_MIN:
             self.collect_garbage()
 

@@ -1,10 +1,11 @@
-"""Handle SIGHUP and SIGINT before the daemon can obey them.
+"""Handle SIGHUP and SIGINT until the daemon can obey them.
 
 **Invariant:** SIGHUP never ends the daemon. From the first step of ``serve`` until the daemon
 receives signals, the kernel holds SIGHUP back; then the daemon obeys it. Until then SIGINT ends the
 process as SIGTERM does, without a traceback.
 
-This module imports only fast modules, because until it has run SIGHUP ends the process.
+This module imports only what loads fast, because SIGHUP ends the process until
+``hold_reload_signal`` has run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read the small files that hold secrets: the tokens, and the secret for masked names.
 
-**Invariant:** reading never waits for the writer of a pipe, and a file that everybody may use is
-rejected.
+**Invariant:** reading never waits for the writer of a pipe, and a file with forbidden permissions
+is rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from authorizerd.daemon.errors import StartError
 
 
 class Forbidden(Enum):
-    """What others than the file's owner and group must not be able to do."""
+    """What users other than the file's owner and group must not be able to do."""
 
     WRITING = (stat.S_IWOTH, "everybody may write to it (chmod o-w)")
     ANYTHING = (stat.S_IRWXO, "everybody may use it (chmod o-rwx)")
@@ -24,8 +24,8 @@ def read_secret_file(path: str, *, key: str, bytes_max: int, forbidden: Forbidde
     """Return the content of the file that ``key`` names.
 
     Raises:
-        StartError: it is not a regular file, cannot be read, others have forbidden permissions, or
-            it has more than ``bytes_max`` bytes.
+        StartError: it is not a regular file, cannot be read, others have ``forbidden`` permissions,
+            or it has more than ``bytes_max`` bytes.
     """
     try:
         with open(path, "rb", opener=_open_without_waiting) as file:

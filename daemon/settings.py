@@ -51,7 +51,7 @@ class Settings:
 
     Args:
         image: the image that holds the dynamic configs.
-        authorizer: takes its own settings.
+        authorizer: is given its own settings when they change.
         read: reads the configuration again; blocks.
     """
 
@@ -148,7 +148,7 @@ class Settings:
             raise InvalidValueError(str(error)) from error
 
     def set_guarded(self, changes: Changes) -> None:
-        """Apply guarded keys that were set over the wire; the next reload of the file ends them."""
+        """Apply guarded keys that were set over the wire, until the next reload of the file."""
         if changes:
             self._apply(self.with_dynamic(guarded=changes))
 

@@ -1,4 +1,4 @@
-"""One worker: a process that answers decisions from the daemon's feed, and writes no log.
+"""One worker: a process that decides by the daemon's feed, and writes no log.
 
 **Invariant:** a worker accepts connections only after the daemon's order. It ends at once if the
 daemon ends or an order fails, because an answer from an old state is worse than none. Workers

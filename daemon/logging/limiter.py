@@ -39,7 +39,7 @@ class LogLimit(logging.Filter):
 
 
 class _Passed:
-    """How many records of one kind passed and were held in the second that began at ``since``."""
+    """How many records of one kind passed and were dropped in the second from ``since``."""
 
     __slots__ = ("count", "held", "since")
 

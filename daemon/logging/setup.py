@@ -82,7 +82,7 @@ class LineFormatter(logging.Formatter):
         return _json_line(head, texts)
 
     def fault(self, text: str) -> str:
-        """Return the line of a fault that ends the process; as text, like a command's error."""
+        """Return the line of a fault that ends the process; as text, it looks like a command's."""
         if self.format_as is LogFormat.TEXT:
             line = escape_line(f"authorizerd: {text}")
             return f"<{_priority(logging.CRITICAL)}>{line}" if self.is_journal else line
@@ -98,7 +98,7 @@ def escape_line(text: str) -> str:
 
 
 def _cut(text: str, characters_max: int) -> str:
-    """Cut the middle out of a long ``text``: the end of an exception says most."""
+    """Cut the middle out of a long ``text``, because the end of an exception matters most."""
     if len(text) <= characters_max:
         return text
     half = characters_max // 2
@@ -150,7 +150,10 @@ def log_to_standard_error(*, is_worker: bool = False) -> None:
 def _report_defect(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """Report an unexpected exception that ends the process: in JSON and the journal, one event."""
+    """Report an unexpected exception that ends the process.
+
+    In JSON and in the journal it is one event.
+    """
     for handler in _handlers():
         formatter = handler.formatter
         if formatter.is_journal or formatter.format_as is LogFormat.JSON:

@@ -44,7 +44,7 @@ _logger = logging.getLogger(__name__)
 
 
 def new_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> str:
-    """Return a random id in Kafka's form: 22 base64 letters, without a leading hyphen."""
+    """Return a random id in Kafka's form: 22 base64 characters, the first not a hyphen."""
     while True:
         data = bytearray(random_bytes(UUID_BYTES))
         # Version 4 and the variant of RFC 4122, as in Kafka's Uuid.randomUuid.

@@ -1,4 +1,4 @@
-"""The source that reads the own log, and passes every batch in order to the RecordApplier.
+"""The source that reads the daemon's own log and passes each batch, in order, to the RecordApplier.
 
 **Invariant:** everything passed on is at or below the high water mark, which for a log with one
 writer is its end. A worker thread reads the files; the loop decodes them in slices.
@@ -29,7 +29,7 @@ A single batch may be larger: a checkpoint's has 8 MiB.
 _logger = logging.getLogger(__name__)
 
 Begin = Callable[[Progress, Replay], Awaitable[ChangeBatch]]
-"""Start writing where reading has ended; returns the resulting batch, to be passed on as well."""
+"""A function that starts writing where reading ended. It returns a batch to pass on as well."""
 
 
 class LocalLogSource:
@@ -53,7 +53,7 @@ class LocalLogSource:
 
     @property
     def replay(self) -> Replay:
-        """The replay that the log is read with: its features and its other records."""
+        """The replay of the log, which knows its features and its record types."""
         return self._replay
 
     @property

@@ -63,9 +63,9 @@ class OwnLog:
         return ChangeBatch(self._writer.last_offset, cluster_changes=features)
 
     async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
-        """Write each item as one batch, sync once; return the last offset.
+        """Write each item as one batch, sync once, and return the last offset.
 
-        If cancelled, it still finishes.
+        A cancelled append still finishes.
 
         Raises:
             UpdateRefusedError: nothing was written, for example because no descriptor was free.
@@ -81,7 +81,7 @@ class OwnLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointPolicy:
-    """When a checkpoint is due, and how many are kept; -1 and 0 mean the same as in the keys."""
+    """When a checkpoint is due, and how much is kept. -1 and 0 mean what they mean in the keys."""
 
     bytes_between: int
     interval_ms: int
@@ -145,7 +145,7 @@ class Checkpointer:
             )
             return
         last = trio.current_time()
-        # What was read counts like what is written: a daemon may restart often.
+        # Bytes read at the start count too, or a daemon that often restarts writes no checkpoint.
         self._bytes_at_checkpoint = -self._bytes_read()
         while True:
             await trio.sleep(CHECK_SECONDS)
@@ -165,8 +165,8 @@ class Checkpointer:
     def _state(self) -> CheckpointState:
         """Return the content of a checkpoint.
 
-        It holds only the ACLs of the snapshot. A whole snapshot that is freed late blocks the loop
-        for everything that has changed meanwhile.
+        It refers only to the snapshot's ACLs. It would keep a whole snapshot alive, and freeing one
+        late blocks the loop: the more has changed since, the longer.
         """
         snapshot = self._snapshot.newest
         assert snapshot is not None, "a snapshot stays loaded"
@@ -186,7 +186,7 @@ class Checkpointer:
         return bool(interval_s) and trio.current_time() - last >= interval_s
 
     async def _write(self, state: CheckpointState) -> None:
-        bytes_written = self._writer.bytes_written  # before: appends go on meanwhile
+        bytes_written = self._writer.bytes_written  # appends continue meanwhile
         try:
             path = await trio.to_thread.run_sync(
                 write_checkpoint, self._log_dir, state, self._storage

@@ -1,6 +1,6 @@
 """Prometheus metrics: plain integers of the actors and servers, collected at each scrape.
 
-**Invariant:** the request path never touches prometheus_client; its counters cost more than a
+**Invariant:** requests never touch prometheus_client, because its counters cost more than a
 decision.
 """
 
@@ -60,6 +60,8 @@ class Measured:
 
 
 class DaemonCollector(Collector):
+    """Read the parts' counters at each scrape, and name them as metrics."""
+
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
 
@@ -108,7 +110,7 @@ class DaemonCollector(Collector):
         )
         workers = self._measured.workers
         counts_of = dict(self._measured.authorizer.counts)
-        if workers is not None:  # they serve the surfaces that this process does not
+        if workers is not None:  # they serve the decision ports instead of this process
             counts_of |= workers.sums().decisions
         for surface, counts in counts_of.items():
             for field in fields(DecisionCounts):
@@ -258,7 +260,7 @@ class DaemonCollector(Collector):
         )
 
     def _in_workers(self, name: str, kind: type[ConnectionStatistics]) -> Mapping[str, Counted]:
-        """Return the workers' servers of a name, as one; empty if there are none."""
+        """Return the sum of the workers' servers of this name; empty if there are no workers."""
         workers = self._measured.workers
         if workers is None or name not in self._measured.gate.endpoints:
             return {}

@@ -1,6 +1,7 @@
 """The daemon's readiness, as reported on the admin port and to the service manager.
 
-**Invariant:** it is ready once the ACLs are loaded, every endpoint is open, and the workers listen.
+**Invariant:** the daemon is ready once the ACLs are loaded, every endpoint is open, and the workers
+listen.
 """
 
 from __future__ import annotations

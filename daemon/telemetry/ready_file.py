@@ -1,6 +1,6 @@
 """The file that lists the daemon's addresses, written once it serves.
 
-**Invariant:** its content is complete, and was written by this run.
+**Invariant:** readers see only a complete file that this run has written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from authorizerd.daemon.errors import StartError
 
 
 class ReadyFile(msgspec.Struct, frozen=True):
-    """The content of ``--ready-file``, written once the ACLs are loaded: ``host:port`` each."""
+    """The content of ``--ready-file``. Addresses are ``host:port``, or ``unix:PATH``."""
 
     listeners: Mapping[str, str]
     decision_http: str

@@ -82,9 +82,10 @@ class ServiceManager:
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """Report the start of a reload, and its end when the block ends.
+        """Report that a reload begins, and at the end of the block that it has ended.
 
-        Before the daemon is ready nothing is sent: systemd would take the end for the start's.
+        Before the daemon is ready nothing is sent: systemd would take the end of the reload for the
+        end of the start.
         """
         if not self._is_serving:
             yield

@@ -66,7 +66,7 @@ class Totals:
 
     def retire(self, counters: Mapping[str, int]) -> None:
         """Keep the counts of a worker that has ended."""
-        # The others describe the present, so they end with the worker.
+        # Open connections and current failures end with the worker, so they are not kept.
         self._ended.update(
             {name: count for name, count in counters.items() if not name.endswith(_CURRENT)}
         )
@@ -104,7 +104,7 @@ class Sums:
         return self.statistics(LogStatistics, _LOG)
 
     def server(self, kind: type[ConnectionStatistics], name: str) -> Counted:
-        """Return the servers of one name in all workers, as one."""
+        """Return the sum of the servers of this name in all workers."""
         return _Server(self.statistics(kind, name))
 
     def statistics(self, kind: type[Statistics], name: str) -> Statistics:

@@ -36,7 +36,7 @@ from authorizerd.protocol.worker_feed import (
 
 
 class Follower(Protocol):
-    """What carries out a worker's orders, except those for its applier."""
+    """The part of a worker that carries out its orders, except those for its applier."""
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
         """Apply the settings."""

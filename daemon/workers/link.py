@@ -1,4 +1,4 @@
-"""One worker as the daemon sees it: its orders, its progress, and whether it lives.
+"""One worker as the daemon sees it: its orders, its progress, and whether it is alive.
 
 **Invariant:** a worker is killed if it does not complete its current order in time, or if more
 changes wait for it than allowed. Tasks that wait for the worker resume only once its process has
@@ -100,11 +100,11 @@ class WorkerLink:
 
     @property
     def is_loaded(self) -> bool:
-        """True if updates wait for this worker; that begins before it listens."""
+        """True once the worker has a snapshot. Updates then wait for it, even before it listens."""
         return _NONE < self._snapshot_number <= self._done.newest
 
     def order(self, make: Callable[[int], Order]) -> int:
-        """Queue the order that ``make`` returns for a number; return the number."""
+        """Queue the order that ``make`` returns for the next number; return that number."""
         number = self.last_number + 1
         self._post(_QueuedOrder(number, iter((encode_message(make(number)),))))
         return number
@@ -120,7 +120,7 @@ class WorkerLink:
         self._post(_QueuedOrder(number, encode_changes(number, batch), len(batch.changes)))
 
     def order_drain(self, make: Callable[[int], Order]) -> None:
-        """Queue the last order; the caller limits its time."""
+        """Queue the last order. The caller limits how long it may take."""
         self.is_draining = True
         self._drain_number = self.order(make)
 
@@ -204,7 +204,7 @@ class WorkerLink:
         self._done.publish(max(done.number, self._done.newest))
         if self.is_loaded and not was_loaded:
             # From here on updates wait for it, and all earlier acknowledged changes precede this
-            # order in its feed. So it never listens without an acknowledged change.
+            # order in its feed. So it has every acknowledged change before it listens.
             self._listen_number = self.order(Listen)
         if done.number == self._listen_number:
             self.is_listening = not self.is_draining

@@ -28,7 +28,10 @@ from authorizerd.protocol.worker_feed import Begin, Drain, Files, Place, TakeFil
 
 REPLACE_SECONDS_MIN: Final = 0.1
 REPLACE_SECONDS_MAX: Final = 10.0
-"""Delay before a dead worker is replaced. Doubles each time, unless the worker lived longer."""
+"""Delay before a dead worker is replaced. It doubles each time.
+
+It is at the minimum again after a worker that lived longer than the maximum.
+"""
 
 Spawn = Callable[[], Awaitable[tuple[trio.abc.Stream, WorkerProcess]]]
 """Start a process, and return the daemon's end of its feed. Raises OSError."""
@@ -90,7 +93,7 @@ class WorkerPool:
 
     @property
     def is_ready(self) -> bool:
-        """True if all have listened and one still does: one suffices during a replacement."""
+        """True once all have listened, while at least one does: others may be being replaced."""
         return self.is_complete and self.listening > 0
 
     def sums(self) -> Sums:
@@ -136,7 +139,7 @@ class WorkerPool:
             link.order(lambda number: TakeSettings(number, self._texts))
 
     def prepare_reload(self) -> Callable[[], None]:
-        """Return a function that sends the files' content, as then in force, to every worker."""
+        """Return a function that sends every worker the files' content in force at its call."""
 
         def apply() -> None:
             for link in self._links:

@@ -29,7 +29,7 @@ async def start_worker(inherited: Sequence[int]) -> tuple[trio.SocketStream, tri
     ours, theirs = trio.socket.socketpair()
     command = (sys.executable, "-P", "-m", "authorizerd.cli.main", "worker")
     try:
-        # Shielded: a process whose start was cancelled halfway would belong to nobody.
+        # Shielded: if its start were cancelled halfway, nobody would kill the process.
         with theirs, trio.CancelScope(shield=True):
             process = await trio.lowlevel.open_process(
                 [*command, FEED_FLAG, str(theirs.fileno())],
