@@ -176,7 +176,7 @@ async def test_overloaded_daemon_refuses_one_question(
 async def test_invalid_hello_is_an_error(
     new_client: AnyClient, nursery: trio.Nursery, sent: bytes, error: str
 ) -> None:
-    client = new_client(await start_stand_in(nursery, sent), timeout_seconds=0.3)
+    client = new_client(await start_stand_in(nursery, sent), timeout_seconds=1)
     for call in (client.connect(), client.decide(ALICE)):
         with pytest.raises(AuthorizerdError) as raised:
             await call
@@ -213,12 +213,12 @@ async def test_call_to_a_silent_peer_ends_at_the_time_limit(
     new_client: AnyClient, nursery: trio.Nursery, answers: tuple[bytes, ...]
 ) -> None:
     address = await start_stand_in(nursery, *answers, then_closes=False)
-    client = new_client(address, timeout_seconds=0.1)
+    client = new_client(address, timeout_seconds=0.5)
     started = trio.current_time()
     for _ in range(2):
         with pytest.raises(TimedOutError if answers else ConnectionLostError):
             await client.decide(ALICE)
-    assert 0.1 < trio.current_time() - started < SECONDS_MAX / 2
+    assert 0.5 < trio.current_time() - started < SECONDS_MAX / 2
     client.close()
 
 

@@ -163,7 +163,7 @@ ASK_EACH = """
 const [addresses, alice] = given;
 const results = {};
 await Promise.all(Object.entries(addresses).map(async ([name, address]) => {
-  const client = new Client(address, { timeoutMs: 1000 });
+  const client = new Client(address, { timeoutMs: 4000 });
   const first = await client.decide(alice).catch(nameOf);
   results[name] = [first, await client.decide(alice).catch(nameOf)];
   client.close();
