@@ -1,4 +1,4 @@
-"""Requests of a service about its cluster: Metadata, FindCoordinator, DescribeCluster."""
+"""Requests to a service about its cluster: Metadata, FindCoordinator, DescribeCluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers inside the test's process: the real source and applier, without a process of their own.
+"""Workers inside the test's process: the real source and applier, but no other process.
 
 **Invariant:** a held fake reads nothing from its feed, like a stopped process; a killed fake ends
 at once.

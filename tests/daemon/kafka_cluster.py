@@ -45,9 +45,9 @@ def without(api_key: ApiKey) -> Served:
 
 
 HANG_UP: Final = object()
-"""An answer: the connection is closed."""
+"""A prepared answer: the node closes the connection."""
 SILENCE: Final = object()
-"""An answer: none ever comes."""
+"""A prepared answer: the node never answers."""
 
 
 def answer(**fields: object) -> SimpleNamespace:

@@ -39,9 +39,9 @@ from tests.daemon.kafka_service import ALICE, ROOT, start
 Fields = SimpleNamespace
 
 BESIDE_BYTES = 128 * 1024
-"""Memory that a request takes whatever its size: a chunk of its answer, frames of functions."""
+"""Memory that a request of any size takes: a chunk of its answer, frames of functions."""
 SHARE = 4
-"""What share of the items that it may have a request has here, so that it is measured soon."""
+"""Requests here have the maximum number of items divided by this, so that measuring is fast."""
 ITEMS = REQUEST_ITEMS_MAX // SHARE
 BROKER = 4
 

@@ -226,7 +226,7 @@ async def test_incomplete_frame_times_out(nursery: trio.Nursery, autojump_clock:
 async def test_listener_closes_on_requests_above_the_memory_limit(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Kafka's protocol lacks this error, so only the log has the reason. Small requests go on."""
+    """Kafka's protocol has no such error, so only the log has the reason. Small requests work."""
     caplog.set_level(logging.INFO)
     service = await kafka_listener_service.start(nursery, free_echo(), memory_bytes_max=ROOM_BYTES)
     first, second, small = [await service.connect() for _ in range(3)]
@@ -247,7 +247,7 @@ async def test_listener_closes_on_requests_above_the_memory_limit(
 async def test_listener_refuses_large_answers_while_others_are_unread(
     nursery: trio.Nursery,
 ) -> None:
-    """One answer may exceed the bound; until it is read, the next large one is not given."""
+    """One answer may exceed the bound. Until it is read, the next large answer is refused."""
     echo = free_echo()
     echo.answers = lambda body: body if body == b"small" else bytes(16 << 20)
     service = await kafka_listener_service.start(nursery, echo, memory_bytes_max=1 << 20)

@@ -132,7 +132,7 @@ def test_both_formats_can_be_replayed(rate: float) -> None:
 
 
 def test_a_sampled_line_has_its_rate() -> None:
-    """So counts can be scaled. Lines that are not sampled equal Kafka's."""
+    """With the rate, counts can be scaled. Lines that are not sampled equal Kafka's."""
     sampled = msgspec.structs.replace(event(), sample_rate=0.01)
     assert json.loads(format_json(sampled))["sample_rate"] == 0.01
     assert format_kafka(sampled) == format_kafka(event()) + b" [sampleRate=0.01]"
@@ -140,7 +140,7 @@ def test_a_sampled_line_has_its_rate() -> None:
 
 @pytest.mark.parametrize("format", AuditFormat)
 def test_hidden_names_are_in_no_format(format: AuditFormat) -> None:
-    """Also not in the rule. JSON names what is hidden. A new secret applies from the next line."""
+    """The rule hides them too, and JSON lists them. A new secret applies from the next line."""
 
     def masker(secret: bytes) -> Masker:
         return Masker(

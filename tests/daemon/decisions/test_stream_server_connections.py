@@ -137,7 +137,7 @@ async def test_a_connection_that_begins_without_a_hello_is_closed(
 
 
 async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
-    """The newest is closed at once, and the others stay. When one ends, the next is accepted."""
+    """The newest is closed at once; the others stay. Once one ends, another is accepted."""
     server = new_server(Place(None, *ACLS), max_connections=2)
     listener = await start(nursery, server)
     first, second = listener.connect(), listener.connect()

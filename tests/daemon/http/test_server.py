@@ -224,7 +224,7 @@ async def test_bad_request_is_answered_and_ends_the_connection(nursery: trio.Nur
 
 @pytest.mark.parametrize("host", [b"Host: evil.example\r\n", b"Host:\r\n", b""])
 async def test_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: bytes) -> None:
-    """A page of evil.example that resolves to 127.0.0.1 cannot use its reader's daemon."""
+    """A page of evil.example, which resolves to 127.0.0.1, cannot use its visitor's daemon."""
     server = new_server()
     async with await connect(await start(nursery, server)) as client:
         version = b"1.1" if host else b"1.0"

@@ -76,7 +76,7 @@ async def test_drain_answers_a_request_that_has_arrived_unread(nursery: trio.Nur
 async def test_drain_ends_a_connection_after_the_answer_being_sent(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """It was sent without Connection: close, but the connection ends at once all the same."""
+    """The connection ends at once, although the answer did not say Connection: close."""
     server = new_server()
     listener = await start_in_memory(
         nursery, server, MemoryListener(trio.testing.lockstep_stream_pair)

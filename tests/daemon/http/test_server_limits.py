@@ -158,7 +158,7 @@ async def test_accept_is_retried_when_descriptors_run_out(
 async def test_connection_without_a_successful_answer_has_the_login_timeout(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Whether silent or refused again and again: an error does not establish a connection."""
+    """The client may be silent or repeatedly refused: an error does not establish a connection."""
 
     async def refuse(request: Request) -> Response:
         return Response(

@@ -70,10 +70,10 @@ V0_CREATE = bytes.fromhex(
     "02 0001 74"  # TOPIC t, no pattern type
     "0006 557365723a61"  # User:a
     "0001 2a"  # from any host
-    "03 03"  # READ is ALLOWed
+    "03 03"  # READ, ALLOW
 )
 V0_CREATED = bytes.fromhex("00000000 00000001 0000 0000")
-V0_FILTER = bytes.fromhex("01 ffff ffff ffff 01 01")  # every field open
+V0_FILTER = bytes.fromhex("01 ffff ffff ffff 01 01")  # no field restricts it
 V0_MATCH = bytes.fromhex("02 0001 74 0006 557365723a61 0001 2a 03 03")
 V0_DESCRIBED = bytes.fromhex(
     "00000000 0000 0000"  # no error, an empty text
@@ -91,7 +91,7 @@ async def test_version_0_creates_literals(service: KafkaService) -> None:
 
 
 async def test_version_0_sees_and_deletes_only_literals(nursery: trio.Nursery) -> None:
-    """With a null name too: the pattern type is LITERAL, never ANY."""
+    """The pattern type is LITERAL, never ANY, even if the name is null."""
     service = await start(nursery, LITERAL, PREFIXED)
     assert await service.raw(ApiKey.DESCRIBE_ACLS, 0, V0_FILTER) == V0_DESCRIBED
     one_filter = b"\0\0\0\1" + V0_FILTER
@@ -182,7 +182,7 @@ async def test_request_above_10_000_new_acls_is_refused_whole(service: KafkaServ
     assert await service.create(acls) == [refused] * len(acls)
     assert service.acls == set()
     assert await service.create([acls[0]]) == [None]
-    assert await service.create(acls) == [None] * len(acls)  # a duplicate is free
+    assert await service.create(acls) == [None] * len(acls)  # a duplicate does not count
     over = AclFilter(), AclFilter(resource_name="none")
     too_many = FilterResult([], invalid(TOO_MANY_REMOVED))
     assert await service.delete(over) == [too_many] * 2
@@ -294,7 +294,7 @@ async def test_caller_without_the_right_changes_and_sees_nothing(
 async def test_refused_request_gets_no_answer_many_times_its_size(
     service: KafkaService, version: int, api_key: ApiKey
 ) -> None:
-    """Items get codes only; texts end after 1 MiB. A request shorter than announced is refused."""
+    """After 1 MiB of texts, items get only codes. A request shorter than announced is invalid."""
     count = 100_000
     is_flexible = version >= 2
     head = wire.unsigned_varint(count + 1) if is_flexible else count.to_bytes(4, "big")
@@ -382,7 +382,7 @@ async def test_finished_items_keep_their_result_after_a_timeout(
 
 
 async def test_waiting_requests_are_counted_in_purgatory(nursery: trio.Nursery) -> None:
-    """Its wait counts as remote time; a request refused at once never waits."""
+    """The wait counts as remote time."""
     service = await start(nursery)
     async with trio.open_nursery() as asking:
         with service.log_held():

@@ -40,7 +40,7 @@ ACL_ANSWERS_V0 = {  # request body, then the answer's
 async def test_acl_requests_are_refused_before_loading(
     unloaded: KafkaService, version: int
 ) -> None:
-    """Describe at the top, create per item, delete per filter without matches; none is done."""
+    """Describe fails at the top, create per item, delete per filter. Nothing is changed."""
     described = await unloaded.describe(version=version, principal=ALICE)
     assert described == REFUSED
     assert (
@@ -66,7 +66,7 @@ async def test_acl_requests_of_version_0_are_refused_before_loading(
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
 async def test_metadata_is_refused_before_loading(unloaded: KafkaService, version: int) -> None:
-    """Each named topic, without brokers; from version 13 also at the top."""
+    """The error is at each named topic, without brokers; from version 13 also at the top."""
     answer = await metadata(unloaded, version, topic("t"), topic("u"))
     assert [(each.error_code, each.name) for each in answer.topics] == [
         (NOT_READY, "t"),
@@ -82,7 +82,7 @@ async def test_metadata_is_refused_before_loading(unloaded: KafkaService, versio
 async def test_topics_without_a_name_are_refused_before_loading(
     unloaded: KafkaService, version: int
 ) -> None:
-    """By their id; a null name stays null if the version's answers allow it."""
+    """The error has their id. A null name stays null if the version's answers allow it."""
     answer = await metadata(unloaded, version, topic(topic_id=UUID(int=9)))
     (refused,) = answer.topics
     assert (refused.error_code, refused.name, refused.topic_id) == (
@@ -96,7 +96,7 @@ async def test_topics_without_a_name_are_refused_before_loading(
 async def test_describe_cluster_is_refused_before_loading(
     unloaded: KafkaService, version: int
 ) -> None:
-    """At the top, without nodes."""
+    """The error is at the top, without nodes."""
     answer = await describe_cluster(unloaded, version)
     assert (answer.error_code, answer.error_message) == (NOT_READY, NOT_READY.text)
     assert (answer.brokers, answer.controller_id) == ((), -1)
@@ -107,7 +107,7 @@ async def test_describe_cluster_is_refused_before_loading(
 async def test_find_coordinator_is_refused_before_loading(
     unloaded: KafkaService, version: int
 ) -> None:
-    """Each key from version 4, the one key before; an unknown type gets the same answer."""
+    """Each key gets the error, or before version 4 the only key. So do keys of an unknown type."""
     keys = ["g", "h"] if version >= 4 else ["g"]
     for key_type in (0, 99):
         found = await find_coordinators(unloaded, version, *keys, key_type=key_type)
@@ -116,7 +116,7 @@ async def test_find_coordinator_is_refused_before_loading(
 
 
 async def test_super_users_are_served_before_loading(unloaded: KafkaService) -> None:
-    """All but updates, which wait until they can be planned."""
+    """Only updates wait, until they can be planned."""
     assert await unloaded.describe(principal=ROOT) == set()
     answer = await metadata(unloaded, 13, topic("t"), principal=ROOT)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -224,7 +224,7 @@ async def test_not_ready_inner_answer_is_an_outer_error(
 async def test_not_ready_inner_check_is_an_outer_error(
     service: KafkaService, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
-    """From an authorizer that serves everyone, but is not ready for this question."""
+    """The authorizer serves everyone, but is not ready for this question."""
 
     def authorize(context: RequestContext, actions: list[Action]) -> list[bool]:
         if context.request_name == "Envelope":
@@ -334,7 +334,7 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
     ]
 
 
-async def test_what_is_forwarded_waits_in_purgatory(forwarding: KafkaService) -> None:
+async def test_forwarded_request_waits_in_purgatory(forwarding: KafkaService) -> None:
     """Its wait is the Envelope's remote time."""
     async with trio.open_nursery() as asking:
         with forwarding.log_held():

@@ -166,7 +166,7 @@ async def test_groups_are_refused_before_loading(unloaded: KafkaService, version
 
 
 async def test_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
-    """An ACL created meanwhile changes nothing in it."""
+    """An ACL created meanwhile does not change its answer."""
     service = await start(nursery, on_group("*"))
     names = [f"g{number}" for number in range(200 * GROUPS_PER_STEP)]
     created = trio.Event()
@@ -182,7 +182,7 @@ async def test_long_request_is_answered_from_one_state(nursery: trio.Nursery) ->
         asking.start_soon(deny)
         with trio.fail_after(30):
             groups = await told(service, 5, *names)
-        assert created.is_set(), "it was changed meanwhile"
+        assert created.is_set(), "an ACL was created meanwhile"
     assert [each.group_id for each in groups] == names
     assert {each.error_code for each in groups} == {ErrorCode.NONE}
     (denied,) = await told(service, 5, "g1")

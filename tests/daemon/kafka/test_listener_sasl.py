@@ -113,7 +113,7 @@ async def test_unsupported_mechanism_gets_the_supported_ones_and_is_closed(
 async def test_request_out_of_turn_closes_the_connection(
     nursery: trio.Nursery, early: bytes, has_handshake: bool
 ) -> None:
-    """A request before the log-in, a token before the handshake, or of the other kind."""
+    """A request before the log-in, a token before the handshake, or a token of the wrong kind."""
     echo = free_echo()
     service = await start(nursery, echo, users=USERS)
     client = await service.connect()

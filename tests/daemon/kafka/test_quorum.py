@@ -144,7 +144,7 @@ async def test_malformed_request_ends_the_connection_without_the_right(
 
 @each_version
 async def test_describe_of_the_cluster_is_required(nursery: trio.Nursery, version: int) -> None:
-    """At the top, with no topic; a right that implies DESCRIBE will do."""
+    """The error is at the top, without topics. A right that implies DESCRIBE suffices."""
     service = await start(nursery, acl())
     denied = await describe(service, version)
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -166,7 +166,7 @@ async def test_quorum_is_refused_before_loading(unloaded: KafkaService, version:
 async def test_super_user_gets_no_leader_before_loading(
     unloaded: KafkaService, version: int
 ) -> None:
-    """NOT_LEADER_OR_FOLLOWER, as of a node of Kafka's before it is elected."""
+    """NOT_LEADER_OR_FOLLOWER, as from a Kafka node that is not elected yet."""
     answered = await describe(unloaded, version, principal=ROOT)
     assert answered.error_code == ErrorCode.NONE
     (partition,) = answered.topics[0].partitions

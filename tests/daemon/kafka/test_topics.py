@@ -229,7 +229,7 @@ async def test_missing_topic_is_reported_only_to_authorized_callers(
 async def test_topic_operations_are_the_authorized_ones(
     nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
 ) -> None:
-    """By name, by id, and among all; implied ones with them. Not asked for: INT32_MIN."""
+    """By name, by id and among all topics; implied ones too. INT32_MIN if not requested."""
     service = await start(nursery, *rules, cluster_changes=created("seen", partition()))
     asked: list[str | UUID] = ["seen"]
     if version in BY_ID:
@@ -292,7 +292,7 @@ async def test_topics_that_change_while_running_are_seen(nursery: trio.Nursery) 
 async def test_long_request_is_answered_from_one_state(
     nursery: trio.Nursery, are_all: bool
 ) -> None:
-    """An ACL and a topic that change while it is answered change nothing in it."""
+    """The answer has no change that is made to ACLs or topics meanwhile."""
     names = [f"t{number}" for number in range(REQUEST_ITEMS_MAX // 4)]
     topics = [change for name in names for change in created(name)]
     service = await start(nursery, DESCRIBE_ALL, cluster_changes=topics)
@@ -317,7 +317,7 @@ async def test_long_request_is_answered_from_one_state(
             answers = await told(
                 service, 13, *([] if are_all else names), are_all=are_all, wants_operations=True
             )
-        assert changed.is_set(), "it was changed meanwhile"
+        assert changed.is_set(), "the state changed meanwhile"
     assert len(answers) == len(names)
     assert {(each.error_code, each.topic_authorized_operations) for each in answers} == {
         (ErrorCode.NONE, 1 << Operation.DESCRIBE)

@@ -26,7 +26,7 @@ class Reader:
         assert self.reads.wait(WAIT_SECONDS)
         if self.error is not None:
             raise self.error
-        size = len(data) // 2 + 1  # a pipe may take a part alone
+        size = len(data) // 2 + 1  # a pipe may accept only a part
         self.data += data[:size]
         return size
 

@@ -181,7 +181,7 @@ def own_standard_error() -> Iterator[StandardError]:
 
 
 def test_final_fault_is_reported_in_the_logs_format() -> None:
-    """As text it is the command's line, as everywhere."""
+    """As text, it looks like the error of any command."""
     with own_standard_error() as standard_error:
         report_fault("no log")
         log_to_standard_error()

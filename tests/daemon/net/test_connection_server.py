@@ -109,7 +109,7 @@ async def test_newcomer_replaces_the_oldest_silent_connection(
 async def test_established_connection_gives_way_only_after_long_idleness(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Until then a newcomer is refused; a connection that has asked since stays."""
+    """Until then a newcomer is refused. A connection that has sent a request since then stays."""
     server = Server()
     listener = await start(nursery, server)
     idle, busy = listener.connect(), listener.connect()

@@ -56,7 +56,7 @@ def test_limit_of_open_files_covers_connections_and_the_log(
 def test_connections_are_capped_by_too_low_a_hard_limit(
     limits: list[Limits], caplog: pytest.LogCaptureFixture, most: int, granted: dict[str, int]
 ) -> None:
-    """Files are kept for the log; the warning says what is wanted, and what there is."""
+    """Files are kept for the log; the warning has the required and the actual limit."""
     limits.append((min(256, most), most))
     with caplog.at_level(logging.WARNING):
         assert allow_open_files(WANTED) == granted

@@ -1,4 +1,4 @@
-"""The stream of an HTTP connection: both ends of a pair of sockets."""
+"""The stream of a connection, tested over a pair of sockets."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_disk_error_names_the_file(tmp_path: Path, failing: str, skip: int) -> N
 def test_failed_formatting_can_be_repeated(
     tmp_path: Path, failing: str, skip: int, is_crash: bool
 ) -> None:
-    """At any call. Until it is complete, a start is refused."""
+    """Whichever call fails. Until the directory is complete, a start is refused."""
     log_dir = tmp_path / "log"
     storage = RecordingStorage(failing, skip=skip, is_crash=is_crash)
     try:

@@ -49,7 +49,7 @@ from tests.support.recording_storage import RecordingStorage
 
 NEVER = 2**62
 QUOTA_RECORD = bytes.fromhex("01 0e 00 00")
-"""The start of a ClientQuotaRecord, which says what is not kept."""
+"""The start of a ClientQuotaRecord, a type that checkpoints do not store."""
 CONTROLLER_RECORD = bytes.fromhex("01 1b 00 00")
 NO_OP_RECORD = bytes.fromhex("01 14 00 00")
 
@@ -146,9 +146,9 @@ Start = Callable[..., Running]
 
 @pytest.fixture
 def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Return a function that starts a checkpointer, whose thread's work takes no virtual time.
+    """Return a function that starts a checkpointer, which works without a thread.
 
-    Otherwise the clock would jump while the thread works.
+    Otherwise the virtual clock would jump while the thread works.
     """
 
     async def run_sync(function: Callable[..., Any], *arguments: object) -> object:
@@ -295,7 +295,7 @@ async def test_checkpoint_contains_the_topics_of_the_log(
 async def test_failed_checkpoint_is_counted_and_retried_later(
     autojump_clock: MockClock, start: Start, failing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Meanwhile the log is written."""
+    """Meanwhile appends continue."""
     running = start(bytes_between=1)
     running.storage.failing = failing
     await looked()

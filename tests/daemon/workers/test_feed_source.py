@@ -105,7 +105,7 @@ async def daemon(nursery: trio.Nursery) -> Daemon:
 
 
 async def test_change_is_reported_once_the_worker_decides_by_it(daemon: Daemon) -> None:
-    """Not when it is passed on; for a batch in parts, with the last part."""
+    """Passing it on is not enough. A batch in parts is reported after its last part."""
     assert await daemon.order(Loaded(1, 3)) == []
     assert daemon.handed_on.receive_nowait() == CaughtUp(3)
     daemon.snapshot.publish(at_offset(EMPTY_SNAPSHOT, 3))
@@ -114,7 +114,7 @@ async def test_change_is_reported_once_the_worker_decides_by_it(daemon: Daemon) 
     assert await daemon.send(b"".join(encode_changes(2, piece))) == []
     assert await daemon.send(b"".join(encode_changes(3, end))) == []
     assert [daemon.handed_on.receive_nowait() for _ in range(2)] == [piece, end]
-    assert await daemon.order(Report(4)) == [], "in order, it waits for its turn"
+    assert await daemon.order(Report(4)) == [], "reports are in order, so it waits"
     changed = apply_changes(EMPTY_SNAPSHOT, end.changes)
     daemon.snapshot.publish(at_offset(changed, end.last_offset))
     assert await daemon.reports() == [Done(3, 5), Done(4, 5, {"told": 0})]

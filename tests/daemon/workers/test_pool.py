@@ -20,7 +20,7 @@ from tests.support.log_files import added
 
 TIMEOUT_MS = 1000
 DETECTION_SECONDS = 1.26
-"""The time-out, and the longest that passes before it is looked at."""
+"""The maximum time until a hanging worker is found: the time limit plus the check's interval."""
 
 
 class Running:
@@ -112,7 +112,7 @@ async def test_hanging_worker_is_killed_before_updates_continue(
     assert trio.current_time() - began <= DETECTION_SECONDS
     assert running.workers[0].offset == 2
     assert running.pool.listening == 1
-    assert running.pool.is_ready, "the others serve on"
+    assert running.pool.is_ready, "the other workers still serve"
     await trio.sleep(1)
     assert running.pool.listening == 2
     assert (running.workers[2].offset, running.pool.restarts) == (2, 1)
@@ -204,7 +204,7 @@ async def test_worker_that_ends_at_once_is_restarted_with_growing_delays(
     await trio.sleep(2 * REPLACE_SECONDS_MAX)
     running.processes.living[-1].kill()
     await trio.sleep(2 * REPLACE_SECONDS_MIN)
-    assert running.pool.listening == 2, "one that has lived is replaced at once"
+    assert running.pool.listening == 2, "after a long life, a worker is replaced at once"
 
 
 async def test_ports_open_with_the_first_worker_and_are_ready_with_the_last(
