@@ -45,7 +45,7 @@ stories: setup-dev
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants
 
-# Measures the longest stretches of the event loop, of every request by every caller.
+# Measure how long each kind of request holds the event loop, for every kind of caller.
 stretches: setup-dev
 	$(BIN)/python -m tests.loop --whole --repeats $(or $(REPEATS),3)
 
@@ -67,7 +67,7 @@ conformance: setup-dev
 manual: setup-dev
 	$(BIN)/python -m ops.manual
 
-# Build the wheel that ops/systemd/README.md installs, so that root builds nothing here.
+# Build the wheel that ops/systemd/README.md installs; root then builds nothing in this directory.
 wheel: setup
 	@rm -rf build dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .

@@ -1,1 +1,1 @@
-"""Around the process: a worked example, benchmarks."""
+"""Everything around the daemon: packaging, monitoring, examples, benchmarks and replay."""

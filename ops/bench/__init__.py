@@ -1,1 +1,1 @@
-"""What authorizerd costs, beside its peers, in one run: ``make bench``."""
+"""The benchmark of authorizerd and its peers: ``make bench``."""

@@ -1,10 +1,10 @@
-"""``make bench``: one command, one table, each of our figures with a peer's from the same run.
+"""``make bench``: print one table of our figures, each with a peer's figure from the same run.
 
     python -m ops.bench [--quick] [--directory DIRECTORY]
 
-The table goes to standard output, the same lines to ``DIRECTORY/bench.json``, a plot of the growth
-to ``DIRECTORY/growth.svg``, and the progress to standard error. ``--quick`` runs every part on
-small sets, without a JVM.
+The command prints the table to standard output and its progress to standard error. It writes the
+same lines to ``DIRECTORY/bench.json``, and a plot of the growth to ``DIRECTORY/growth.svg``.
+``--quick`` runs every part on small sets, without a JVM.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RUN_DIRECTORY: Final = Path(".run")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much is measured. The last of ``sets`` is loaded and updated."""
+    """The extent of a run. Only the last of ``sets`` is loaded and updated."""
 
     sets: tuple[AclSet, ...]
     decision_seconds: float

@@ -64,7 +64,7 @@ SURFACE: Final = Surface(
 UNCACHED_SURFACE: Final = replace(
     SURFACE, many=lambda evaluations: {"context": {}, "evaluations": evaluations}
 )
-"""Requests with a default, which the answer cache never answers."""
+"""Requests with a default value, which the answer cache never answers."""
 
 
 def _format_as_plugin(question: Question) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Shared parts of the load generators: the warm-up, the latencies and the report.
 
 They are *closed loops*: a client sends its next request when the last one is answered. So they
-measure the most that a server can do, and how long an answer takes then.
+measure a server's highest throughput, and its latency at that throughput.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import msgspec
 from ops.bench.figures import percentile
 
 WARM_UP_SHARE: Final = 0.2
-"""Share of the time in which answers are not timed yet."""
+"""The warm-up's share of the time; its answers are not timed."""
 
 
 class LoadError(Exception):
-    """The server did not answer, or did not answer as it should."""
+    """The server did not answer, or gave an unexpected answer."""
 
 
 class LoadReport(msgspec.Struct, frozen=True):

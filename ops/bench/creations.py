@@ -1,12 +1,13 @@
 """createAcls and describeAcls over Kafka's protocol: the daemon and a real Kafka broker.
 
-Both are the only voter, and answer once the change is committed. The daemon calls fdatasync before
-it answers, once for all requests that waited. Kafka's leader appends a batch, advances its high
-watermark, for which answers wait, and then forces the log to disk (KafkaRaftClient.flushLeaderLog).
-It first waits for more records, 25 ms by default. Few arrive, because a broker forwards all its
-clients' requests over one connection, one at a time.
+Each server is the only voter of its log, and answers once the change is committed. The daemon calls
+fdatasync once for all waiting requests, then answers them. Kafka's leader appends a batch, advances
+its high watermark, for which answers wait, and only then forces the log to disk
+(KafkaRaftClient.flushLeaderLog). Before it appends, it waits for more records, 25 ms by default.
+Few arrive, because a broker forwards all its clients' requests over one connection, one at a time.
 
-Only the daemon also answers decisions meanwhile, and its figures include that cost.
+The daemon also answers decisions during the load, and its figures include that cost. Kafka does
+not.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from ops.kafka_rig.rig import Rig, RigError
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 LINGERS: Final = (("25 ms", None), ("0", 0))
-"""Kafka's default, and no waiting."""
+"""How long Kafka's leader waits for more records: None is its default, 25 ms."""
 
 _AUTHORIZERD: Final = Path(sys.executable).with_name("authorizerd")
 _SETTINGS: Final = {"super.users": ANONYMOUS}

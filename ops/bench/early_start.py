@@ -1,8 +1,9 @@
 """An early listener during a load: how soon it opens, and how fast it answers.
 
-A super user sends requests at a fixed rate from the opening of the listener until the daemon has
-loaded. Each request is timed from when it was due, so one long wait delays every request that fell
-due meanwhile. Another user also asks now and then, and each endpoint is tried until it opens.
+A super user sends requests at a fixed rate, from the opening of the listener until the daemon has
+loaded. Each request is timed from when it was due, so a long wait also counts for the requests that
+were due during it. Another user asks in every fifth turn, and each endpoint is tried until it
+opens.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _VERSIONS: Final = {
 
 
 class EarlyStart(msgspec.Struct, frozen=True):
-    """The measurements of one start; ``opened_s`` has seconds since its beginning, by endpoint.
+    """The measurements of one start; ``opened_s`` has the seconds from the start, by endpoint.
 
     ``refused`` counts the other user's requests that got AUTHORIZER_NOT_READY. After the first one
     that was served, none was refused.
@@ -176,7 +177,7 @@ def start_early(log_dir: Path, directory: Path) -> EarlyStart:
 
 def _bound(process: subprocess.Popen[bytes], daemon_log: Path) -> dict[str, str]:
     """Return the addresses in the daemon's log, once it has bound all of them."""
-    # The daemon's log and not its ready file, which it writes only after the load.
+    # Read the log, because the daemon writes its ready file only after the load.
     give_up = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         found = [

@@ -1,4 +1,4 @@
-"""How long the daemon's event loop is blocked, measured inside the unchanged daemon.
+"""Measure how long the daemon's event loop is blocked, inside the unchanged daemon.
 
 A trio instrument measures *stretches*, the time between two waits for I/O, and *steps*, one task's
 turn. It records both in wall time, and in the loop thread's CPU time, which other load on the

@@ -1,10 +1,10 @@
-"""A flood: one process that misbehaves towards one interface, and counts the answers.
+"""Flood one interface from one process, and count the answers.
 
     python -m ops.bench.flood_load PLAN
 
 ``PLAN`` is a file in msgpack. The process has a lower priority than the daemon. An *open loop*
-offers a fixed rate of requests, whatever is answered, up to what one core can generate. Requests
-that the sockets do not accept are not counted as offered.
+offers requests at a fixed rate, regardless of the answers, up to what one core can generate.
+Requests that the sockets do not accept are not counted as offered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BATCH_MAX: Final = 16
 
 
 class Flood(Enum):
-    """The kinds of floods besides the one with ten times the rate.
+    """The kinds of floods, except the one at ten times the normal rate.
 
     ``IDLE`` connects and sends nothing. ``READERS`` request large answers and read nothing.
     ``WRITERS`` send most of a large request, and its end slowly. ``OVERSIZED`` announce a request
@@ -182,7 +182,7 @@ class _Flooder:
             self._end(connection)
 
     def _guarded(self, connection: _Connection, act: Callable[[_Connection], None]) -> None:
-        """Do it. A broken connection may still have an answer to read."""
+        """Call ``act``. If the connection breaks, read the answer that may still be there."""
         try:
             act(connection)
         except BlockingIOError:

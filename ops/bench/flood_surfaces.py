@@ -1,4 +1,4 @@
-"""What floods send: a normal request of each interface, and the worst requests."""
+"""The requests of floods: for each interface a normal request and the worst ones."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ class Surface:
     """An interface, and requests to it.
 
     ``request`` is small. ``costly`` has the largest answer. ``largest`` is as large as the
-    limit allows, ``oversized`` exceeds it. ``endless`` has beginnings, each with what follows it
-    repeatedly. ``outcomes`` is the protocol by which answers are counted.
+    limit allows, ``oversized`` exceeds it. ``endless`` has pairs: the beginning of a request, and
+    the bytes to repeat after it. ``outcomes`` names the protocol of the answers.
     """
 
     name: str

@@ -37,7 +37,7 @@ from ops.bench.sets import AclSet, kind
 
 PACE: Final = 200.0
 TIMES: Final = 10
-"""The open loop offers the measured rate times this."""
+"""The open loop offers this multiple of the measured rate."""
 
 _LEAD_SECONDS: Final = 1.0
 _TIMEOUT_SECONDS: Final = 60.0
@@ -48,7 +48,7 @@ _ANSWER_BYTES_EACH: Final = 512
 """Memory per ACL while a list of all ACLs is made."""
 _MIB: Final = 1 << 20
 _HELD_BACK: Final = 1024
-"""Bytes of a largest request that slow writers send one by one."""
+"""The last bytes of a largest request, which slow writers send one by one."""
 
 _SETTINGS: Final = {
     # Every client may list all ACLs: a listener's largest answer.

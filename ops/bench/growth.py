@@ -1,7 +1,8 @@
-"""What grows with the number of ACLs, from ten thousand to millions.
+"""Measure what grows with the number of ACLs, from ten thousand to millions.
 
 Each point is another ``wide`` set. A new process loads it from a checkpoint, decides and applies
-updates. The peer has a new JVM for each, up to the size where loading takes most of its time.
+updates. The peer runs in a new JVM for each size. Above ``PEER_RESOURCES_MAX``
+it is left out, because it would spend most of its time loading.
 
     python -m ops.bench.growth LOG_DIRECTORY RESOURCES UPDATES SECONDS
 """

@@ -25,7 +25,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 
 class LoadReport(msgspec.Struct, frozen=True):
-    """``resident_bytes_per_acl`` is the growth of the process that remains."""
+    """``resident_bytes_per_acl`` is the lasting growth of the process, per ACL."""
 
     acls: int
     seconds: float
@@ -44,7 +44,7 @@ def load_snapshot(log_dir: Path) -> tuple[AclSnapshot, LoadReport]:
         offset = batch.last_offset
     snapshot = builder.freeze(offset)
     seconds = time.perf_counter() - start
-    del builder, batch  # they keep memory that the daemon frees too
+    del builder, batch  # the daemon frees these as well
     gc.enable()
     gc.collect()
     acls = len(snapshot.acls)

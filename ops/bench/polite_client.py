@@ -3,8 +3,8 @@
     python -m ops.bench.polite_client PLAN
 
 ``PLAN`` is a file in msgpack. One request is in flight at a time, and none falls due meanwhile.
-Refusals, by an answer or a closed connection, are counted separately. After one, the client waits
-a moment, and reconnects if it must.
+Refusals, by an answer or a closed connection, are counted separately. After a refusal, the client
+waits a moment, and reconnects if its connection was closed.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def capture_outputs(commands: Sequence[Command], *, timeout_seconds: float) -> l
     """Run the commands at the same time; return each one's output.
 
     Raises:
-        ProcessError: see ``capture_output``; for the first that failed.
+        ProcessError: see ``capture_output``; it names the first program that failed.
     """
     with ThreadPoolExecutor(len(commands)) as threads:
         run = partial(capture_output, timeout_seconds=timeout_seconds)
@@ -69,7 +69,7 @@ def capture_json(command: Command, kind: type[T], *, timeout_seconds: float) -> 
     """Run ``command`` and return the JSON that it prints.
 
     Raises:
-        ProcessError: see ``capture_output``; or the output is not such JSON.
+        ProcessError: see ``capture_output``; or the output is not JSON of this type.
     """
     return decode_output(capture_output(command, timeout_seconds=timeout_seconds), kind, command)
 

@@ -1,7 +1,7 @@
 """Replay on generated audit logs: ingest and what-if, with DuckDB and grep on the same file.
 
-**Invariant:** a figure counts only if the same ACLs changed nothing, and the peer found the same
-number of events that fewer ACLs would deny.
+**Invariant:** a figure counts only if a what-if of the recorded ACLs changes no decision, and if
+the peer finds as many events that fewer ACLs would deny.
 """
 
 from __future__ import annotations

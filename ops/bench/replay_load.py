@@ -1,4 +1,4 @@
-"""``replay load`` on a live daemon: how much two Spark tasks can ask, and how punctually.
+"""``replay load`` on a live daemon: the rate and the punctuality of two Spark tasks.
 
     python -m ops.bench.replay_load LOG DIRECTORY TARGET PROCESS_ID
 

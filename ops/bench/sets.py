@@ -37,7 +37,7 @@ _TOPICS: Final = 10_000
 _PREFIXES: Final = 200
 _USERS: Final = 500
 _STRIDE: Final = 7919
-"""A prime: its multiples visit the topics out of order, each once."""
+"""A prime, so that its multiples reach every topic once, in a scattered order."""
 
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -2,7 +2,7 @@
 
 Each sample removes one ACL, or adds it again, with ``acl.snapshot.apply_changes``. The garbage
 collector is off, because the daemon decides when it runs. Two extra principals have so many ACLs
-that a design that copies lists would be slow.
+that an implementation that copies lists would be slow.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def _lines(what: str, load: StreamLoad, driven: _Reports) -> list[Line]:
 
 
 def _format(question: Question) -> StreamQuestion:
-    """Return the question with codes, the shortest form."""
+    """Return the question in its shortest form, with codes instead of names."""
     return (
         question.principal,
         question.host,

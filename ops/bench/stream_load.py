@@ -1,8 +1,8 @@
 """Generate load on the decision stream: one connection with several frames in flight.
 
 It runs in a separate process and sends frames that were encoded before, so that it takes little CPU
-time from the daemon that it measures. For the same reason it uses the protocol itself instead of
-the client library.
+time from the daemon. For the same reason it uses the protocol directly instead of the client
+library.
 
     python -m ops.bench.stream_load HOST:PORT FRAMES IN_FLIGHT SECONDS [TOKEN]
 
@@ -55,7 +55,7 @@ class StreamLink:
             raise
 
     def send(self, frames: bytes) -> None:
-        """Send frames of questions; blocks until the system has taken them."""
+        """Send frames of questions; block until the kernel has accepted them."""
         self._socket.sendall(frames)
 
     def receive_answers(self) -> Iterator[bytes]:

@@ -1,1 +1,1 @@
-"""Tools in the daemon's image that run before it or next to it."""
+"""Tools in the daemon's image, which run before the daemon or next to it."""

@@ -1,8 +1,9 @@
 """Serve the daemon's /metrics, and nothing else, on a port that other machines can reach.
 
-**Invariant:** it serves one caller at a time, for a few seconds at most, and only /metrics. The
-admin port trusts every caller and is therefore loopback only. This process runs beside the daemon,
-in the same network namespace, so that a scraper on another machine can reach the metrics.
+**Invariant:** the process serves one caller at a time, for a few seconds at most, and only
+/metrics. It exists because the admin port trusts every caller and therefore listens on loopback
+only. It runs in the daemon's network namespace, so that a scraper on another machine can reach the
+metrics.
 
     python -I -m authorizerd.container.metrics_port --listen 0.0.0.0:9182
 """

@@ -1,6 +1,6 @@
 """Prepare the configuration and the log before the daemon starts in a container.
 
-**Invariant:** it never changes a formatted log directory. A configuration may consist of several
+**Invariant:** a formatted log directory is never changed. A configuration may consist of several
 parts, so that its secrets (passwords of SASL users) can be in a separate file.
 
     python -I -m authorizerd.container.prepare --config /run/authorizerd/server.properties PART…

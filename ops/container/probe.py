@@ -1,7 +1,8 @@
 """Ask the daemon of this container whether it is alive or ready; exit with 0 if it is.
 
-**Invariant:** it imports only the standard library. HEALTHCHECK and probes run it every few
-seconds, so it must start fast. It asks over loopback, since the admin port is loopback only.
+**Invariant:** this module imports only the standard library. HEALTHCHECK and probes run it every
+few seconds, so it must start fast. It runs in the container because the admin port is loopback
+only.
 
     python -I -m authorizerd.container.probe /readyz
 """

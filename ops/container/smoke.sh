@@ -59,7 +59,7 @@ token=$( (within_new /opt/authorizerd/bin/authorizerd token --principal User:pro
 
 prepare | grep -q '^Formatted ' || fail "an empty log directory was not formatted"
 [ "$(stat -c %a "$data/server.properties")" = 600 ] || fail "other users can read the configuration"
-[ -z "$(prepare)" ] || fail "an existing log was changed"
+[ -z "$(prepare)" ] || fail "prepare printed something for an existing log"
 
 (within_new /opt/authorizerd/bin/authorizerd serve \
     --config /var/lib/authorizerd/server.properties >"$data/audit" 2>"$data/said") &
@@ -70,11 +70,11 @@ until process=$(pgrep -P "$daemon") && beside -m authorizerd.container.probe /re
     [ "$tries" -lt 300 ] || { cat "$data/said" "$data/probe" >&2; fail "not ready"; }
     sleep 0.1
 done
-grep -q '^ready: 0 ACLs' "$data/probe" || fail "the probe says: $(cat "$data/probe")"
-[ "$(stat -c %u "/proc/$process")" = 10001 ] || fail "it does not run as user 10001"
-awk '$1 == "NSpid:" { exit $NF != 1 }' "/proc/$process/status" || fail "it is not process 1"
-awk '$1 == "CapEff:" { exit $2 !~ /^0+$/ }' "/proc/$process/status" || fail "it has capabilities"
-beside -c 'import os; assert os.statvfs("/").f_flag & os.ST_RDONLY' || fail "its root is writable"
+grep -q '^ready: 0 ACLs' "$data/probe" || fail "expected the probe to print ready, found: $(cat "$data/probe")"
+[ "$(stat -c %u "/proc/$process")" = 10001 ] || fail "the daemon does not run as user 10001"
+awk '$1 == "NSpid:" { exit $NF != 1 }' "/proc/$process/status" || fail "the daemon is not process 1"
+awk '$1 == "CapEff:" { exit $2 !~ /^0+$/ }' "/proc/$process/status" || fail "the daemon has capabilities"
+beside -c 'import os; assert os.statvfs("/").f_flag & os.ST_RDONLY' || fail "the root file system is writable"
 
 beside -c '
 import json, sys
@@ -90,7 +90,7 @@ def asked(headers):
                        {"Content-Type": "application/json", **headers})
     response = connection.getresponse()
     return response.status, response.read()
-assert asked({})[0] == 401, "it answers callers without a token"
+assert asked({})[0] == 401, "the daemon answers callers without a token"
 status, body = asked({"Authorization": "Bearer " + sys.argv[1]})
 assert status == 200 and json.loads(body)["decision"] is False, (status, body)
 ' "$token" || fail "a decision is wrong"
@@ -116,6 +116,6 @@ kill -TERM "$process"
 code=0
 wait "$daemon" || code=$?
 daemon=
-[ "$code" = 0 ] || { cat "$data/said" >&2; fail "SIGTERM ended it with code $code"; }
+[ "$code" = 0 ] || { cat "$data/said" >&2; fail "after SIGTERM the daemon exited with $code"; }
 grep -q '"principal"' "$data/audit" || fail "the audit log has no line for the decision"
 echo "smoke: $image passed"

@@ -1,4 +1,4 @@
-"""A custom authorizer: deny everything to quarantined principals; the ACLs decide the rest.
+"""A custom authorizer that denies quarantined principals everything; the ACLs decide the rest.
 
 Configured by::
 

@@ -227,7 +227,7 @@ ROWS: Final = (
             ),
             Panel(
                 "CPU and memory of the main process",
-                "An event loop can use one core at most. Workers are not included.",
+                "The event loop can use one core at most. Workers are not included.",
                 "short",
                 (
                     (

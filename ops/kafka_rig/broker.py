@@ -18,7 +18,7 @@ from typing import Final
 from ops.kafka_rig.rig import SOURCES, Output, Program, Rig, RigError, java_environment
 
 ADMIN: Final = "admin"
-"""The user as whom broker and controller log in to each other; it must be a super user."""
+"""The user that broker and controller log in as, to each other; it must be a super user."""
 
 CLUSTER_ID: Final = "AAAAAAAAQACAAAAAAAAAAQ"
 NODE_ID: Final = 1
@@ -221,7 +221,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _free_ports() -> Ports:
     """Return different ports that were free a moment ago."""
-    # All are held open together, or the kernel may return one port twice.
+    # All sockets stay open until the end, because the kernel may return a closed one's port again.
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         return Ports(*(each.getsockname()[1] for each in sockets))

@@ -25,7 +25,7 @@ def kafka_answers(rig: Rig, cases: Iterable[Case]) -> list[Answer]:
     """Return Kafka's answer to each case, in order.
 
     Raises:
-        RigError: the classes did not run, or could not read a case.
+        RigError: the Java program failed, or could not read a case.
     """
     written = "".join(f"{json.dumps(case)}\n" for case in cases)
     done = rig.run_class(_MAIN_CLASS, written=written, timeout_seconds=_TIMEOUT_SECONDS)

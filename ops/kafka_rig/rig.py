@@ -1,7 +1,7 @@
 """Apache Kafka 4.3.1 from Maven: the class path, and running its programs.
 
-**Invariant:** without Java, Maven or the jars, the rig is absent, with the reason. Nothing replaces
-Kafka, and every wait has a time limit.
+**Invariant:** without Java, Maven or the jars, there is no rig but an ``Absent`` with the reason.
+No substitute runs in Kafka's place, and every wait has a time limit.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _MAIN_CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """A class path with Kafka's jars and our own classes."""
+    """A class path with Kafka's jars and this project's own classes."""
 
     classpath: str
 

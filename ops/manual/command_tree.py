@@ -1,4 +1,4 @@
-"""The whole command line as one parser: what the manual page and the completions are made of."""
+"""Build one parser of the whole command line, for the manual page and the completions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from authorizerd.replay import cli as replay
 _PATHS: Final = frozenset(
     ("acls", "archives", "baseline_acls", "command-config", "events", "input", "log-dir")
 )
-"""Arguments that name a file but are read as text. Others that do are read as a ``Path``."""
+"""Arguments that name a file but are read as text; all others that name a file are a ``Path``."""
 
 
 class UnsafeTextError(ValueError):
-    """A shell or troff would take a part of this text as its own syntax."""
+    """A help text that a shell or troff would partly read as syntax."""
 
 
 def command_tree() -> argparse.ArgumentParser:
-    """Return a parser with all that a user may type; it parses nothing.
+    """Return a parser with every command and flag; nothing is parsed with it.
 
-    Some commands read their words by themselves. Here their parsers replace the placeholders of
-    ``cli.main``. Commands without help are internal, and left out.
+    Some commands parse their own words. Here their parsers replace the placeholders of
+    ``cli.main``. Internal commands, which have no help text, are left out.
 
     Raises:
         UnsafeTextError: a help text cannot be quoted for every shell and for troff.
@@ -100,7 +100,7 @@ def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.Argument
 
 
 def _acls_parser() -> argparse.ArgumentParser:
-    """Return a parser of ``acls``' flags, which the command itself parses as kafka-acls does."""
+    """Return a parser of the flags of ``acls``; the command itself does not use it."""
     parser = argparse.ArgumentParser(prog="authorizerd acls", add_help=False)
     for name, flag in FLAGS.items():
         if flag.argument is Argument.NONE:

@@ -1,7 +1,7 @@
 """The manual page, and completion for bash, zsh and fish.
 
-**Invariant:** no program is run to complete a word, and a help text is never more than a text: no
-shell runs a part of it, and troff prints it.
+**Invariant:** completion runs no program. No shell executes any part of a help text, and troff
+prints it literally.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPLETIONS: Final = {
     "zsh": "/usr/share/zsh/site-functions/_authorizerd",
     "fish": "/usr/share/fish/vendor_completions.d/authorizerd.fish",
 }
-"""For each shell, the file that a distribution would install."""
+"""The path at which a distribution would install each shell's file."""
 
 _NOTE: Final = "# Written by `make manual`. Install it as {}\n"
 _LINE_WIDTH: Final = 100_000
@@ -76,7 +76,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _remove_metavars(parser: argparse.ArgumentParser) -> None:
-    """Show arguments by their plain names: shtab does not quote metavars for zsh."""
+    """Remove all metavars, because shtab does not quote them for zsh."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():
@@ -89,7 +89,7 @@ def manual_page(parser: argparse.ArgumentParser) -> str:
     """Return the page, for man(1)."""
     _widen(parser)
     page = Manpage(parser, format="single-commands-section")
-    page.date = ""  # otherwise every day would write another page
+    page.date = ""  # otherwise the page would change every day
     page.manual = "authorizerd"
     page.description = _NAME
     parser.description = None

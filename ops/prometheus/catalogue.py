@@ -14,7 +14,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
-    """Describe one metric.
+    """One metric, as the daemon exports it and as the documents explain it.
 
     Attributes:
         name: the name of the sample, including ``_total`` for a counter. For a histogram, the name

@@ -54,7 +54,7 @@ SEND_LAG_MS: Final = 1000
 """A generous limit: daemon and generator share this machine, and only the answers matter."""
 FAIL_ON: Final = "mismatch=0,errors=0,dropped=0"
 
-_SMALL: Final = (  # for 13,518 lines, settings for millions only cost time
+_SMALL: Final = (  # settings for millions of lines would only slow down 13,518
     *("--conf", "spark.sql.shuffle.partitions=2"),
     *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
 )
@@ -130,7 +130,7 @@ def _what_if(recording: Recording, out: Path, *moment: str) -> None:
 
 
 def _find_used(recording: Recording, times: ClientTimes) -> None:
-    """Judge from the first client's request on; the ACLs were created before it."""
+    """Find the used ACLs from the first client's request on; the ACLs were created before it."""
     days = (times.end - times.first).total_seconds() / _DAY_SECONDS
     _submit(
         *("usage", "--events", EVENTS, "--acls", recording.log_dir, "--super-users", SUPER_USER),

@@ -56,7 +56,7 @@ def check_same(found: WhatIf, acls: AclSet) -> None:
 
 
 def check_later(found: WhatIf, acls: AclSet) -> None:
-    """Check the changes by the later ACLs.
+    """Check which decisions the later ACLs change.
 
     Raises:
         DemonstrationError: they change other requests than expected.
