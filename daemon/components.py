@@ -92,7 +92,11 @@ class Parts:
         for authorizer in dict.fromkeys((self.standard, self.authorizer)):
             _configure(authorizer, configuration)
         self.settings: Final = Settings(
-            configuration, image, self.authorizer, read=read_configuration
+            configuration,
+            image,
+            self.authorizer,
+            standard=self.standard,
+            read=read_configuration,
         )
         self.callers: Final = Callers(self.authorizer, configuration.tokens_file)
         self.callers.prepare_reload()()  # the first load is a reload that is applied at once

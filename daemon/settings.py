@@ -51,7 +51,9 @@ class Settings:
 
     Args:
         image: the image that holds the dynamic configs.
-        authorizer: is given its own settings when they change.
+        authorizer: judges new settings, and is given them.
+        standard: the built-in authorizer. It gets new settings even if ``authorizer`` wraps it and
+            does not pass them on: a removed super user must not stay one.
         read: reads the configuration again; blocks.
     """
 
@@ -61,11 +63,13 @@ class Settings:
         image: View[ClusterImage],
         authorizer: Authorizer,
         *,
+        standard: Authorizer,
         read: Callable[[], Configuration],
     ) -> None:
         self._configuration = configuration
         self._image = image
         self._authorizer = authorizer
+        self._standard = standard
         self._read = read
         self.node_id: Final = configuration.node_id
         self._layers = Layers(file=configuration.file_values)
@@ -201,7 +205,8 @@ class Settings:
         if texts == self._texts:
             return
         self._texts = texts
-        self._authorizer.reconfigure(texts)
+        for authorizer in dict.fromkeys((self._standard, self._authorizer)):
+            authorizer.reconfigure(texts)
         self._reloadable = parse_reloadable(texts)
         for follower in self._followers:
             follower(self._reloadable)

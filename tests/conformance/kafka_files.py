@@ -20,8 +20,8 @@ def dump_records(rig: Rig, file: Path) -> list[tuple[str, dict[str, object]]]:
     base = int(file.stem) if file.suffix == ".log" else 0
     complaint = f"Non-consecutive offsets in {file}\n  -1 is followed by {base}\n"
     assert (done.exit_code, done.stderr) == (0, complaint if base else "")
-    assert "isvalid: true" in done.stdout
-    assert "isvalid: false" not in done.stdout
+    assert "isvalid: true" in done.stdout, done
+    assert "isvalid: false" not in done.stdout, done
     payloads = map(json.loads, PAYLOAD.findall(done.stdout))
     return [(payload["type"], payload["data"]) for payload in payloads]
 

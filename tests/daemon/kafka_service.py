@@ -128,7 +128,11 @@ class KafkaService:
         self.decider = decider
         self.read: Callable[[], Configuration] = read_configuration
         self.settings = Settings(
-            read_configuration(), running.applier.cluster, decider, read=lambda: self.read()
+            read_configuration(),
+            running.applier.cluster,
+            decider,
+            standard=self.authorizer,
+            read=lambda: self.read(),
         )
         self.handlers = KafkaHandlers(
             image=running.applier.cluster,

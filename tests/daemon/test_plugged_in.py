@@ -223,6 +223,14 @@ async def test_example_wraps_the_built_in_authorizer(nursery: trio.Nursery) -> N
     assert service.acls == {FIRST}
 
 
+async def test_built_in_authorizer_gets_new_settings_under_any_wrapper(
+    nursery: trio.Nursery,
+) -> None:
+    service = await start(nursery, plug_in=Slow)
+    service.settings.set_guarded({"super.users": ALICE})
+    assert service.authorizer.current_state().settings.super_users == {ALICE}
+
+
 def choose(class_name: str) -> Authorizer:
     snapshot: Published[AclSnapshot | None] = Published(None)
     standard = read_only_authorizer(snapshot)

@@ -100,7 +100,11 @@ class Process(trio.abc.Instrument):
         self.authorizer.configure(self.file.file_values)
         self.purgatory = Purgatory(life.timeout_ms)
         self.settings = Settings(
-            self.file, self.applier.cluster, self.authorizer, read=lambda: self.file
+            self.file,
+            self.applier.cluster,
+            self.authorizer,
+            standard=self.standard,
+            read=lambda: self.file,
         )
         self.checkpointer = self._new_checkpointer()
         self.started: dict[str, Completion[None]] = {}

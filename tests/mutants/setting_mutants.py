@@ -22,6 +22,13 @@ SETTING_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
     ),
     Mutant(
+        name="a wrapped built-in authorizer keeps the super users of the start",
+        file="daemon/settings.py",
+        text="dict.fromkeys((self._standard, self._authorizer)):",
+        becomes="(self._authorizer,):",
+        found_by="tests/daemon/test_plugged_in.py::test_built_in_authorizer_gets_new_settings_under_any_wrapper",
+    ),
+    Mutant(
         name="long guarded values are parsed for every client",
         file="config/alterations.py",
         text="        if name in forbidden:\n",
