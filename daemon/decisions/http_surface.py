@@ -1,7 +1,7 @@
 """A decision surface over HTTP: the checks and errors that AuthZEN and OPA share.
 
-**Invariant:** an error is one line of plain text, never JSON. A question that is not decided is
-counted once, as invalid or not ready.
+**Invariant:** an error is one line of plain text, never JSON, which could be cached as a denial. A
+question that is not decided is counted once, as invalid or not ready.
 """
 
 from __future__ import annotations

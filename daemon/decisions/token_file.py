@@ -28,6 +28,7 @@ def read_tokens_text(path: str) -> str:
     Raises:
         StartError: the file cannot be read, is not UTF-8, or is writable by everyone.
     """
+    # Others may read the file, because it contains only hashes.
     data = read_secret_file(path, key=KEY, bytes_max=FILE_BYTES_MAX, forbidden=Forbidden.WRITING)
     try:
         return data.decode()

@@ -53,7 +53,9 @@ _LISTING_APIS: Final = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
     )
 )
-"""APIs whose answers may be much larger than their requests, so only a few are answered at once."""
+"""APIs whose answers may be much larger than their requests. Only a few are answered at once: the
+size of an unfinished answer is unknown, so no memory can be reserved for it.
+"""
 
 
 @dataclass(slots=True)

@@ -94,6 +94,7 @@ class LogQueue:
             if is_written:
                 self._report_lost()
             with self._changed:
+                # Only now, or a hanging reader would make the process hold twice the limit.
                 self._size -= len(item)
                 if not is_written:
                     self._unreported += 1

@@ -356,6 +356,7 @@ class ConnectionServer(ABC):
         try:
             with connection.scope:
                 await self.converse(connection)
+            # An idle peer gets no answer: it would take it for the answer to its next request.
             is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
             if is_too_slow and connection.phase is Phase.RECEIVING and self._too_slow:
                 await send_last(connection.stream, self._too_slow)

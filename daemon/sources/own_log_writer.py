@@ -65,7 +65,7 @@ class OwnLog:
     async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
         """Write each item as one batch, sync once, and return the last offset.
 
-        A cancelled append still finishes.
+        A cancelled append still finishes, so the log is never closed while a thread writes to it.
 
         Raises:
             UpdateRefusedError: nothing was written, for example because no descriptor was free.
