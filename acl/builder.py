@@ -27,7 +27,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import NO_PATTERNS, NOTHING, Patterns, is_wildcard, sorted_lengths
 from authorizerd.acl.snapshot import (
-    NO_HOSTS,
+    NO_HOST_RULES,
     NO_PRINCIPALS,
     NO_RULES,
     AclSnapshot,
@@ -135,7 +135,7 @@ class _RulesBuilder:
 
     def freeze_in_steps(self) -> Steps[Rules]:
         any_host = NO_PATTERNS if self.any_host is None else self.any_host.freeze()
-        hosts = NO_HOSTS.mutate()
+        hosts = NO_HOST_RULES.mutate()
         while self.hosts:
             host, builder = self.hosts.popitem()
             patterns = builder.freeze()

@@ -50,8 +50,8 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     denying_hosts: DenyingHosts
 
 
-NO_HOSTS: Final[Map[str, Patterns]] = Map()
-NO_RULES: Final = Rules(NO_PATTERNS, NO_HOSTS, NO_PATTERNS, NO_DENYING_HOSTS)
+NO_HOST_RULES: Final[Map[str, Patterns]] = Map()
+NO_RULES: Final = Rules(NO_PATTERNS, NO_HOST_RULES, NO_PATTERNS, NO_DENYING_HOSTS)
 
 
 class TypeIndex(msgspec.Struct, frozen=True, gc=False):

@@ -17,7 +17,7 @@ from authorizerd.acl.model import Question
 from authorizerd.actors.audit_log import AuditEvent, AuditLog
 from authorizerd.actors.decider import DecisionContext, DecisionState
 
-NO_RULES: Final = AuditRules()
+_DEFAULT_RULES: Final = AuditRules()
 
 
 class Auditor:
@@ -33,7 +33,7 @@ class Auditor:
         log: AuditLog,
         *,
         level: AuditLevel,
-        rules: AuditRules = NO_RULES,
+        rules: AuditRules = _DEFAULT_RULES,
         now_s: Callable[[], float],
     ) -> None:
         self.log: Final = log

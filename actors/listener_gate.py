@@ -39,7 +39,7 @@ class ListenerGate:
         return self._endpoints
 
     @property
-    def is_wide_open(self) -> bool:
+    def is_all_open(self) -> bool:
         """True if every endpoint is open."""
         return self._open.newest == self._endpoints
 
@@ -52,7 +52,7 @@ class ListenerGate:
         assert endpoint in self._endpoints, endpoint
         await self._open.wait_until(lambda open_now: endpoint in open_now)
 
-    async def wait_until_wide_open(self) -> None:
+    async def wait_until_all_open(self) -> None:
         """Return as soon as every endpoint is open."""
         await self._open.wait_until(lambda open_now: open_now == self._endpoints)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from authorizerd.daemon.reload_signal import hold_reload_signal
+from authorizerd.daemon.early_signals import hold_sighup
 
 
 def run_and_exit() -> NoReturn:
     """Run the command; hold back a SIGHUP to ``serve`` while the other modules are imported."""
-    hold_reload_signal(sys.argv[1:])
+    hold_sighup(sys.argv[1:])
     from authorizerd.cli import main as command_line  # this import takes most of the start-up time
 
     command_line.run_and_exit()

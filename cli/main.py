@@ -35,10 +35,10 @@ from authorizerd.config.command_parser import CommandParser
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.keys import describe_ignored_key
+from authorizerd.daemon.early_signals import hold_sighup
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.lifespan import run_daemon
 from authorizerd.daemon.logging.setup import log_to_standard_error, report_fault, set_log_format
-from authorizerd.daemon.reload_signal import hold_reload_signal
 from authorizerd.daemon.sources.own_log_directory import (
     check_log_is_there,
     claim_log_directory,
@@ -223,7 +223,7 @@ def _warn(configuration: Configuration) -> None:
 
 def run_and_exit() -> NoReturn:
     """Run as the console command."""
-    hold_reload_signal(sys.argv[1:])  # repeated: this module can run without ``__main__``
+    hold_sighup(sys.argv[1:])  # repeated: this module can run without ``__main__``
     tolerate_lost_readers()
     try:
         code: int | str | None = main()

@@ -138,16 +138,20 @@ def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
 def read_sasl_users(
     keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
 ) -> Mapping[str, PlainUsers]:
-    """Return the users of every SASL listener, by its name. Reject unsupported protocols."""
+    """Return the users of every SASL listener, by its name. Reject listeners with TLS."""
     users: dict[str, PlainUsers] = {}
     for listener in keys.values["listeners"]:
         protocol = protocols[listener.name]
-        if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
-            reason = f"{listener.name} is {protocol}: expected PLAINTEXT or SASL_PLAINTEXT"
-            raise keys.refusal("listeners", reason)
+        _reject_tls(keys, listener.name, protocol)
         if protocol is SecurityProtocol.SASL_PLAINTEXT:
             users[listener.name] = _read_plain_users(keys, listener.name)
     return users
+
+
+def _reject_tls(keys: KeyValues, listener_name: str, protocol: SecurityProtocol) -> None:
+    if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+        reason = f"{listener_name} is {protocol}: expected PLAINTEXT or SASL_PLAINTEXT"
+        raise keys.refusal("listeners", reason)
 
 
 def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:

@@ -24,6 +24,7 @@ import trio
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.daemon.components import Parts
+from authorizerd.daemon.early_signals import release_sighup
 from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
     DECISION_HTTP,
@@ -40,7 +41,6 @@ from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.socket_activation import InheritedSockets, take_inherited_sockets
-from authorizerd.daemon.reload_signal import release_reload_signal
 from authorizerd.daemon.servers import new_servers, reconfigure_servers
 from authorizerd.daemon.signals import SIGNALS, SignalHandler
 from authorizerd.daemon.stages import Stage, run_stages
@@ -108,7 +108,7 @@ class Daemon:
             parts.settings.follow(partial(reconfigure_servers, servers, parts.configuration))
             parts.settings.follow(self._follow)
             signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))
-            release_reload_signal()
+            release_sighup()
             await run_stages(
                 (self._auditing(), self._acting(), self._writing(), self._serving()),
                 partial(self._wait_for_end, signals),
@@ -242,7 +242,7 @@ class Daemon:
         """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
         snapshot = await load_log(parts)
-        await self._gate.wait_until_wide_open()
+        await self._gate.wait_until_all_open()
         for name in self._servers:
             await self._endpoints[name].wait_until_listening()
         report_log(parts.log.source)

@@ -114,14 +114,14 @@ def _new_admin_server(configuration: Configuration, handler: AdminHandler) -> Ht
 
 
 def new_decision_server(
-    configuration: Configuration, authorizer: Decider, callers: Callers
+    configuration: Configuration, decider: Decider, callers: Callers
 ) -> HttpServer:
     """Return the server of AuthZEN and of OPA's data API on one port."""
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
-    authzen = AuthZenHandler(authorizer, vocabulary, callers)
-    opa = OpaHandler(authorizer, callers)
+    authzen = AuthZenHandler(decider, vocabulary, callers)
+    opa = OpaHandler(decider, callers)
 
     def answer(request: Request) -> Awaitable[Response]:
         return (opa if is_opa_path(request.path) else authzen)(request)

@@ -136,7 +136,7 @@ class BatchFile:
                 raise self._corrupt(error.reason, error.position) from error
             torn = "a batch with a sector of zeros"
         if torn is not None:
-            self._cut(torn, may_be_torn)
+            self._end_at_torn_tail(torn, may_be_torn)
             return None
         self._position += len(data)
         self._next_offset = batch.last_offset + 1
@@ -176,7 +176,7 @@ class BatchFile:
         size = -self._position % SECTOR_SIZE
         return size >= LENGTH_SIZE and not any(self._bytes_at(self._position, size))
 
-    def _cut(self, reason: str, may_be_torn: bool) -> None:
+    def _end_at_torn_tail(self, reason: str, may_be_torn: bool) -> None:
         """Stop reading here, at a torn tail."""
         if not may_be_torn:
             raise self._corrupt(

@@ -49,8 +49,8 @@ class Callers:
         tokens_file: the path of ``authorizerd.tokens.file``, or None if it is not set.
     """
 
-    def __init__(self, authorizer: Decider, tokens_file: str | None) -> None:
-        self._authorizer: Final = authorizer
+    def __init__(self, decider: Decider, tokens_file: str | None) -> None:
+        self._decider: Final = decider
         self._tokens_file: Final = tokens_file
         self._trusted: Final = Trusted() if tokens_file is None else None
         self.tokens = Tokens({})
@@ -74,7 +74,7 @@ class Callers:
             # A lone surrogate must give an unknown token, not an error.
             token = token.encode("utf-8", "surrogatepass")
         found = self.tokens.find(token)
-        return None if found is None else _Known(self, self._authorizer, found, surface)
+        return None if found is None else _Known(self, self._decider, found, surface)
 
     def prepare_reload(self) -> Callable[[], None]:
         """Read the file again, and return a function that applies it. Reading blocks.
@@ -107,11 +107,11 @@ class Callers:
 class _Known(Caller):
     """A caller with a token. It may ask for as long as the file lists the token."""
 
-    __slots__ = ("_authorizer", "_callers", "_surface", "_token")
+    __slots__ = ("_callers", "_decider", "_surface", "_token")
 
-    def __init__(self, callers: Callers, authorizer: Decider, token: Token, surface: str) -> None:
+    def __init__(self, callers: Callers, decider: Decider, token: Token, surface: str) -> None:
         self._callers: Final = callers
-        self._authorizer: Final = authorizer
+        self._decider: Final = decider
         self._token: Final = token
         self._surface: Final = surface
 
@@ -122,7 +122,7 @@ class _Known(Caller):
         if principal == self._token.principal:
             return True
         try:
-            judge = self._authorizer.judge(state, self._surface)
+            judge = self._decider.judge(state, self._surface)
             return judge(
                 self._token.principal,
                 None,

@@ -55,7 +55,7 @@ class Readiness:
         """Return what the daemon waits for, empty if it is ready."""
         if not self.is_loaded:
             return f"loading: read up to log offset {self._high_watermark()}"
-        if not self._gate.is_wide_open:
+        if not self._gate.is_all_open:
             return "waiting for the authorizer to start every endpoint"
         if self._workers is not None and not self._workers.is_ready:
             return f"waiting for workers: {self._workers.listening} listen"

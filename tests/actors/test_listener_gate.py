@@ -27,11 +27,11 @@ async def test_only_started_endpoints_are_open(
     with trio.fail_after(1):
         await gate.wait_until_open("EARLY")
     assert not gate.is_open("LATE")
-    assert not gate.is_wide_open
+    assert not gate.is_all_open
     with pytest.raises(trio.TooSlowError), trio.fail_after(3600):
         await gate.wait_until_open("LATE")
     with pytest.raises(trio.TooSlowError), trio.fail_after(3600):
-        await gate.wait_until_wide_open()
+        await gate.wait_until_all_open()
 
 
 async def test_an_endpoint_opens_when_it_is_started(nursery: trio.Nursery) -> None:
@@ -50,9 +50,9 @@ async def test_an_endpoint_opens_when_it_is_started(nursery: trio.Nursery) -> No
     await wait_all_tasks_blocked()
     assert opened == ["LATE"]
     assert gate.is_open("LATE")
-    assert gate.is_wide_open
+    assert gate.is_all_open
     with trio.fail_after(1):
-        await gate.wait_until_wide_open()
+        await gate.wait_until_all_open()
 
 
 async def test_an_endpoint_that_cannot_be_started_never_opens() -> None:

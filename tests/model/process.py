@@ -170,7 +170,7 @@ class Process(trio.abc.Instrument):
                         with trio.move_on_after(self._patience_s()):
                             await serve()
                             await trio.sleep(self.life.rest_s)
-                            await self.gate.wait_until_wide_open()
+                            await self.gate.wait_until_all_open()
                         serving.cancel_scope.cancel()
                     self.updates.close()
                     if not self.is_loaded:
@@ -220,7 +220,7 @@ class Process(trio.abc.Instrument):
         self.settings.refresh()
         self.invariants.check_timeout(self.purgatory.timeout_ms, self.life.timeout_ms)
         self.standard.complete_initial_load()
-        await self.gate.wait_until_wide_open()
+        await self.gate.wait_until_all_open()
 
     async def _relay(self) -> None:
         """Pass batches on late, in up to two pieces."""

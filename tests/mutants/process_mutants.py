@@ -129,7 +129,7 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="SIGHUP ends a daemon during its imports",
         file="cli/__main__.py",
-        text="    hold_reload_signal(sys.argv[1:])\n",
+        text="    hold_sighup(sys.argv[1:])\n",
         found_by="tests/end_to_end/test_ending.py::test_sighup_while_a_daemon_is_imported_does_not_end_it",
     ),
     Mutant(
@@ -161,7 +161,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="SIGINT at a start leaves a traceback",
-        file="daemon/reload_signal.py",
+        file="daemon/early_signals.py",
         text="            signal.signal(signal.SIGINT, signal.SIG_DFL)\n",
         becomes="            pass\n",
         found_by="tests/end_to_end/test_ending.py::test_sigint_at_a_start_leaves_no_traceback",

@@ -4,8 +4,8 @@
 receives signals, the kernel holds SIGHUP back; then the daemon obeys it. Until then SIGINT ends the
 process as SIGTERM does, without a traceback.
 
-This module imports only what loads fast, because SIGHUP ends the process until
-``hold_reload_signal`` has run.
+This module imports only what loads fast, because SIGHUP ends the process until ``hold_sighup`` has
+run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 from collections.abc import Sequence
 
 
-def hold_reload_signal(words: Sequence[str]) -> None:
+def hold_sighup(words: Sequence[str]) -> None:
     """Block SIGHUP from now on if ``words`` start the daemon, and let SIGINT end it at once."""
     if words[:1] == ["serve"]:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
@@ -22,6 +22,6 @@ def hold_reload_signal(words: Sequence[str]) -> None:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def release_reload_signal() -> None:
+def release_sighup() -> None:
     """Unblock SIGHUP: the daemon receives a held signal and all later ones."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
