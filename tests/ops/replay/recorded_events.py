@@ -17,26 +17,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 TIME = pa.timestamp("ms", tz="UTC")
-EVENTS = pa.schema(
-    [
-        ("at", TIME), ("allowed", pa.bool_()), ("principal", pa.string()), ("host", pa.string()),
-        ("operation", pa.string()), ("resource_type", pa.string()),
-        ("resource_name", pa.string()), ("pattern_type", pa.string()), ("request", pa.string()),
-        ("reference_count", pa.int32()), ("rule", pa.string()), ("level", pa.string()),
-        ("file", pa.string()), ("sequence", pa.int64()),
-    ]
-)  # fmt: skip
+KEY = ("principal", "host", "operation", "resource_type", "resource_name", "pattern_type")
+COLUMNS = ("at", "allowed", *KEY, "request", "reference_count", "rule", "level", "file", "sequence")
+NUMBERS = {"reference_count": pa.int32(), "sequence": pa.int64()}
+TYPES = {"at": TIME, "allowed": pa.bool_(), **NUMBERS}
+EVENTS = pa.schema([(name, TYPES.get(name, pa.string())) for name in COLUMNS])
+FIGURES = {"events": pa.int64(), "first_at": TIME, "last_at": TIME, "rule": pa.string()}
 TUPLES = pa.schema(
     [
-        ("principal", pa.string()), ("host", pa.string()), ("operation", pa.string()),
-        ("resource_type", pa.string()), ("resource_name", pa.string()),
-        ("pattern_type", pa.string()),
-        ("allowed_events", pa.int64()), ("allowed_first_at", TIME), ("allowed_last_at", TIME),
-        ("allowed_rule", pa.string()),
-        ("denied_events", pa.int64()), ("denied_first_at", TIME), ("denied_last_at", TIME),
-        ("denied_rule", pa.string()),
+        *((name, pa.string()) for name in KEY),
+        *((f"allowed_{name}", kind) for name, kind in FIGURES.items()),
+        *((f"denied_{name}", kind) for name, kind in FIGURES.items()),
     ]
-)  # fmt: skip
+)
 START = datetime(2026, 11, 21, 16, 0, tzinfo=UTC)
 
 _LINE = re.compile(
@@ -60,6 +53,10 @@ class Event(NamedTuple):
     at: int = 0
 
     @property
+    def level(self) -> str:
+        return "DEBUG" if self.allowed else "INFO"
+
+    @property
     def key(self) -> tuple[str, str | None, str, str, str, str]:
         return (*self[:5], self.pattern_type)
 
@@ -68,12 +65,9 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
     """Write ``events``, their distinct tuples and ingest.json; return the directory."""
     times = [START + timedelta(milliseconds=event.at) for event in events]
     rows = [
-        (
-            time, event.allowed, *event.key, "Fetch", 1, event.rule,
-            "DEBUG" if event.allowed else "INFO", "audit.log", number,
-        )
+        (time, event.allowed, *event.key, "Fetch", 1, event.rule, event.level, "audit.log", number)
         for number, (event, time) in enumerate(zip(events, times, strict=True))
-    ]  # fmt: skip
+    ]
     by_key: dict[tuple[str, str | None, str, str, str, str], dict[bool, list[Event]]] = {}
     for event in events:
         by_key.setdefault(event.key, {True: [], False: []})[event.allowed].append(event)
@@ -128,7 +122,7 @@ def real_events(log_dir: Path) -> Iterator[Event]:
                 found.groups()
             )
             at = datetime.fromisoformat(time).replace(tzinfo=UTC) - START
-            yield Event(
-                principal, host, operation, re.sub("(?<=[a-z])(?=[A-Z])", "_", kind).upper(), name,
-                verdict == "Allowed", pattern, rule, at // timedelta(milliseconds=1),
-            )  # fmt: skip
+            kind = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind).upper()
+            question = (principal, host, operation, kind, name)
+            at_ms = at // timedelta(milliseconds=1)
+            yield Event(*question, verdict == "Allowed", pattern, rule, at_ms)

@@ -74,10 +74,10 @@ def test_log_as_of_the_recorded_traffic_has_1616_acls(real_log_dir: Path) -> Non
 
 
 def test_super_users_are_sorted(real_log_dir: Path) -> None:
+    users = ["User:b", "User:a", "User:b"]
     found = read_acl_source(
-        str(real_log_dir), super_users=["User:b", "User:a", "User:b"],
-        allow_everyone_if_no_acl_found=True,
-    )  # fmt: skip
+        str(real_log_dir), super_users=users, allow_everyone_if_no_acl_found=True
+    )
     assert found.super_users == ("User:a", "User:b")
     assert found.settings.allow_everyone_if_no_acl_found
 

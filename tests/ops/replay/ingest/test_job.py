@@ -141,9 +141,12 @@ def test_hidden_file_named_directly_is_an_error(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize(("uri", "out", "lies_within"), [
-    ("file:/data/x/a.log", "/data/x", True), ("file:/data/x/a.log", "file:///data/x/", True),
-    ("file:/data/a.log", "/", True), ("file:/mnt/data/x/a.log", "/data/x", False),
-    ("file:/data/xy/a.log", "/data/x", False), ("hdfs://one:8020/data/x/a.log", "/data/x", False),
+    ("file:/data/x/a.log", "/data/x", True),
+    ("file:/data/x/a.log", "file:///data/x/", True),
+    ("file:/data/a.log", "/", True),
+    ("file:/mnt/data/x/a.log", "/data/x", False),
+    ("file:/data/xy/a.log", "/data/x", False),
+    ("hdfs://one:8020/data/x/a.log", "/data/x", False),
 ])  # fmt: skip
 def test_output_directory_must_not_contain_inputs(
     spark: SparkSession, uri: str, out: str, *, lies_within: bool

@@ -11,7 +11,7 @@ import pytest
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.plans import LoadPlan
-from tests.ops.replay.load.lanes.target_server import target_server
+from tests.ops.replay.load.lanes.target_server import TargetServer
 from tests.ops.replay.recorded_events import Event, write_events
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_every_question_is_asked_once_in_its_principals_order(
             principal=principal, pattern_type="PREFIXED" if number else "LITERAL"
         )
         events.insert(number * 50, odd._replace(at=events[number * 50].at))
-    with target_server() as server:
+    with TargetServer() as server:
         code, report = load(spark, tmp_path, events, target=server.address, speed=2.0)
         asked, hellos = list(server.asked), server.hellos
     assert code == 0
@@ -77,7 +77,7 @@ def test_every_question_is_asked_once_in_its_principals_order(
 def test_stall_of_the_target_shows_in_the_corrected_latency(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with target_server(stalls_at=200, stall_seconds=0.5) as server:
+    with TargetServer(stalls_at=200, stall_seconds=0.5) as server:
         code, report = load(
             spark, tmp_path, events_of(1500), target=server.address, fail_on="p99<150ms,mismatch=0"
         )
@@ -91,7 +91,7 @@ def test_stall_of_the_target_shows_in_the_corrected_latency(
 def test_lost_target_leaves_a_result_with_its_time(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with target_server(dies_after=100) as server:
+    with TargetServer(dies_after=100) as server:
         code, report = load(spark, tmp_path, events_of(1000), target=server.address)
     assert code == 1
     assert report["valid"] is False
@@ -131,7 +131,7 @@ def test_loop_0_repeats_until_the_duration_is_over(spark: SparkSession, tmp_path
 
 
 def test_too_few_slots_are_rejected_first(spark: SparkSession, tmp_path: Path) -> None:
-    with target_server() as server:
+    with TargetServer() as server:
         with pytest.raises(LoadError, match="3 lanes need 3 task slots, and Spark has 2"):
             load(spark, tmp_path, events_of(3), target=server.address, lanes=3)
         assert server.hellos == 0
@@ -143,7 +143,7 @@ def test_rejecting_target_leaves_no_result(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
         load(spark, tmp_path, events_of(3), target=address)
     with (
-        target_server(token="id.secret") as server,
+        TargetServer(token="id.secret") as server,
         pytest.raises(LoadError, match="it rejects the token"),
     ):
         load(spark, tmp_path, events_of(3), target=server.address, token="id.other")

@@ -68,8 +68,7 @@ def test_directory_without_results_is_rejected(tmp_path: Path, name: str, expect
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "text",
-    [b"", b"{}", b"[]", b"[1", b'{"events": "many"}', b"\xff", b'{"baseline": 5}', DEEP],
+    "text", [b"", b"{}", b"[]", b"[1", b'{"events": "many"}', b"\xff", b'{"baseline": 5}', DEEP]
 )
 def test_invalid_result_is_rejected_with_its_path(tmp_path: Path, kind: str, text: bytes) -> None:
     (tmp_path / f"{kind}.json").write_bytes(text)

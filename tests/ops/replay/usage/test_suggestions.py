@@ -134,24 +134,28 @@ def test_denials_and_used_literals_stay(
             assert msgspec.structs.replace(acl, **same) == wide
 
 
+Pattern = tuple[str, bool]
+"""A name, and whether it is a prefix."""
 NARROWED = [
     ("*", False, ("a-1", "a-2"), 2, [("a-1", False), ("a-2", False)]),
-    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]), ("*", False, ("a", "b"), 1, []),
-    ("*", False, ("*",), 5, []), ("*", False, ("*",), 0, []), ("*", False, ("", "a"), 5, []),
+    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]),
+    ("*", False, ("a", "b"), 1, []),
+    ("*", False, ("*",), 5, []),
+    ("*", False, ("*",), 0, []),
+    ("*", False, ("", "a"), 5, []),
     ("a", True, ("a", "ab"), 5, [("a", False), ("ab", False)]),
-    ("a", True, ("abc", "abd"), 1, [("ab", True)]), ("a", True, ("abc", "ac"), 1, []),
-    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]), ("*", True, ("*", "*a"), 5, []),
-    ("a", False, ("a",), 5, []), ("a", True, ("a b ", "a b c"), 1, [("a b ", True)]),
-]  # fmt: skip
+    ("a", True, ("abc", "abd"), 1, [("ab", True)]),
+    ("a", True, ("abc", "ac"), 1, []),
+    ("a", True, ("a b ", "a b c"), 1, [("a b ", True)]),
+    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]),
+    ("*", True, ("*", "*a"), 5, []),
+    ("a", False, ("a",), 5, []),
+]
 
 
 @pytest.mark.parametrize(("name", "prefixed", "names", "names_max", "expected"), NARROWED)
 def test_few_names_become_literals_and_many_a_prefix(
-    name: str,
-    prefixed: bool,
-    names: tuple[str, ...],
-    names_max: int,
-    expected: list[tuple[str, bool]],
+    name: str, prefixed: bool, names: tuple[str, ...], names_max: int, expected: list[Pattern]
 ) -> None:
     wide = topic_read(name, prefixed=prefixed)
     listed = names[:names_max]
@@ -181,22 +185,25 @@ def test_last_acl_stays_with_allow_everyone() -> None:
 
 
 COVERED = [
-    (("a", False), ("a", True), True), (("a", False), ("*", False), True),
-    (("*a", False), ("*", False), False), (("*a", True), ("*", False), False),
-    (("*a", True), ("*", True), True), (("ab", True), ("*", False), True),
-    (("ab", True), ("a", True), True), (("a", True), ("ab", True), False),
-    (("a", True), ("a", False), False), (("*", False), ("*", True), False),
+    (("a", False), ("a", True), True),
+    (("a", False), ("*", False), True),
+    (("*a", False), ("*", False), False),
+    (("*a", True), ("*", False), False),
+    (("*a", True), ("*", True), True),
+    (("ab", True), ("*", False), True),
+    (("ab", True), ("a", True), True),
+    (("a", True), ("ab", True), False),
+    (("a", True), ("a", False), False),
+    (("*", False), ("*", True), False),
     (("*", False), ("a", True), False),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("removed", "staying", "may_go"), COVERED)
-def test_covered_pattern_may_be_removed(
-    removed: tuple[str, bool], staying: tuple[str, bool], may_go: bool
-) -> None:
+def test_covered_pattern_may_be_removed(removed: Pattern, staying: Pattern, may_go: bool) -> None:
     gone = topic_read(removed[0], prefixed=removed[1])
-    deny = topic_read(staying[0], prefixed=staying[1], principal="User:z")
-    deny = msgspec.structs.replace(deny, permission_type=2)
+    kept = topic_read(staying[0], prefixed=staying[1], principal="User:z")
+    deny = msgspec.structs.replace(kept, permission_type=2)
     found = suggested(acl_set_of([gone, deny], allow_everyone=True), [], names_max=5)
     assert found.removals == ((gone,) if may_go else ())
 

@@ -34,15 +34,18 @@ def test_log_with_denials_only_is_rejected() -> None:
         window_of(ingested([]), None)
 
 
-@pytest.mark.parametrize(("added_ms", "assume_in_force", "age"), [
-    (9, False, Age.IN_FORCE), (10, False, Age.ADDED_WITHIN), (10, True, Age.ADDED_WITHIN),
-    (99, False, Age.ADDED_WITHIN), (None, False, Age.UNKNOWN), (None, True, Age.IN_FORCE),
+@pytest.mark.parametrize(("added_ms", "age", "age_if_assumed"), [
+    (9, Age.IN_FORCE, Age.IN_FORCE),
+    (10, Age.ADDED_WITHIN, Age.ADDED_WITHIN),
+    (99, Age.ADDED_WITHIN, Age.ADDED_WITHIN),
+    (None, Age.UNKNOWN, Age.IN_FORCE),
 ])  # fmt: skip
 def test_only_acls_older_than_the_window_are_judged(
-    added_ms: int | None, assume_in_force: bool, age: Age
+    added_ms: int | None, age: Age, age_if_assumed: Age
 ) -> None:
-    dated = DatedAcl(topic_read("t"), added_ms)
-    assert age_of(dated, Window(10, 20), assume_in_force=assume_in_force) is age
+    dated, window = DatedAcl(topic_read("t"), added_ms), Window(10, 20)
+    assert age_of(dated, window, assume_in_force=False) is age
+    assert age_of(dated, window, assume_in_force=True) is age_if_assumed
 
 
 def test_source_without_dates_is_rejected() -> None:

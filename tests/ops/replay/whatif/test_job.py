@@ -24,6 +24,8 @@ from tests.oracles.scan import decide
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Traffic = tuple[Path, list[Event]]
+"""The directory of an ingest, and its events."""
 Change = tuple[str, str, str | None, str, str, str, int]
 """A change: the kind, the tuple, and its events."""
 
@@ -117,7 +119,7 @@ def _by_count(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="module")
-def real(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Event]]:
+def real(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Traffic:
     """The broker's audit log in the form of an ingest, and its events."""
     events = list(real_events(real_log_dir))
     return write_events(tmp_path_factory.mktemp("real-events"), events), events
@@ -128,7 +130,7 @@ def real_acls(real_log_dir: Path, as_of: str | None) -> AclSet:
 
 
 def test_acls_of_that_time_change_no_real_decision(
-    spark: SparkSession, real: tuple[Path, list[Event]], real_log_dir: Path, tmp_path: Path
+    spark: SparkSession, real: Traffic, real_log_dir: Path, tmp_path: Path
 ) -> None:
     events, recorded = real
     assert len(recorded) == 13_518
@@ -144,7 +146,7 @@ def test_acls_of_that_time_change_no_real_decision(
 
 
 def test_later_acls_change_what_a_scan_finds(
-    spark: SparkSession, real: tuple[Path, list[Event]], real_log_dir: Path, tmp_path: Path
+    spark: SparkSession, real: Traffic, real_log_dir: Path, tmp_path: Path
 ) -> None:
     events, recorded = real
     candidate = real_acls(real_log_dir, None)
@@ -163,7 +165,7 @@ def test_later_acls_change_what_a_scan_finds(
 
 def test_removed_grant_is_newly_denied(
     spark: SparkSession,
-    real: tuple[Path, list[Event]],
+    real: Traffic,
     real_log_dir: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -221,9 +223,7 @@ def generated_events() -> list[Event]:
     """Return shuffled events of every tuple, some of which were decided both ways."""
     chosen = random.Random(7)
     events = [
-        Event(
-            *key, allowed=chosen.random() < 0.5, rule=f"Rule{number}", at=chosen.randrange(10_000)
-        )
+        Event(*key, chosen.random() < 0.5, rule=f"Rule{number}", at=chosen.randrange(10_000))
         for number, key in enumerate(product(PRINCIPALS, HOSTS, OPERATIONS, TYPES, NAMES))
         for _ in range(chosen.choice((1, 1, 2, 4)))
     ]
@@ -240,7 +240,7 @@ UNASKED = {
 
 
 @pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Event]]:
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Traffic:
     """A folder with generated events, and those of them that ACLs can decide."""
     asked = generated_events()
     unasked = [event for event in UNASKED.values() for _ in range(3)]
@@ -249,18 +249,12 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Even
 
 
 CANDIDATE = acl_set_of(generated_acls(1, 60), super_users=("User:root",))
-BASELINE = acl_set_of(
-    [acl for acl in generated_acls(2, 60) if acl.resource_name != "*"],
-    super_users=("User:b",),
-    allow_everyone=True,
-)
+NARROW_ACLS = [acl for acl in generated_acls(2, 60) if acl.resource_name != "*"]
+BASELINE = acl_set_of(NARROW_ACLS, super_users=("User:b",), allow_everyone=True)
 
 
 def test_generated_traffic_changes_like_a_scan(
-    spark: SparkSession,
-    generated: tuple[Path, list[Event]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession, generated: Traffic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, asked = generated
     monkeypatch.setattr("authorizerd.replay.whatif.job.LISTED_MAX", 10)
@@ -280,7 +274,7 @@ def test_generated_traffic_changes_like_a_scan(
 
 
 def test_baseline_is_judged_with_the_same_settings(
-    spark: SparkSession, generated: tuple[Path, list[Event]], tmp_path: Path
+    spark: SparkSession, generated: Traffic, tmp_path: Path
 ) -> None:
     folder, asked = generated
     assert run(spark, folder, tmp_path / "one", CANDIDATE, baseline=BASELINE) == 3
@@ -295,10 +289,7 @@ def test_baseline_is_judged_with_the_same_settings(
 
 
 def test_identical_acls_change_nothing(
-    spark: SparkSession,
-    generated: tuple[Path, list[Event]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    spark: SparkSession, generated: Traffic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     backwards = replace(BASELINE, acls=BASELINE.acls[::-1], source="other")
     assert run(spark, generated[0], tmp_path, backwards, baseline=BASELINE) == 0
@@ -332,7 +323,7 @@ DECIDED_SQL = f"""
 
 
 def test_sql_join_finds_the_same_changes(
-    spark: SparkSession, generated: tuple[Path, list[Event]], tmp_path: Path
+    spark: SparkSession, generated: Traffic, tmp_path: Path
 ) -> None:
     """A second oracle: a broadcast join of all tuples with all ACLs, written from the KIPs."""
     candidate = replace(CANDIDATE, allow_everyone_if_no_acl_found=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from typing import Self
 
 from authorizerd.protocol.decisions.stream import (
     Ask,
@@ -25,7 +25,7 @@ class TargetServer:
     """The server; ``asked`` lists (connection, principal) of each question, in order.
 
     Args:
-        token: the token that a hello must contain; None accepts any hello.
+        token: the token that a hello must contain; None accepts only a hello without one.
         dies_after: number of frames, over all connections, after which the server stops.
         stalls_at: number of the frame before which answers stop for ``stall_seconds``.
     """
@@ -52,7 +52,10 @@ class TargetServer:
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._close()
         for thread in self._threads:
             thread.join()
@@ -101,20 +104,3 @@ class TargetServer:
                 if self._dies_after is not None and self.frames > self._dies_after:
                     self._close()
         return encode_answer(asked.correlation_id, 0, 7, b"\1" * len(asked.questions))
-
-
-@contextmanager
-def target_server(
-    *,
-    token: str | None = None,
-    dies_after: int | None = None,
-    stalls_at: int | None = None,
-    stall_seconds: float = 0.0,
-) -> Iterator[TargetServer]:
-    server = TargetServer(
-        token=token, dies_after=dies_after, stalls_at=stalls_at, stall_seconds=stall_seconds
-    )
-    try:
-        yield server
-    finally:
-        server.stop()

@@ -7,20 +7,20 @@ import pytest
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import SocketLine, connect, probe
 from authorizerd.replay.load.lanes.surfaces import StreamSurface
-from tests.ops.replay.load.lanes.target_server import target_server
+from tests.ops.replay.load.lanes.target_server import TargetServer
 
 MS = 1_000_000
 
 
 def test_probe_asks_one_question() -> None:
-    with target_server(token="id.secret") as server:
+    with TargetServer(token="id.secret") as server:
         probe(server.address, StreamSurface("id.secret"))
         assert server.hellos == 1
         assert server.asked == []
 
 
 def test_rejected_token_names_the_target() -> None:
-    with target_server(token="id.secret") as server, pytest.raises(LoadError) as raised:
+    with TargetServer(token="id.secret") as server, pytest.raises(LoadError) as raised:
         probe(server.address, StreamSurface(None))
     assert str(raised.value) == (
         f"target {server.address}: it rejects the token (58 SASL_AUTHENTICATION_FAILED)"

@@ -12,7 +12,7 @@ from authorizerd.replay.load.lanes.driving import Arrival, agree_on_start, drive
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.runs import frames_each
-from tests.ops.replay.load.lanes.target_server import target_server
+from tests.ops.replay.load.lanes.target_server import TargetServer
 
 
 def plan_for(address: str, token: str | None = None) -> LoadPlan:
@@ -34,7 +34,7 @@ def test_one_refusal_prevents_the_start() -> None:
 
 
 def test_lane_sends_all_frames_over_a_socket() -> None:
-    with target_server() as server:
+    with TargetServer() as server:
         result = drive(plan_for(server.address), 4, iter(frames_each(100, 200)), alone)
         assert server.frames == 200
     assert (result.lane, result.sent, result.answered, result.ended) == (4, 200, 200, None)
@@ -50,7 +50,7 @@ def test_second_attempt_sends_nothing() -> None:
         gathered.append(text)
         return [text]
 
-    with target_server() as server:
+    with TargetServer() as server:
         result = drive(
             plan_for(server.address), 0, iter(frames_each(0, 5)), gather, refused="attempt 2"
         )
@@ -72,7 +72,7 @@ def test_no_lane_sends_if_one_is_rejected() -> None:
 
         return gather
 
-    with target_server(token="id.secret") as server:
+    with TargetServer(token="id.secret") as server:
 
         def run(lane: int, token: str | None) -> None:
             frames = iter(frames_each(0, 5))

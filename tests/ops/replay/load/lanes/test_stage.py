@@ -4,8 +4,11 @@ import pytest
 
 
 @pytest.mark.parametrize(("master", "failures", "speculation", "complaint"), [
-    ("local[2]", None, None, None), ("local[*]", "4", "false", None), ("local", None, None, None),
-    ("local[2,1]", None, None, None), ("local[2, 4]", "1", None, "spark.task.maxFailures is 4"),
+    ("local", None, None, None),
+    ("local[2]", None, None, None),
+    ("local[2,1]", None, None, None),
+    ("local[*]", "4", "false", None),
+    ("local[2, 4]", "1", None, "spark.task.maxFailures is 4"),
     ("yarn", "1", "false", None),
     ("yarn", None, None, "spark.task.maxFailures is not set, which means 4"),
     ("spark://h:7077", "2", None, "spark.task.maxFailures is 2"),

@@ -21,9 +21,8 @@ WELCOME = encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b"\0")
 
 
 def http(status: int, body: bytes, *, length: str = "Content-Length") -> bytes:
-    return b"HTTP/1.1 %d Whatever\r\n%b: %d\r\n\r\n%b" % (
-        status, length.encode(), len(body), body,
-    )  # fmt: skip
+    head = b"HTTP/1.1 %d Whatever\r\n%b: %d\r\n\r\n" % (status, length.encode(), len(body))
+    return head + body
 
 
 DENIED = b'{"evaluations":[{"decision":false,"context":{"offset":7,"reason":"","rule":""}}]}'

@@ -41,11 +41,11 @@ def test_daemon_reads_a_stream_body(questions: list[RecordedQuestion], number: i
     asked = connection.next_frame()
     assert isinstance(asked, Ask)
     assert asked.correlation_id == number
-    assert [
-        (each.principal, each.host, OPERATION_OF[each.operation],
-         RESOURCE_TYPE_OF[each.resource_type], each.resource_name)
-        for each in questions
-    ] == asked.questions  # fmt: skip
+    codes = [(OPERATION_OF[q.operation], RESOURCE_TYPE_OF[q.resource_type]) for q in questions]
+    assert asked.questions == [
+        (q.principal, q.host, *code, q.resource_name)
+        for q, code in zip(questions, codes, strict=True)
+    ]
     assert question_at(STREAM, body, len(questions) - 1) == list(asked.questions[-1])
 
 
@@ -54,13 +54,13 @@ def test_http_body_contains_the_questions(questions: list[RecordedQuestion]) -> 
     body = ENCODE_BODY[HTTP](0, [ENCODE_QUESTION[HTTP](each) for each in questions])
     assert len(msgspec.json.decode(body)["evaluations"]) == len(questions)
     last = questions[-1]
-    assert question_at(HTTP, body, len(questions) - 1) == [
-        last.principal, last.host, last.operation, last.resource_type, last.resource_name,
-    ]  # fmt: skip
+    assert question_at(HTTP, body, len(questions) - 1) == [*msgspec.structs.astuple(last)]
 
 
 @pytest.mark.parametrize(("changed", "reason"), [
-    ({}, None), ({"host": None}, None), ({"host": "localhost"}, "host is not an IP address"),
+    ({}, None),
+    ({"host": None}, None),
+    ({"host": "localhost"}, "host is not an IP address"),
     ({"principal": "alice"}, "principal without a type"),
     ({"resource_name": ""}, "empty resource name"),
 ])  # fmt: skip
