@@ -34,7 +34,7 @@ def test_daemon_answers_as_recorded(spark: SparkSession, tmp_path: Path, surface
         assert create_acls(admin, binding()) == [None]
         code = run(spark, plan_of(tmp_path, surface, daemon.ready[f"decision_{surface}"]))
     report = json.loads((tmp_path / "out" / "load.json").read_text())
-    recorded_wrong = 40 * 9 + 1  # a super user may do all, and the record says denied
+    recorded_wrong = 40 * 9 + 1  # the daemon allows a super user, the record denies
     assert (report["valid"], report["sent"], report["answered"]) == (True, 1081, 1081)
     assert report["errors"] == {}
     assert report["mismatches"] == recorded_wrong

@@ -24,7 +24,7 @@ HOSTILE = (
 
 
 class Elements(html.parser.HTMLParser):
-    """``tags`` are (name, attributes) in order; ``texts`` those outside of style and script."""
+    """``tags`` are (name, attributes) in order; ``texts`` are outside style and script."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)

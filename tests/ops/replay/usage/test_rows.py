@@ -129,7 +129,7 @@ def test_changes_equal_a_scan_and_name_removed_allows(
     assert culprits == {acls[row["number"]] for row in rows if row["number"] >= 0}
 
 
-def test_remaining_acl_is_not_blamed() -> None:
+def test_remaining_acl_is_not_named_as_a_cause() -> None:
     allow = topic_read("t")
     deny = msgspec.structs.replace(allow, permission_type=2)
     before, after = UseIndex(acl_set_of([allow, deny])), UseIndex(acl_set_of([allow]))

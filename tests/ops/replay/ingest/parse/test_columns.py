@@ -23,7 +23,7 @@ Parsed = Event | Reason | None
 MESSAGE = (
     b"Principal = User:%s is Denied operation = READ from host = h on resource = Topic:LITERAL:t"
 )
-# Nearly plain ones too: where a beginning is not, a line must be read as a whole.
+# Some are only nearly plain: a line that begins with one must be read as a whole.
 BEGINNINGS = [
     "".join(parts).encode()
     for parts in product(
@@ -44,7 +44,7 @@ stamped_lines = st.builds(
     st.sampled_from(BEGINNINGS),
     kafka_lines.map(lambda line: line.replace("\n", " ").encode("utf-8", "replace")),
 )
-# Were any step to go back over these, it would take minutes.
+# A step that backtracks over these would take minutes.
 LONG_NAMES = tuple(
     b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"a" + name * 3_000
     for name in (

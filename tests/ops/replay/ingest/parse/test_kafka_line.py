@@ -101,7 +101,7 @@ AMBIGUOUS = (
     f"{SAYS}Topic:a for request = for request = Metadata with resourceRefCount = 1",
     f"{SAYS}Topic:a based on rule SuperUser",
     f"{SAYS}Topic:a for request = Meta",
-    # The blank after the second verdict is the logger's.
+    # The blank after the second verdict begins the logger's name.
     f"{SAYS}Topic:a for request = b with resourceRefCount = 1 based on rule A is Allowed "
     "(authorizer)",
 )

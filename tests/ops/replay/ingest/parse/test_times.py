@@ -31,7 +31,7 @@ def test_time_is_read_in_its_own_zone_or_the_given_one(text: str, zone: str, exp
     "2026-02-29 00:00:00", "2026-01-01 24:00:00", "2026-01-01 00:00:00 CEST",
     "2026-01-01 00:00:00+19:00",
 ])  # fmt: skip
-def test_impossible_time_is_none(text: str) -> None:
+def test_impossible_time_gives_none(text: str) -> None:
     assert find_head(text) is not None
     assert read(text) is None
 
