@@ -157,7 +157,7 @@ class Daemon:
         return Stage(name="writing accepted changes", awaited=(parts.updates.run,), end=finish)
 
     def _serving(self) -> Stage:
-        """Return the stage of what clients connect to, and of the load that opens it."""
+        """Return the stage of the servers, the workers, and the load that opens the endpoints."""
         workers = self._parts.workers
 
         async def drain(scope: trio.CancelScope) -> None:

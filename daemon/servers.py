@@ -53,7 +53,7 @@ _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 def reconfigure_servers(
     servers: Mapping[str, ConnectionServer], configuration: Configuration, settings: Reloadable
 ) -> None:
-    """Apply settings and the connection limits that the open-files limit allows, by endpoint."""
+    """Apply settings, and limit each server's connections by the limit of open files."""
     wanted = connections_wanted(configuration, settings.max_connections)
     granted = allow_open_files({name: wanted[name] for name in servers})
     for name, server in servers.items():
@@ -71,7 +71,7 @@ def _limits(
 def new_servers(
     parts: Parts, cluster: Cluster, gate: ListenerGate, readiness: Readiness
 ) -> dict[str, ConnectionServer]:
-    """Return the server of each endpoint, by name; with workers, they serve the decision ports."""
+    """Return this process's servers by name. Workers, if any, serve the decision ports."""
     configuration = parts.configuration
     registry = CollectorRegistry()
     kafka = _new_kafka_listeners(parts, cluster)
@@ -132,7 +132,7 @@ def new_decision_server(
         answer,
         configuration.http_request_max_bytes,
         configuration.overload_turn_ms,
-        # Without tokens, a web page could send requests through its reader's browser.
+        # Without tokens, a web page could send requests through its visitor's browser.
         LOOPBACK_HOSTS if configuration.tokens_file is None else None,
     )
 

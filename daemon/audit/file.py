@@ -21,7 +21,7 @@ from authorizerd.actors.audit_log import PartialWriteError
 from authorizerd.daemon.audit.turns import AuditTurns
 
 Write = Callable[[int, bytes | memoryview], int]
-"""``os.write``."""
+"""The signature of ``os.write``."""
 
 # O_NONBLOCK: if the path is a pipe, opening it must not block.
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK

@@ -1,6 +1,6 @@
 """DescribeAcls, CreateAcls and DeleteAcls.
 
-**Invariant:** the caller's right is checked before anything is decoded that requires it. Each item
+**Invariant:** a request's items are decoded only after the caller's right is checked. Each item
 gets its own result; a failed item does not affect the others.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.

@@ -14,7 +14,7 @@ Answer: TypeAlias = tuple[list[Chunk], float]
 
 
 async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - an entity of any version
-    """Return kio's entity of the request's API and version; callers name its protocol.
+    """Return kio's entity of the request's API and version; see ``requests`` for its fields.
 
     Raises:
         DecodeError: Kafka answers this request by closing the connection.

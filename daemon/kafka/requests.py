@@ -1,4 +1,4 @@
-"""The fields that handlers read of Kafka's requests.
+"""The fields that handlers read from Kafka's requests.
 
 kio has one class for each version of a request. These protocols have the fields of all versions. If
 only some versions have a field, handlers read it with ``getattr`` and a default, or check the

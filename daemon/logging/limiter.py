@@ -39,7 +39,7 @@ class LogLimit(logging.Filter):
 
 
 class _Passed:
-    """How many records of one kind passed and were dropped in the second from ``since``."""
+    """How many records of one kind passed and were dropped. ``since`` is when the second began."""
 
     __slots__ = ("count", "held", "since")
 

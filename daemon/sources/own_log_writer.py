@@ -165,8 +165,8 @@ class Checkpointer:
     def _state(self) -> CheckpointState:
         """Return the content of a checkpoint.
 
-        It refers only to the snapshot's ACLs. It would keep a whole snapshot alive, and freeing one
-        late blocks the loop: the more has changed since, the longer.
+        It refers to the snapshot's ACLs, not to the snapshot, which would then be freed late. That
+        would block the loop, for longer the more has changed since.
         """
         snapshot = self._snapshot.newest
         assert snapshot is not None, "a snapshot stays loaded"

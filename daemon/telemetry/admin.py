@@ -1,6 +1,6 @@
 """The admin port: /metrics, /healthz, /readyz.
 
-**Invariant:** it answers from the start, before the ACLs are loaded too, and reveals no secret.
+**Invariant:** it answers from the start, even before the ACLs are loaded, and reveals no secret.
 """
 
 from __future__ import annotations

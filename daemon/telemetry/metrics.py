@@ -1,6 +1,6 @@
 """Prometheus metrics: plain integers of the actors and servers, collected at each scrape.
 
-**Invariant:** requests never touch prometheus_client, because its counters cost more than a
+**Invariant:** only a scrape touches prometheus_client, because its counters cost more than a
 decision.
 """
 

@@ -93,7 +93,7 @@ class WorkerPool:
 
     @property
     def is_ready(self) -> bool:
-        """True once all have listened, while at least one does: others may be being replaced."""
+        """True once all have listened, and while at least one does: dead ones are replaced."""
         return self.is_complete and self.listening > 0
 
     def sums(self) -> Sums:
