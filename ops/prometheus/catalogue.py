@@ -196,7 +196,7 @@ CATALOGUE: Final = (
         labels=("request",),
         unit="seconds",
         help="Kafka requests: processing time in the daemon, in seconds (Kafka's LocalTimeMs).",
-        advice="High values: too much load, or requests on very many ACLs.",
+        advice="If it is high, there is too much load, or requests concern very many ACLs.",
     ),
     MetricEntry(
         name="authorizerd_request_remote_seconds",
@@ -204,7 +204,7 @@ CATALOGUE: Final = (
         labels=("request",),
         unit="seconds",
         help="Kafka requests: waiting time in purgatory, in seconds (Kafka's RemoteTimeMs).",
-        advice="High values: the disk syncs slowly, or a worker lags.",
+        advice="If it is high, the disk syncs slowly, or a worker lags.",
     ),
     MetricEntry(
         name="authorizerd_http_connections",
@@ -212,7 +212,7 @@ CATALOGUE: Final = (
         labels=("listener",),
         unit="connections",
         help=_OPEN,
-        advice="Near `max.connections`: callers do not reuse connections, or there are too many.",
+        advice="Near `max.connections`, callers do not reuse connections, or there are too many.",
     ),
     MetricEntry(
         name="authorizerd_http_connections_ended_total",
@@ -239,7 +239,7 @@ CATALOGUE: Final = (
         labels=("listener",),
         unit="requests",
         help="Complete requests received.",
-        advice="If it grows without decisions, callers use other paths.",
+        advice="If it grows but decisions do not, callers use the wrong paths.",
     ),
     MetricEntry(
         name="authorizerd_http_requests_bad_total",
@@ -311,7 +311,7 @@ CATALOGUE: Final = (
         labels=("listener",),
         unit="log-ins",
         help="Failed log-ins, for any reason.",
-        advice="Many: a client uses an old password, or somebody guesses passwords.",
+        advice="If there are many, a client uses an old password, or somebody guesses passwords.",
     ),
     MetricEntry(
         name="authorizerd_stream_connections",

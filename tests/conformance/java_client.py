@@ -99,7 +99,7 @@ class JavaClient(AdminClient):
             self._settings |= client_properties(login.username, login.password)
 
     def _do(self, call: Call, **what: object) -> Any:  # noqa: ANN401 - whatever JSON holds
-        return self._peer.ask(client=self._settings, deed=call, **what)
+        return self._peer.ask(client=self._settings, method=call, **what)
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
         return list(self._do(Call.CREATE_ACLS, acls=[_row(acl) for acl in acls]))

@@ -75,7 +75,7 @@ record AclSet(Map<Uuid, StandardAcl> acls, List<Question> questions) {
         return rows;
     }
 
-    /** The principal and its host; the other values are those of any client. */
+    /** A request with this principal and host; its other values are those of an ordinary client. */
     record Context(KafkaPrincipal principal, InetAddress clientAddress)
         implements AuthorizableRequestContext {
         @Override

@@ -55,7 +55,7 @@ final class Peer {
         return authorizer;
     }
 
-    /** Asks each question of "kind" in one call, and all of a wide set, by one principal, in one. */
+    /** Measures decisions. A wide set has one principal, so one call asks all its questions; else a call asks one. */
     private static Map<String, Object> decisions(AclSet set, String name, double seconds) {
         StandardAuthorizer authorizer = loaded(set.acls());
         List<AclSet.Question> questions = set.questions();

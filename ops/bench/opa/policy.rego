@@ -1,4 +1,4 @@
-# Kafka's decision in Rego. The ACLs are indexed in the way that is fastest for OPA:
+# Kafka's decision in Rego. This index of the ACLs is the fastest for OPA:
 # data.acls[permission][pattern type][resource type][name][principal][operation][host] = true
 package kafka.authz
 

@@ -49,7 +49,7 @@ def test_any_words_are_flags_or_a_usage_error(words: list[str]) -> None:
         (["--force", "no", "--list=no"], "force", []),
     ],
 )
-def test_values_are_found_as_jopt_simple_finds_them(
+def test_values_are_parsed_as_jopt_simple_parses_them(
     words: list[str], flag: str, values: list[str] | None
 ) -> None:
     if values is None:

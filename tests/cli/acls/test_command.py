@@ -167,7 +167,7 @@ def test_error_of_the_server_ends_the_command() -> None:
     assert server.changes == ["create 1"]
 
 
-def test_each_group_is_one_request_for_what_is_missing() -> None:
+def test_each_group_is_one_request_with_only_the_missing_acls() -> None:
     server = FakeServer(ALICE)
     given(server, "--add --topic orders --allow-principal User:alice --operation Read")
     assert server.changes == []

@@ -127,7 +127,7 @@ def test_no_secret_is_printed(tmp_path: Path, log_dir: Path) -> None:
     assert "every user has access" in text
 
 
-def test_running_daemon_is_no_error_and_keeps_serving(tmp_path: Path, log_dir: Path) -> None:
+def test_running_daemon_is_not_an_error_and_keeps_serving(tmp_path: Path, log_dir: Path) -> None:
     with running(tmp_path, log_dir) as daemon:
         words = [
             *("--override", f"authorizerd.decision.http=http://{daemon.ready['decision_http']}"),

@@ -40,7 +40,7 @@ def test_every_power_of_ten_has_its_number_and_names_are_text() -> None:
     assert {"a < b & c", "o<u>rs", "10", "100", "10k", "10M", "0.1", "1"} <= found
 
 
-def test_panel_without_points_says_so() -> None:
+def test_panel_without_points_says_that_nothing_was_measured() -> None:
     empty = draw(Panel("load", "ACLs", [Series("ours", [])]))
     assert texts(empty) == ["load", "nothing was measured"]
     both = Panel("load", "ACLs", [Series("ours", [(1, 1)]), Series("peer", [])])

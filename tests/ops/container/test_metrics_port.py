@@ -66,7 +66,7 @@ def test_address_without_a_port_is_rejected(
     assert f"expected HOST:PORT, found {listen!r}" in capsys.readouterr().err
 
 
-def test_invalid_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_port_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--listen", "127.0.0.1:99999"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("metrics_port: 127.0.0.1:99999: ")

@@ -38,7 +38,7 @@ import java.util.function.Function;
 /**
  * Drives Kafka's own AdminClient: reads one call per line, prints one answer.
  *
- * <p>Calls and answers are JSON. A call has "client", a client's configuration, "deed", and the deed's arguments. An
+ * <p>Calls and answers are JSON. A call has "client" (a client's configuration), "method", and its arguments. An
  * answer has "value", or "error" with a code. ACLs and filters are arrays, as AclRow reads and writes them.
  */
 public final class AdminPeer {
@@ -72,7 +72,7 @@ public final class AdminPeer {
 
     private static Object value(Admin admin, JsonNode call)
             throws IOException, InterruptedException, ExecutionException {
-        return switch (call.get("deed").asText()) {
+        return switch (call.get("method").asText()) {
             case "version" -> AppInfoParser.getVersion();
             case "create ACLs" -> created(admin, call.get("acls"));
             case "describe ACLs" -> rows(admin.describeAcls(filter(call)).values().get());

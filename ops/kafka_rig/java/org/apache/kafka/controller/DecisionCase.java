@@ -50,13 +50,13 @@ record DecisionCase(
         List<AclRow> filters,
         List<Question> byResourceType) {
 
-    /** A JSON array; a question by resource type has no name. */
+    /** A question as a JSON array; a question about a whole resource type has no name. */
     @JsonFormat(shape = JsonFormat.Shape.ARRAY)
     record Question(String principal, String host, AclOperation operation, ResourceType resourceType, String name) { }
 
     /**
-     * For each question "A", "D", or "!" and an exception, and level and text of its audit line, or null. For each
-     * filter the positions of the ACLs that match, counted from 0.
+     * For each question: "A", "D", or "!" with an exception; and the level and text of its audit line, or null. For
+     * each filter: the positions of the ACLs that it matches, counted from 0.
      */
     record Answer(
             List<String> decisions,
