@@ -1,4 +1,4 @@
-"""Every intended difference between our answers and a broker's, with the ruling behind it.
+"""Every intended difference between our answers and a broker's, with its reason.
 
 **Invariant:** a difference is exact. It gives the request for the broker, which might close the
 connection at ours, and turns the broker's answer into ours. Everything else must be equal.
@@ -32,13 +32,13 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference; ``words`` quotes the ruling, if there is one.
+    """A difference, and the reason for it.
 
     A broker gets ``ask(request)``; ``expect`` turns its answer into ours.
     """
 
     name: str
-    words: str
+    reason: str
     applies: Callable[[Request], bool]
     expect: Callable[[Request, Answer], Answer]
     ask: Callable[[Request], Request] = lambda request: request
@@ -273,66 +273,62 @@ def _is_of(*api_keys: ApiKey) -> Callable[[Request], bool]:
 DIFFERENCES: Final = (
     Difference(
         name="versions that Kafka lacks",
-        words="KAFKA.md: Kafka 4 serves DescribeAcls/CreateAcls/DeleteAcls v1..v3; the KIPs define"
-        " v0 too (no pattern type: only literals are seen, created or deleted by it). Use error"
-        " code 801 and Envelope v1.",
+        reason="The daemon also serves version 0 of the ACL requests, which has no pattern type,"
+        " and KIP-801's version 1 of Envelope with error code 801. Kafka 4 serves neither.",
         applies=_is_of_no_kafka_version,
         ask=_in_a_kafka_version,
         expect=_without_pattern_types,
     ),
     Difference(
         name="odd codes",
-        words="KAFKA.md: On code 0 Kafka closes the connection; we answer per item and never close."
-        " RULINGS.md: ANY or MATCH in a creation: that item INVALID_REQUEST `Invalid operation ANY`"
-        " and its like, the others go on. Unknown codes in filters, 0 or future: INVALID_REQUEST,"
-        " describe and delete alike.",
+        reason="Kafka closes the connection on code 0. The daemon answers INVALID_REQUEST for the"
+        " item with an unusual code, and judges the other items.",
         applies=_has_odd_codes,
         ask=_with_stand_ins,
         expect=_with_faults,
     ),
     Difference(
         name="text of a refusal",
-        words="KAFKA.md: Without the right: CLUSTER_AUTHORIZATION_FAILED (31). (Kafka's text shows"
-        " its request as an object in memory.)",
+        reason="The code is Kafka's, 31. Kafka's text shows its request as an object in memory.",
         applies=_is_of(*ACL_REQUESTS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE),
         expect=_with_our_refusal,
     ),
     Difference(
         name="APIs of a listener",
-        words="KAFKA.md: the KIPs define v0 too. RULINGS.md: the local controller listeners start"
-        " early, and the gate answers Metadata, DescribeGroups and FindCoordinator there.",
+        reason="The daemon serves version 0 of the ACL requests too. Its controller listeners also"
+        " answer Metadata, DescribeGroups and FindCoordinator.",
         applies=_is_of(ApiKey.API_VERSIONS),
         expect=_with_our_apis,
     ),
     Difference(
         name="features",
-        words="No ruling: ApiVersions lists no features here.",
+        reason="The daemon has no features that clients could use.",
         applies=_is_of(ApiKey.API_VERSIONS),
         expect=_without_features,
     ),
     Difference(
         name="defaults",
-        words="config.kafka_keys, max.connections: Kafka's default, 2147483647, limits nothing;"
-        " ours fits the usual limit of open files.",
+        reason="Kafka's default of max.connections, 2147483647, limits nothing; the daemon's"
+        " default fits the usual limit of open files.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_with_our_defaults,
     ),
     Difference(
         name="repeated resources",
-        words="daemon.kafka.config_descriptions: a repeated resource is described once; otherwise"
-        " a few repeated bytes could cause an answer of any size.",
+        reason="The daemon describes a repeated resource once; otherwise a few repeated bytes could"
+        " cause an answer of any size.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_described_once,
     ),
     Difference(
         name="documentation of keys",
-        words="No ruling: the documentation of a key says what it means here.",
+        reason="The documentation of a key says what it means in the daemon.",
         applies=_is_of(ApiKey.DESCRIBE_CONFIGS),
         expect=_with_our_documentation,
     ),
     Difference(
         name="what a value should have been",
-        words="No ruling: the reason names the bounds of the key, where Kafka names a Java type.",
+        reason="The daemon names the bounds of the key, where Kafka names a Java type.",
         applies=_is_of(ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS),
         expect=_with_our_reasons,
     ),
