@@ -40,7 +40,7 @@ from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, trim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloadable:
-    """The settings that a running daemon can change without a restart, except the authorizer's."""
+    """The settings that can change without a restart. The authorizer keeps its own settings."""
 
     audit_level: AuditLevel
     audit_rules: AuditRules

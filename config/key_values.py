@@ -1,6 +1,6 @@
 """The value of every key by itself, and the place where it was set.
 
-**Invariant:** only a key's own parser decides whether its value is valid, not its neighbours.
+**Invariant:** whether a value is valid here depends only on its key's parser, never on other keys.
 """
 
 from __future__ import annotations

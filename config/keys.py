@@ -16,7 +16,7 @@ KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
 
 TYPO_EDITS_MAX: Final = 2
-"""Letters to add, drop or replace. No other key of Kafka is so similar to a key of the table."""
+"""Letters to add, drop or replace. Every other key of Kafka differs by more from those in KEYS."""
 
 
 def describe_ignored_key(name: str) -> str:

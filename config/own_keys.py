@@ -91,9 +91,8 @@ OWN_KEYS = (
         parse=integer(1, _HOUR_MS),
         default="25",
         doc=(
-            "Load shedding: CPU time in milliseconds. If requests of other connections that arrived"
-            " at the same time have already used more, the daemon is overloaded and refuses a"
-            " decision request."
+            "Load shedding: maximum CPU time in milliseconds for requests that arrive at the same"
+            " time. Once they have used more, the daemon refuses the remaining decision requests."
         ),
     ),
     Key(

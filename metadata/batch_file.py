@@ -6,9 +6,9 @@ damage. A tail is torn in these cases:
 - Fewer bytes are left than the batch announces, unless its CRC matches the bytes that are there.
 - Only zeros follow, up to the end of the file.
 - A whole sector inside an invalid batch is zeros: the file's size was written, but not its data.
-- The first sector of the batch still has the zeros from before the write: they begin where the
-  batch should begin, behind the end of the previous batch. No sync can have made a batch durable
-  without that sector, so neither this batch nor anything after it was acknowledged.
+- The first sector of the batch was never written: after the end of the previous batch, it still has
+  the zeros from before. No sync can have made a batch durable without that sector, so neither this
+  batch nor anything after it was acknowledged.
 
 Anything else is corruption: a complete batch with a bad CRC may be an acknowledged DENY.
 """
@@ -198,9 +198,8 @@ class BatchFile:
         """Return True if ``data``, an invalid batch, contains a sector of zeros followed only by
         zeros.
 
-        Zeros after the batch complete a sector only if the batch itself ends in more zeros than a
-        record can. Otherwise a later write left those zeros, and the batch had been whole before
-        it.
+        If the batch ends in more zeros than a record can, the zeros after it count as part of the
+        same sector. Otherwise a later write left them, and the batch had been whole before it.
         """
         end = self._position + len(data)
         if not self._only_zeros_from(end):

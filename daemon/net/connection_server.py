@@ -281,7 +281,7 @@ class ConnectionServer(ABC):
         """Evict one connection; return False if none may be evicted."""
         # The dict is in the order of accepting, so the first that waits is the oldest.
         waiting = (each for each in self._unestablished if each.is_waiting)
-        victim = next(islice(waiting, 1), None)
+        victim = next(waiting, None)
         while victim is None and self._idle:
             oldest = self._idle.popleft()
             victim = oldest if self._is_stalled(oldest) else None
