@@ -1,8 +1,10 @@
 """Build a snapshot in bulk, to load a whole log.
 
-**Invariant:** freezing a builder returns the snapshot that the same changes give one by one. It
-works in small steps, and keeps ACLs and principals in maps: resizing a large dict blocks the thread
-for milliseconds.
+**Invariant:** a frozen builder equals the snapshot that results from applying the same changes one
+by one.
+
+Freezing works in small steps. Immutable maps hold the ACLs and principals, since resizing a large
+dict would block the thread for milliseconds.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member take
 def _weights(
     resource_type: int, pattern_type: int, operation: int, permission_type: int
 ) -> tuple[int, int, bool]:
-    """Return the rule's weight, its weight in ``host_denials``, and whether the ACL is plain.
+    """Return an ACL's weight, its weight in ``host_denials``, and whether its bits identify it.
 
     The result depends only on the codes, and a log has few combinations of them.
     """
@@ -115,7 +117,7 @@ class _RulesBuilder:
         self.denying_hosts = NO_DENYING_HOSTS
 
     def add(self, acl: Acl, rule_weight: int, denial_weight: int) -> int:
-        """Add the weights of ``acl``. Return the previous sum of its leaf."""
+        """Add the weights of ``acl``. Return the previous sum at its pattern."""
         if acl.host == WILDCARD:
             patterns = self.any_host
             if patterns is None:
@@ -164,7 +166,7 @@ class _TypeBuilder:
     def add(self, acl: Acl, sign: int, rule_weight: int, denial_weight: int) -> int:
         """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
 
-        Return the previous sum of its leaf.
+        Return the previous sum at its pattern.
         """
         principal = acl.principal
         if principal == WILDCARD_PRINCIPAL:
@@ -201,11 +203,11 @@ class SnapshotBuilder:
         self._unindexed: MapMutation[Acl, bytes] = Map[Acl, bytes]().mutate()
 
     def apply_changes(self, changes: Iterable[Change]) -> None:
-        """Make ``changes`` in order.
+        """Apply ``changes`` in order.
 
         Raises:
-            DuplicateIdError, DuplicateAclError, UnknownIdError: as ``acl.snapshot.apply_changes``.
-                The builder cannot be used afterwards.
+            DuplicateIdError, DuplicateAclError, UnknownIdError: as in
+                ``acl.snapshot.apply_changes``. The builder cannot be used afterwards.
         """
         for change in changes:
             if type(change) is AclAdded:

@@ -3,8 +3,8 @@
 The index is keyed by principal first. Only a principal's own rules and those of ``User:*`` can
 allow or deny, so the cost of a decision does not grow with the rules of other principals.
 
-**Invariant:** a snapshot never changes. ``apply_changes`` returns one that shares every unchanged
-part with it, and its work does not grow with the number of ACLs.
+**Invariant:** a snapshot never changes. ``apply_changes`` returns a new one, which shares every
+unchanged part with the old one. Its cost does not grow with the number of ACLs.
 
 Source: KIP-801; Kafka 4.3 AclCache.
 """
@@ -41,7 +41,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one principal for one resource type.
 
     ``hosts`` has the rules for single hosts. For questions with an unknown host, ``host_denials``
-    counts the denials among them, and ``denying_hosts`` finds one to name.
+    counts the DENY rules in ``hosts``, and ``denying_hosts`` finds one for the explanation to name.
     """
 
     any_host: Patterns
@@ -74,8 +74,8 @@ EMPTY_TYPE: Final = TypeIndex(NO_PRINCIPALS, NO_RULES, NO_PATTERNS)
 class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Every ACL at ``offset`` (-1 before the first record).
 
-    ``types`` is indexed by resource type code, 0 to 7. ``unindexed`` maps ACLs that the bits of the
-    index cannot identify (with codes of later Kafka versions) to their ids.
+    ``types`` is indexed by resource type code, 0 to 7. ``unindexed`` maps ACLs to their ids if the
+    bits of the index cannot identify them, because they use codes of later Kafka versions.
     """
 
     offset: int
@@ -90,7 +90,7 @@ EMPTY_SNAPSHOT: Final = AclSnapshot(
 
 
 def contains(index: TypeIndex, acl: Acl) -> bool:
-    """Return True if ``index`` contains ``acl``. ``acl`` must be plain: not unindexed."""
+    """Return True if ``index`` contains ``acl``, which its bits must be able to identify."""
     rules = rules_of(index, acl.principal)
     patterns = rules.any_host if acl.host == WILDCARD else rules.hosts.get(acl.host, NO_PATTERNS)
     return get_weight(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
@@ -104,10 +104,10 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
 
 
 CHANGES_PER_STATE: Final = 32
-"""Many changes are made in parts of this size, and the state after each part is kept until the end.
+"""A long batch is applied in parts of this size. The state after each part is kept until the end.
 
-A state shares nearly everything with its neighbours, so freeing the states one after the other is
-quick. Freeing a state that is ten thousand changes away from the next one would block the thread.
+Each state shares nearly everything with the next one, so each is freed quickly. Without the states
+in between, freeing one that is ten thousand changes older than the next would block the thread.
 """
 STATES_FREED_PER_STEP: Final = 2
 
@@ -118,7 +118,7 @@ def at_offset(snapshot: AclSnapshot, offset: int) -> AclSnapshot:
 
 
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
-    """Return ``snapshot`` with ``changes`` made in order. The offset stays the same.
+    """Return ``snapshot`` with ``changes`` applied in order. The offset stays the same.
 
     To keep its thread responsive, a caller applies a long batch in parts and publishes the last
     state.
@@ -158,7 +158,7 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
 
 
 def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
-    """Return ``snapshot`` without the ACL of this id.
+    """Return ``snapshot`` without the ACL with this id.
 
     Raises:
         UnknownIdError: no ACL has this id.

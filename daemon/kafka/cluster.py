@@ -73,7 +73,7 @@ class ClusterHandlers:
     """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
 
     Raises (all methods):
-        DecodeError: Kafka answers this request by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection, too.
     """
 
     def __init__(self, authorizer: Authorizer, image: View[ClusterImage], cluster: Cluster) -> None:

@@ -17,7 +17,7 @@ async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - an entity o
     """Return kio's entity of the request's API and version; see ``requests`` for its fields.
 
     Raises:
-        DecodeError: Kafka answers this request by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection, too.
     """
     return await finish_in_turns(decode_request(request.api_key, request.api_version, request.body))
 

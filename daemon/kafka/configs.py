@@ -105,7 +105,7 @@ class ConfigHandlers:
     """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
 
     Raises (all methods):
-        DecodeError: Kafka answers this request by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection, too.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class KafkaHandlers:
         """Return the body of the response, in chunks.
 
         Raises:
-            DecodeError: Kafka answers this request by closing the connection.
+            DecodeError: the request is invalid. Kafka closes the connection, too.
         """
         context = RequestContext(
             principal=session.principal,

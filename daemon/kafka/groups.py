@@ -33,14 +33,14 @@ DEAD: Final = "Dead"
 """The state of a group that does not exist."""
 
 _NOT_FOUND: Final = 6
-"""The version of DescribeGroups from which a nonexistent group is an error."""
+"""From this version on, DescribeGroups returns an error for a nonexistent group."""
 
 
 class GroupHandlers:
     """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
 
     Raises (all methods):
-        DecodeError: Kafka answers this request by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection, too.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -65,7 +65,7 @@ class GroupHandlers:
         return await write_body(request, DescribeGroupsAnswer(LazyItems(refuse, asked.groups)))
 
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Return an empty list to every caller; check the right to the cluster only to audit it."""
+        """Return an empty list to every caller. The check of its rights only writes audit lines."""
         await read_body(request)
         rights = self._rights.pin(context)
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)

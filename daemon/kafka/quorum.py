@@ -97,7 +97,7 @@ class QuorumHandler:
         leadership: returns the current leadership, None until the log is loaded.
 
     Raises (all methods):
-        DecodeError: Kafka answers this request by closing the connection.
+        DecodeError: the request is invalid. Kafka closes the connection, too.
     """
 
     def __init__(

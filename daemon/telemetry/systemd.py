@@ -1,9 +1,9 @@
-"""Notify systemd over its socket whether the daemon loads, serves, reloads or ends.
+"""Tell systemd when the daemon is loading, serving, reloading or stopping.
 
 **Invariant:** the daemon never waits for systemd: a message that cannot be sent now is sent later
-or dropped. The event loop feeds the watchdog from one of the actors' tasks, so the watchdog fires
-once the loop hangs or an actor has failed. A hanging disk does not trigger it, since decisions need
-no disk.
+or dropped. The watchdog fires if the event loop hangs or an actor fails, because the task that
+feeds it runs in the loop and is cancelled with the actors. A hanging disk does not trigger it,
+since decisions need no disk.
 
 Source: sd_notify(3), sd_watchdog_enabled(3), systemd.service(5).
 """
@@ -28,7 +28,7 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 
 STATUS_SECONDS: Final = 1.0
 EXTENSION_SECONDS: Final = 180
-"""How far each status extends the start timeout while loading: workers may take two minutes."""
+"""While loading, each message extends the start timeout by this: workers may take two minutes."""
 MESSAGES_MAX: Final = 16
 PERIOD_SECONDS_MIN: Final = 0.01
 
@@ -38,7 +38,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 class ServiceManager:
-    """Send notifications to systemd, if it has set a socket.
+    """Send notifications to systemd, if ``NOTIFY_SOCKET`` is set.
 
     Args:
         environment: its systemd variables are removed, so that child processes do not inherit them.
@@ -63,7 +63,7 @@ class ServiceManager:
     ) -> None:
         """Send status changes, extend the start timeout while loading, and feed the watchdog.
 
-        Return at once if no socket is set. Cancellation leaves nothing behind.
+        Return at once if ``NOTIFY_SOCKET`` is not set. Cancellation leaves nothing behind.
         """
         self._readiness = readiness
         task_status.started()
@@ -82,10 +82,10 @@ class ServiceManager:
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """Report that a reload begins, and at the end of the block that it has ended.
+        """Report that a reload has begun, and when the block ends, that the reload has ended.
 
-        Before the daemon is ready nothing is sent: systemd would take the end of the reload for the
-        end of the start.
+        Send nothing until the daemon is ready: systemd would take the ``READY=1`` at the end of the
+        reload for the end of the start.
         """
         if not self._is_serving:
             yield
@@ -137,7 +137,7 @@ class ServiceManager:
             return False
         while self._unsent:
             try:
-                # Use the address each time: a restarted manager listens on a new socket.
+                # Why not connect once? A restarted systemd has a new socket at this address.
                 self._socket.sendto(self._unsent[0].encode(), self._address)
             except OSError as error:
                 if not self._is_failing:

@@ -52,7 +52,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Offsets behind",
-                "Committed log offsets that decisions, or the slowest worker, do not use yet.",
+                "Offsets that decisions are behind the log, and workers behind the main process.",
                 "short",
                 (
                     ("instance:authorizerd_snapshot_lag:offsets{INSTANCE}", "{{instance}}"),
@@ -123,7 +123,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Refused per second",
-                "Requests refused for overload or memory, invalid HTTP requests, failed log-ins.",
+                "Requests refused (overload, memory limit), invalid HTTP requests, failed log-ins.",
                 "reqps",
                 (
                     ("instance:authorizerd_requests_refused:rate5m{INSTANCE}", "{{instance}}"),
@@ -158,7 +158,7 @@ ROWS: Final = (
         (
             Panel(
                 "Local time, p99",
-                "Time that the daemon works on a Kafka request, by API.",
+                "Time that the daemon spends working on a Kafka request, by API.",
                 "s",
                 (
                     (
@@ -211,7 +211,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Should be zero",
-                "Lost audit lines, failed checkpoints and replaced workers, within an hour.",
+                "Lost audit lines, failed checkpoints and replaced workers, in the last hour.",
                 "short",
                 tuple(
                     (

@@ -1,7 +1,7 @@
 """Frames that no correct client sends, and log-ins of every kind.
 
-**Invariant:** a conversation is the frames of one new connection, and its result is the answer to
-the last frame.
+**Invariant:** a conversation consists of the frames sent on one new connection, and its result is
+the answer to the last frame.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Conversation(NamedTuple):
 
 
 UNANSWERED: Final = "request after the handshake"
-"""No ruling: Kafka answers ILLEGAL_SASL_STATE and closes the connection; we only close it."""
+"""The only difference: Kafka answers ILLEGAL_SASL_STATE before it closes the connection."""
 
 
 def conversations() -> Iterator[Conversation]:
@@ -60,9 +60,9 @@ def _odd_frames() -> Iterator[Conversation]:
         "one byte": b"\0",
         "half a header": head[:5],
         "no client id": head,
-        "a client id past the end": head + b"\0\5abc",
+        "a client id longer than the frame": head + b"\0\5abc",
         "a client id that is not UTF-8": head + b"\0\2\xff\xfe" + HANDSHAKE,
-        "a negative client id": head + b"\x80\0" + HANDSHAKE,
+        "a client id of negative length": head + b"\x80\0" + HANDSHAKE,
         "no body": head + b"\xff\xff",
         "a null mechanism": head + b"\xff\xff\xff\xff",
         "an unknown API": struct.pack(">hhih", 999, 0, 7, -1),
@@ -118,13 +118,13 @@ def _out_of_turn() -> Iterator[Conversation]:
         "handshake after the log-in": (_handshake(1), good, _handshake(1)),
         "token after the log-in": (_handshake(1), good, good),
         "raw token after handshake v1": (_handshake(1), frame(TOKENS["good"])),
-        "request token after handshake v0": (_handshake(0), good),
+        "SaslAuthenticate after handshake v0": (_handshake(0), good),
         "versions, handshake": (versions, _handshake(1)),
         "versions, log-in": (versions, _handshake(1), good, describe),
         "versions twice": (versions, versions),
         "versions twice, handshake": (versions, versions, _handshake(1)),
         "versions after the handshake": (_handshake(1), versions),
-        "versions of a bad client, handshake": (_api_versions("-", 3), _handshake(1)),
+        "versions with an invalid client name, handshake": (_api_versions("-", 3), _handshake(1)),
         "unknown versions, handshake": (_api_versions("c", 99), _handshake(1)),
         "unknown versions, versions, handshake": (
             _api_versions("c", 99), versions, _handshake(1),

@@ -13,7 +13,7 @@ from tests.support.daemon_process import SECONDS_MAX, connect, new_log, running,
 NOT_AUTHORIZED = (31, "Cluster authorization failed.")
 
 
-def described(admin: AdminClient, key: str) -> tuple[str | None, int]:
+def describe_key(admin: AdminClient, key: str) -> tuple[str | None, int]:
     """Return a key's value and source."""
     (future,) = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).values()
     entry = future.result(SECONDS_MAX)[key]
@@ -21,7 +21,7 @@ def described(admin: AdminClient, key: str) -> tuple[str | None, int]:
 
 
 def test_sighup_reloads_the_file(tmp_path: Path) -> None:
-    """A file with errors is logged and changes nothing; a valid one is applied."""
+    """If the file has an error, the daemon logs it and changes nothing; it applies a valid file."""
     log_dir = new_log(tmp_path)
     with running(tmp_path, log_dir) as daemon:
         assert create_acls(new_admin(daemon), binding()) == [NOT_AUTHORIZED]
@@ -35,7 +35,7 @@ def test_sighup_reloads_the_file(tmp_path: Path) -> None:
 
 
 def test_every_server_applies_its_new_limits(tmp_path: Path) -> None:
-    """If an endpoint may have one connection, the second ends one of the two."""
+    """With ``max.connections=1``, a second connection makes the daemon close one of the two."""
     log_dir = new_log(tmp_path)
     with running(tmp_path, log_dir) as daemon:
         write_config(tmp_path, log_dir, max_connections="1")
@@ -48,14 +48,14 @@ def test_every_server_applies_its_new_limits(tmp_path: Path) -> None:
 
 
 def test_client_changes_survive_a_restart(tmp_path: Path) -> None:
-    """They are in the log and override the file, except for super.users, which the file sets."""
+    """The log keeps them. At a start they override the file, except for super.users."""
     log_dir = new_log(tmp_path)
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         admin = new_admin(daemon)
         super_users = "User:ANONYMOUS;User:x"
         assert alter_configs(admin, max_connections="77", super_users=super_users) is None
-        assert described(admin, "max.connections") == ("77", 2)
-        assert described(admin, "super.users") == (super_users, 2)
+        assert describe_key(admin, "max.connections") == ("77", 2)
+        assert describe_key(admin, "super.users") == (super_users, 2)
         assert alter_configs(admin, max_connections="many") == (
             42,
             "Invalid value many for configuration max.connections: "
@@ -64,11 +64,11 @@ def test_client_changes_survive_a_restart(tmp_path: Path) -> None:
         assert daemon.stop()[0] == 0
     with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
         admin = new_admin(daemon)
-        assert described(admin, "max.connections") == ("77", 2)
-        assert described(admin, "super.users") == ("User:ANONYMOUS", 4)
+        assert describe_key(admin, "max.connections") == ("77", 2)
+        assert describe_key(admin, "super.users") == ("User:ANONYMOUS", 4)
         assert alter_configs(admin, max_connections=None, super_users="User:x") is None
         assert create_acls(admin, binding()) == [NOT_AUTHORIZED]
         daemon.reload()
         assert create_acls(admin, binding()) == [None]
-        assert described(admin, "max.connections") == ("1024", 5)
+        assert describe_key(admin, "max.connections") == ("1024", 5)
         assert daemon.stop()[0] == 0

@@ -1,7 +1,7 @@
 """A story: what clients ask, when they give up, and what happens to the process and its disk.
 
-**Invariant:** a story is a value, and every run of it is the same. So a story that breaks an
-invariant can be shortened.
+**Invariant:** every run of a story gives the same result, so a story that breaks an invariant can
+be shortened.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the matches of filters."""
+    """Delete the ACLs that the filters match."""
 
     filters: tuple[AclFilter, ...]
 
@@ -46,7 +46,10 @@ class SetTimeout:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask questions with pauses, from one pinned state; None: all at once."""
+    """Ask questions of one pinned state, each followed by a pause.
+
+    If ``pause_s`` is None, ask without pauses, and do not pin the state.
+    """
 
     questions: tuple[Question, ...]
     pause_s: float | None = None
@@ -54,7 +57,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Describe the matches of a filter."""
+    """Describe the ACLs that a filter matches."""
 
     filter: AclFilter
 
@@ -72,7 +75,7 @@ Step = Create | Delete | SetTimeout | Ask | Describe | Reload
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call. The caller is cancelled after ``patience_s`` and ``turns``; None: never."""
+    """One call, cancelled ``turns`` loop turns after ``patience_s``; never if that is None."""
 
     delay_s: float
     step: Step
@@ -93,9 +96,10 @@ class Client:
 class Life:
     """One process.
 
-    It gets a signal at ``end_s``, or is killed then if ``is_killed``; None: ``rest_s`` after its
-    clients have finished. ``crash_in``, ``fail_in`` and so on go to the disk, whose calls take one
-    of ``stalls_s``. With ``has_short_turns``, long work runs in the smallest steps.
+    It shuts down ``rest_s`` after its clients have finished, but at ``end_s`` at the latest. If
+    ``is_killed``, it is killed at ``end_s`` instead. The ``crash_`` and ``fail_`` fields set the
+    disk's faults; each disk call takes one of ``stalls_s``. If ``has_short_turns``, long work runs
+    in the smallest steps.
     """
 
     seed: int
@@ -120,7 +124,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The processes of one seed."""
+    """Processes that run one after the other on the same disk, drawn from one seed."""
 
     seed: int
     lives: tuple[Life, ...]
@@ -136,7 +140,7 @@ def text_of(story: Story) -> str:
             for name in Life.__dataclass_fields__
             if getattr(life, name) != getattr(usual, name)
         ]
-        lines.append(f"a process of seed {life.seed}" + "".join(odd))
+        lines.append(f"process with seed {life.seed}" + "".join(odd))
         for client in life.clients:
             lines.append(f"  {client.principal} at {client.endpoint}")
             lines += (f"    {call}" for call in client.calls)
@@ -144,7 +148,7 @@ def text_of(story: Story) -> str:
 
 
 def smaller(story: Story) -> Iterator[Story]:
-    """Yield the stories that lack one life, client, call or fault."""
+    """Yield stories with one life, client or call less, or one field of a life reset."""
     for number, life in enumerate(story.lives):
         yield Story(story.seed, _without(story.lives, number))
         for less in _smaller_lives(life):

@@ -1,8 +1,7 @@
 """The planning stage of a load, on Spark: pack recorded events into frames, by lane.
 
 **Invariant:** equal events and equal options give equal frames, however Spark distributes the work.
-Events are ordered by (at, sequence) over all files; in its lane, each principal's questions keep
-this order.
+The events of all files are ordered by (at, sequence), and each lane keeps this order.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 QUESTIONS_MAX: Final = 200_000_000
 ROWS_AT_ONCE: Final = 256
-"""Frames in an Arrow batch; the sending stage reads one batch between two sends."""
+"""Frames per Arrow batch. Small, because the sending stage reads a batch between two sends."""
 
 _QUESTIONS: Final = (
     "at_ms bigint, reason string, principal string, allowed boolean, question binary"
@@ -61,14 +60,14 @@ _PLACED: Final = "lane int, number bigint, elapsed_ms bigint, allowed boolean, q
 _FRAMES: Final = "lane int, number bigint, due_us bigint, body binary, recorded binary"
 _REMEMBERED: Final = 100_000
 _PARTS_EACH: Final = 4
-"""Parts for each task slot."""
+"""The number of parts per task slot."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedLoad:
     """The planned frames, persisted in order, one partition per lane.
 
-    ``events`` counts those that can be asked; ``not_asked`` counts the others by reason.
+    ``events`` is the number of events that can be asked; ``not_asked`` counts the others by reason.
     """
 
     frames: DataFrame
@@ -103,7 +102,7 @@ def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
 
 
 def _parts(spark: SparkSession) -> int:
-    """Return the number of parts. Spark would not merge its default of 200, which are persisted."""
+    """Return the number of parts. Spark's default is 200, and it does not merge persisted parts."""
     wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or _PARTS_EACH)
     return min(wanted, _PARTS_EACH * spark.sparkContext.defaultParallelism)
 
@@ -121,7 +120,7 @@ def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
     }
     if not layout.events:
         raise LoadError(
-            f"events: {plan.events}: no event can be asked ({not_asked or 'there are none'})"
+            f"events: {plan.events}: no event can be asked ({not_asked or 'there are no events'})"
         )
     pacing = Pacing(
         events=layout.events,

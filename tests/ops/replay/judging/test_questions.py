@@ -57,7 +57,7 @@ def question(row: Row) -> Question:
     st.booleans(),
     st.integers(0, 3),
 )
-def test_batch_is_decided_like_a_scan(
+def test_batch_decisions_equal_a_scan(
     some: list[Acl], asked: list[Row], allow_everyone: bool, start: int
 ) -> None:
     index = build_index(set_of(some, allow_everyone=allow_everyone))
@@ -74,7 +74,7 @@ def test_batch_is_decided_like_a_scan(
     assert rules(index, batch) == [rule for _, rule in expected]
 
 
-def test_batch_is_decided_like_kafkas_authorizer() -> None:
+def test_batch_decisions_equal_kafkas() -> None:
     decided = 0
     plain_cases = [c for c in decision_cases() if not (c.get("load") or c.get("loading"))]
     for case in plain_cases[::10]:
@@ -114,7 +114,7 @@ def test_batch_is_decided_like_kafkas_authorizer() -> None:
     (("User:a", "READ", "ANY", "t", "LITERAL"), "unknown resource type"),
     (("User:a", "READ", "topic", "t", "LITERAL"), "unknown resource type"),
 ])  # fmt: skip
-def test_unusable_question_has_a_reason(asked: tuple[str | None, ...], reason: str | None) -> None:
+def test_undecidable_row_has_a_reason(asked: tuple[str | None, ...], reason: str | None) -> None:
     principal, *fields, pattern_type = asked
     row = dict(zip(QUESTION_FIELDS, (principal, None, *fields), strict=True))
     batch = pa.RecordBatch.from_pylist(
@@ -128,7 +128,7 @@ def test_unusable_question_has_a_reason(asked: tuple[str | None, ...], reason: s
     ("User:a", "h", "ANY", "TOPIC", "t"), ("User:a", "h", "READ", "Topic", "t"),
     ("User:*", "h", "READ", "TOPIC", "t"),
 ])  # fmt: skip
-def test_row_that_cannot_be_judged_is_an_error(row: Row) -> None:
+def test_undecidable_row_is_rejected(row: Row) -> None:
     for ask in (decide, rules):
         with pytest.raises(InvalidQuestionError):
             ask(build_index(set_of([])), batch_of([row]))
