@@ -82,9 +82,9 @@ NO_FILTER: Final = AuditFilter()
 
 
 class AuditRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Select what is logged among the decisions that the audit level admits.
+    """Select which of the decisions admitted by the audit level are logged.
 
-    ``allowed_rate`` is the share of the allowed decisions that is logged, above 0 and at most 1. If
+    ``allowed_rate`` is the share of allowed decisions to log, above 0 and at most 1. If
     ``is_required`` is set, the daemon makes no decision while the audit log cannot be written.
     """
 
@@ -96,11 +96,12 @@ class AuditRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Sampler:
     """Select a fixed share of a sequence of calls.
 
-    Each call moves a position around a circle by the golden ratio, and selects if the position is
-    on an arc of the wanted size. Of any run of calls, this selects the share to within a few items.
-    The same holds for every second or every n-th call: periodic traffic cannot evade the sampling.
+    Each call advances a position on a circle by a fixed step, the circle divided by the golden
+    ratio. The call is selected if the position is then on an arc of the wanted share. In any run of
+    calls, the number selected is correct to within a few. This also holds for every n-th call, so
+    periodic traffic cannot evade the sampling.
 
-    Why not random numbers? By chance, they may select far too few or too many.
+    Why not random numbers? A random sample may by chance contain far too few or too many calls.
     """
 
     __slots__ = ("_arc", "_position")

@@ -24,9 +24,9 @@ EVENTS_PER_SLICE: Final = 256
 EVENTS_PER_WRITE_MAX: Final = 4096
 BYTES_PER_WRITE_MAX: Final = 1024 * 1024
 CHARACTERS_PER_EVENT: Final = 1024
-"""The queue holds ``events_max`` events if the names of each have this length on average."""
+"""The queue is also full once its names exceed this number of characters, times ``events_max``."""
 CHECK_SECONDS: Final = 1.0
-"""How often a failed write is retried, and an idle writer checks its output."""
+"""Interval at which failed lines are retried, or the output is checked if nothing is queued."""
 CLOSE_SECONDS: Final = 5.0
 """How long closing waits for the output to accept the remaining lines."""
 
@@ -57,7 +57,7 @@ class PartialWriteError(OSError):
 
 
 class AuditWriter(Protocol):
-    """The output of the lines."""
+    """The output to which the audit log writes its lines."""
 
     async def write(self, lines: Sequence[bytes]) -> None:
         """Write lines, each without its line end.
@@ -154,7 +154,7 @@ class AuditLog:
             return
         self._events.append(event)
         self._characters += _characters_of(event)
-        if len(self._events) == 1:  # the writer waits for it only if none is queued
+        if len(self._events) == 1:  # with others queued, the writer does not wait
             self._arrived.set()
         self._update_refusing()
 
@@ -206,7 +206,7 @@ class AuditLog:
             waited_for = self._closed if self.statistics.failing else self._arrived
             with trio.move_on_after(CHECK_SECONDS):
                 await waited_for.wait()
-            # Renew the event before the write, to notice what is recorded during the write.
+            # Renew it before the write, so that an event recorded during the write sets it.
             self._arrived = trio.Event()
             await self._write_some()
             while self._events and not self.statistics.failing:
@@ -215,10 +215,10 @@ class AuditLog:
                 return
 
     async def _write_some(self) -> None:
-        """Format the queued events in slices. Write them, and lines left over, in one call.
+        """Format the queued events in slices. Write them, after any failed lines, in one call.
 
         Why one call? Each call waits for a thread, which waits for the interpreter lock. While the
-        loop is busy, that takes several of its turns, however little is written.
+        event loop is busy, that takes several turns of the loop, even for a small write.
         """
         await self._format_some()
         lines = self._lines

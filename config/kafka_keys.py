@@ -125,8 +125,8 @@ KAFKA_KEYS = (
     Key(
         name="controller.quorum.bootstrap.servers",
         parse=reject(
-            "following a quorum is not available in this version: remove this key only if"
-            " this daemon is to own its metadata log",
+            "this version cannot follow a quorum: remove this key only if this daemon should own"
+            " its metadata log",
             unless_empty=True,
         ),
         doc="Rejected unless empty: this version cannot follow a quorum.",

@@ -111,7 +111,10 @@ class DescribeClusterAnswer(msgspec.Struct, frozen=True):
 
 
 class Coordinator(msgspec.Struct, frozen=True):
-    """A key's coordinator. Before version 4, which added several keys, it is the whole response."""
+    """The coordinator of one key.
+
+    Before version 4, a request has only one key, and this is the whole response.
+    """
 
     key: str
     node_id: int = -1
@@ -156,7 +159,7 @@ class ConfigSynonym(msgspec.Struct, frozen=True):
 
 
 class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a resource; a sensitive value is None."""
+    """One config of a resource. ``value`` is None if the config is sensitive."""
 
     name: str
     value: str | None

@@ -34,7 +34,9 @@ from authorizerd.daemon.workers.counters import Counted
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 
-_ACCEPTS_FAILED: Final = "Failed attempts to accept a connection: no file descriptors or memory."
+_ACCEPTS_FAILED: Final = (
+    "Failed attempts to accept a connection, for lack of file descriptors or memory."
+)
 _REFUSED: Final = "Requests refused because of overload or the memory limit."
 _LISTENER: Final = ["listener"]
 _REASONS: Final = ("refused", "evicted", "timed_out", "broken")
@@ -308,7 +310,7 @@ def _server_metrics(
     )
     ended = CounterMetricFamily(
         f"authorizerd_{kind}_connections_ended",
-        "Connections refused at a limit, or ended: evicted for a new connection, timed_out, or "
+        "Connections refused at a limit, evicted for a new connection, timed out, or "
         "broken by invalid data or a fault.",
         labels=[*_LISTENER, "reason"],
     )

@@ -36,10 +36,12 @@ class MetricEntry:
 
 _REFUSED: Final = "Requests refused because of overload or the memory limit."
 _ENDED: Final = (
-    "Connections refused at a limit, or ended: evicted for a new connection, timed_out, or "
+    "Connections refused at a limit, evicted for a new connection, timed out, or "
     "broken by invalid data or a fault."
 )
-_ACCEPTS_FAILED: Final = "Failed attempts to accept a connection: no file descriptors or memory."
+_ACCEPTS_FAILED: Final = (
+    "Failed attempts to accept a connection, for lack of file descriptors or memory."
+)
 _OPEN: Final = "Open connections."
 _AUDIT: Final = "with `authorizerd.audit.log`"
 _WORKERS: Final = "with `authorizerd.workers` above 1"
@@ -50,7 +52,7 @@ CATALOGUE: Final = (
         kind="gauge",
         unit="ACLs",
         help="Number of ACLs in force, -1 until they are loaded (AclCount of KIP-801).",
-        advice="After an unexpected drop, check the audit of principals with ALTER on the cluster.",
+        advice="After an unexpected drop, search the audit log for ALTER on the cluster.",
     ),
     MetricEntry(
         name="authorizerd_snapshot_offset",
@@ -128,7 +130,7 @@ CATALOGUE: Final = (
         kind="counter",
         unit="decisions",
         help="Decisions not audited because a filter excludes their principal or resource.",
-        advice="Compare with what `authorizerd.audit.*.exclude` should exclude.",
+        advice="If it is too high, check `authorizerd.audit.*.include` and `.exclude`.",
         condition=_AUDIT,
     ),
     MetricEntry(
@@ -181,7 +183,8 @@ CATALOGUE: Final = (
         kind="counter",
         unit="checkpoints",
         help="Checkpoints written.",
-        advice="If it stops for days despite changes, the log grows and starts take longer.",
+        advice="If it stops for days despite changes, the log grows and the daemon takes longer to "
+        "start.",
     ),
     MetricEntry(
         name="authorizerd_checkpoint_failures_total",
@@ -212,7 +215,8 @@ CATALOGUE: Final = (
         labels=("listener",),
         unit="connections",
         help=_OPEN,
-        advice="Near `max.connections`, callers do not reuse connections, or there are too many.",
+        advice="If it is near `max.connections`, there are too many callers, or they do not reuse "
+        "connections.",
     ),
     MetricEntry(
         name="authorizerd_http_connections_ended_total",
@@ -229,7 +233,7 @@ CATALOGUE: Final = (
         name="authorizerd_http_accepts_failed_total",
         kind="counter",
         labels=("listener",),
-        unit="tries",
+        unit="attempts",
         help=_ACCEPTS_FAILED,
         advice="Raise the limit of open files, or find the process that uses them up.",
     ),
@@ -285,7 +289,7 @@ CATALOGUE: Final = (
         name="authorizerd_kafka_accepts_failed_total",
         kind="counter",
         labels=("listener",),
-        unit="tries",
+        unit="attempts",
         help=_ACCEPTS_FAILED,
         advice="Raise the limit of open files, or find the process that uses them up.",
     ),
@@ -333,7 +337,7 @@ CATALOGUE: Final = (
         name="authorizerd_stream_accepts_failed_total",
         kind="counter",
         labels=("listener",),
-        unit="tries",
+        unit="attempts",
         help=_ACCEPTS_FAILED,
         advice="Raise the limit of open files, or find the process that uses them up.",
     ),

@@ -54,7 +54,7 @@ SEND_LAG_MS: Final = 1000
 """A generous limit: daemon and generator share this machine, and only the answers matter."""
 FAIL_ON: Final = "mismatch=0,errors=0,dropped=0"
 
-_SMALL: Final = (  # settings for millions of lines would only slow down 13,518
+_SMALL: Final = (  # the usual settings suit millions of lines, not 13,518
     *("--conf", "spark.sql.shuffle.partitions=2"),
     *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
 )
@@ -87,13 +87,13 @@ def _demonstrate() -> None:
     times = _ingest(recording)
     then = read_acl_source(str(recording.log_dir), as_of=times.last_text, super_users=[SUPER_USER])
     expectations.check_acls(then)
-    _say(f"{len(then.acls):,} ACLs were in force at the last client's request, {times.last_text}")
+    _say(f"{len(then.acls):,} ACLs were in force at the last client request, {times.last_text}")
     _compare(recording, then, times)
     _compare_later(recording)
     _find_used(recording, times)
     _load(then)
     _replay("report", "--run", RUN)
-    _say(f"all results are as expected; the report: {RUN / 'report.html'}")
+    _say(f"all results are as expected; the report is in {RUN / 'report.html'}")
 
 
 def _ingest(recording: Recording) -> ClientTimes:
@@ -108,7 +108,7 @@ def _compare(recording: Recording, then: AclSet, times: ClientTimes) -> None:
     out = FOLDER / "same"
     _what_if(recording, out, "--as-of", times.last_text)
     expectations.check_same(_result(out / "whatif.json", decode_whatif), then)
-    _say("the ACLs of that time decide every request as recorded")
+    _say("these ACLs decide every request as recorded")
 
 
 def _compare_later(recording: Recording) -> None:
@@ -130,7 +130,7 @@ def _what_if(recording: Recording, out: Path, *moment: str) -> None:
 
 
 def _find_used(recording: Recording, times: ClientTimes) -> None:
-    """Find the used ACLs from the first client's request on; the ACLs were created before it."""
+    """Report the ACLs used since the first client request. Before it, the ACLs were created."""
     days = (times.end - times.first).total_seconds() / _DAY_SECONDS
     _submit(
         *("usage", "--events", EVENTS, "--acls", recording.log_dir, "--super-users", SUPER_USER),
@@ -149,7 +149,7 @@ def _load(then: AclSet) -> None:
     log_dir = FOLDER / "daemon" / "log"
     write_log(log_dir, then)
     if read_acl_source(str(log_dir)).digest != then.digest:
-        raise DemonstrationError("the daemon's log does not contain the ACLs of that time")
+        raise DemonstrationError("the daemon's log does not contain the ACLs written to it")
     settings = {"super.users": SUPER_USER}
     with ready_daemon(FOLDER / "daemon", log_dir, settings) as daemon:
         _say(f"a daemon with those {len(then.acls):,} ACLs is ready, process {daemon.process_id}")
@@ -171,11 +171,11 @@ def _submit(*words: str | Path) -> None:
 
 
 def _replay(*words: str | Path) -> None:
-    """Run a command of ``authorizerd replay`` to its end; it also ends if this process does.
+    """Run a command of ``authorizerd replay`` and wait until it ends.
 
     Raises:
         DemonstrationError: the exit code is not 0.
-        subprocess.TimeoutExpired: the command took too long.
+        subprocess.TimeoutExpired: the command took longer than ``_SECONDS_MAX``, and was ended.
     """
     print(f"$ {shlex.join(['authorizerd', 'replay', *map(str, words)])}", flush=True)
     begun = time.monotonic()

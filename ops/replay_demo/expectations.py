@@ -1,4 +1,4 @@
-"""The expected results of each command; the figures were counted independently.
+"""The expected results of each command. The figures were counted without the pipeline.
 
 **Invariant:** an unexpected result ends the demonstration.
 """
@@ -16,9 +16,9 @@ from authorizerd.replay.whatif.report import WhatIf
 
 EVENTS: Final = 13_518
 ACLS: Final = 1_616
-"""ACLs in force at the last client's request."""
+"""ACLs in force at the time of the last client request."""
 NEWLY_ALLOWED: Final = 2
-"""Events that the ACLs at the log's end allow, and the ACLs of that time denied."""
+"""Events that were denied, and that the ACLs at the end of the log allow."""
 
 
 class DemonstrationError(Exception):
@@ -36,19 +36,19 @@ def check_ingest(found: Ingested) -> None:
 
 
 def check_acls(found: AclSet) -> None:
-    """Check the ACLs of that time.
+    """Check the ACLs in force at the time of the last client request.
 
     Raises:
         DemonstrationError: their number differs.
     """
-    _check("ACLs of the time", len(found.acls), ACLS)
+    _check("ACLs in force", len(found.acls), ACLS)
 
 
 def check_same(found: WhatIf, acls: AclSet) -> None:
-    """Check that the ACLs of that time change nothing.
+    """Check that the ACLs in force at the last client request decide every event as recorded.
 
     Raises:
-        DemonstrationError: they decide a request differently.
+        DemonstrationError: they decide an event differently.
     """
     _check_judged(found, acls.digest)
     _check("events newly denied", found.newly_denied.events, 0)
@@ -56,10 +56,10 @@ def check_same(found: WhatIf, acls: AclSet) -> None:
 
 
 def check_later(found: WhatIf, acls: AclSet) -> None:
-    """Check which decisions the later ACLs change.
+    """Check which decisions the ACLs at the end of the log change.
 
     Raises:
-        DemonstrationError: they change other requests than expected.
+        DemonstrationError: they change other decisions than expected.
     """
     _check_judged(found, acls.digest)
     _check("events newly denied", found.newly_denied.events, 0)
@@ -67,16 +67,17 @@ def check_later(found: WhatIf, acls: AclSet) -> None:
 
 
 def check_usage(found: UsageReport) -> None:
-    """Check the use of ACLs.
+    """Check the report on used and unused ACLs.
 
     Raises:
-        DemonstrationError: an ACL or a recorded decision is missing.
+        DemonstrationError: an ACL is in no group, the ACLs decide an event differently from the
+                record, or the suggestions have no proof.
     """
-    sorted_acls = len(found.used) + len(found.unused) + sum(map(len, found.not_judged.values()))
-    _check("ACLs sorted", sorted_acls, ACLS)
-    _check("events that the ACLs decide differently", found.disagreeing.events, 0)
+    classified = len(found.used) + len(found.unused) + sum(map(len, found.not_judged.values()))
+    _check("ACLs classified as used, unused or not judged", classified, ACLS)
+    _check("events that the ACLs decide differently from the record", found.disagreeing.events, 0)
     if found.suggestions.proof is None:
-        raise DemonstrationError("usage: expected suggestions with a proof, found none")
+        raise DemonstrationError("usage: expected a proof of the suggestions, found none")
 
 
 def check_load(found: LoadReport) -> None:

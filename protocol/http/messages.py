@@ -1,6 +1,6 @@
 """The requests that HTTP handlers get, and the responses that they return.
 
-**Invariant:** no text in a response can start another header, or the body.
+**Invariant:** a header name or value cannot add a header or start the body.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELD_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One complete request.
 
-    ``path`` and ``query`` are as sent, with percent signs. Header names are in lower case, and the
+    ``path`` and ``query`` are still percent-encoded. Header names are in lower case, and the
     values of a repeated header are joined by commas.
     """
 
@@ -40,9 +40,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     keep_alive: bool
 
     def __repr__(self) -> str:
-        """Return a text without headers, query and body, which may contain a token.
+        """Return a text that is safe for logs.
 
-        Safe for logs.
+        It omits the headers, the query and the body, because they may contain a token.
         """
         return f"Request({self.method} {self.path})"
 
@@ -59,7 +59,8 @@ def bearer_token(request: Request) -> bytes | None:
 def has_json_type(request: Request) -> bool:
     """Return True if the Content-Type is JSON.
 
-    A browser can send other types across origins without a preflight request.
+    Why require it? A browser sends JSON to another origin only after a preflight request, so a
+    web page cannot ask questions from its visitor's machine.
     """
     content_type = request.headers.get(b"content-type", b"")
     return content_type == _JSON or content_type.partition(b";")[0].strip().lower() == _JSON
@@ -75,9 +76,9 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def text_response(status: int, reason: str) -> Response:
-    """Return ``reason`` as one line of plain text. An error is never JSON.
+    """Return ``reason`` as one line of plain text.
 
-    Source: OPA's Kafka plugin caches any JSON as a denial.
+    Why not JSON? OPA's Kafka plugin caches any JSON without a true result as a denial.
     """
     return Response(status=status, body=reason.encode() + b"\n")
 

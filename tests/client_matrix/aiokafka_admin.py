@@ -38,8 +38,8 @@ class AiokafkaClient(AdminClient):
     notes: ClassVar[Mapping[Call, str]] = {
         Call.DESCRIBE_CLUSTER: "returns no operations: the client uses Metadata up to version 5",
         Call.DESCRIBE_TOPICS: "returns no operations: the client uses Metadata up to version 5",
-        Call.DESCRIBE_GROUPS: "returns no operations: the client reads an answer of version 3, "
-        "which has them, as version 2",
+        Call.DESCRIBE_GROUPS: "returns no operations: the client gets them in a version 3 "
+        "answer, but parses it as version 2",
         Call.ALTER_CONFIGS: "not incremental: the client has only AlterConfigs, which replaces "
         "all configs of the node",
     }

@@ -45,7 +45,7 @@ class ConfluentClient(AdminClient):
 
     hides: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_ACLS})
     notes: ClassVar[Mapping[Call, str]] = {
-        Call.DESCRIBE_ACLS: "librdkafka ignores the error of a refusal and returns no ACLs"
+        Call.DESCRIBE_ACLS: "if refused, librdkafka ignores the error and returns no ACLs"
     }
     offers_no_more: ClassVar[str] = "librdkafka has no call for it"
 

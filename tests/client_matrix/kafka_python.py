@@ -49,7 +49,7 @@ class KafkaPythonClient(AdminClient):
         Call.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND
     }
     notes: ClassVar[Mapping[Call, str]] = {
-        Call.DESCRIBE_CONFIGS: "the client ignores the error of a refusal and returns no configs",
+        Call.DESCRIBE_CONFIGS: "if refused, the client ignores the error and returns no configs",
         Call.DESCRIBE_GROUPS: "uses version 6, in which a missing group is an error "
         "(GROUP_ID_NOT_FOUND) without operations",
     }

@@ -84,12 +84,13 @@ This page shows which operations common admin clients can perform on the daemon.
 {date} by `make conformance WRITE=1`. `make conformance` prints the same table, and fails if a
 cell is an error. The clients that need no JVM also run in `make test`.
 
-A cell is **ok** if the operation succeeded, the same client could then see its effect, and a user
-without the right was refused:
+A cell is **ok** if the operation succeeded, the same client then saw its effect, and the daemon
+refused the operation to a user without the right:
 
-- **ACLs:** literal and prefixed ACLs are created, described by LITERAL, PREFIXED, ANY and MATCH,
-  and deleted. A deletion reports what it deleted and leaves the rest. Without ALTER on the
-  cluster, nothing is created or deleted; without DESCRIBE, nothing is described.
+- **ACLs:** literal and prefixed ACLs are created, described with filters of the pattern types
+  LITERAL, PREFIXED, ANY and MATCH, and deleted. A deletion reports what it deleted and leaves the
+  other ACLs. Without ALTER on the cluster, nothing is created or deleted; without DESCRIBE,
+  nothing is described.
 - **Authorized operations** (KIP-430) of the cluster, a topic and a group are correct for a super
   user, for a user with DESCRIBE only, and for a user without any right.
 - **Configs:** a config of the node is set with IncrementalAlterConfigs, described with the source
@@ -97,7 +98,7 @@ without the right was refused:
   without DESCRIBE_CONFIGS it is not described.
 - **Quorum:** it consists of this node. Without DESCRIBE on the cluster, it is not described.
 
-The daemon has no groups, and only the topics that its log names: two in this run. With
+The daemon has no groups, and knows only the topics in its log: two in this run. With
 SASL_PLAINTEXT, the mechanism is PLAIN. Numbers in the table refer to the exceptions below it.
 
 `tests/conformance` also compares the output of kafka-acls and kafka-configs for the daemon with
@@ -114,7 +115,7 @@ may differ.
 def document(matrix: Matrix, date: str) -> str:
     """Return docs/conformance.md."""
     versions = ", ".join(f"{name} {version}" for name, version in matrix.versions.items())
-    origin = "kafka-acls, kafka-configs and the Java AdminClient are Apache Kafka's."
+    origin = "kafka-acls, kafka-configs and the Java AdminClient are part of Apache Kafka."
     return _OPENING.format(
         date=date,
         versions=textwrap.fill(f"Versions: {versions}. {origin}", _WIDTH),

@@ -83,7 +83,7 @@ def test_two_keys_suffice() -> None:
 
 
 def test_file_of_a_kafka_node_is_accepted() -> None:
-    """Keys without a meaning here are listed as ignored."""
+    """Keys of Kafka that the daemon does not use are listed as ignored."""
     text = """\
 # A combined node.
 process.roles=broker,controller
@@ -147,7 +147,7 @@ authorizerd.log.format = json
     assert parse(text, source=SOURCE) == expected
 
 
-def test_each_of_our_keys_sets_its_field() -> None:
+def test_each_key_sets_its_field() -> None:
     configuration = configure(
         "max.connections=11",
         "connections.max.idle.ms=9223372036854775807",
@@ -254,8 +254,8 @@ BAD_LINES = [
     ),
     (
         "controller.quorum.bootstrap.servers=localhost:9093",
-        "following a quorum is not available in this"
-        " version: remove this key only if this daemon is to own its metadata log",
+        "this version cannot follow a quorum: remove this key only if this daemon should own its"
+        " metadata log",
     ),
     (
         "max.connections.per.ip.overrides=10.0.0.1:5,broker:1",
@@ -316,13 +316,13 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("line", "expected"), BAD_LINES, ids=[line for line, _ in BAD_LINES])
-def test_invalid_value_is_rejected_by_place_and_key(line: str, expected: str) -> None:
+def test_error_for_an_invalid_value_names_its_place_and_key(line: str, expected: str) -> None:
     key = line.partition("=")[0]
     assert refuse(f"{BASE}{line}\n") == f"server.properties:3: {key}: {expected}"
     assert refuse(BASE, overrides=(line,)) == f"--override: {key}: {expected}"
 
 
-def test_malformed_file_is_rejected_by_line() -> None:
+def test_error_for_a_malformed_line_names_its_place() -> None:
     assert refuse(f"{BASE}a=\\uD") == (
         "server.properties:3: malformed escape: expected four hexadecimal digits after \\u"
     )
@@ -332,7 +332,7 @@ def test_malformed_file_is_rejected_by_line() -> None:
     )
 
 
-def test_missing_key_is_rejected_without_a_line() -> None:
+def test_error_for_a_missing_key_names_the_file_and_the_key() -> None:
     assert (
         refuse("log.dirs=/a")
         == "server.properties: node.id: required, and has no default: add a line node.id=VALUE"
@@ -354,7 +354,7 @@ def test_last_override_wins() -> None:
 
 
 def test_empty_quorum_key_counts_as_unset() -> None:
-    """As in Kafka. The voters of a combined node do not name a quorum to follow."""
+    """As in Kafka. The voters of a combined node include the node itself; they are ignored."""
     configuration = configure(
         "controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@h:1"
     )

@@ -64,7 +64,7 @@ class KafkaAclsTool(_Tool):
     program = Program.ACLS
     offers_no_more: ClassVar[str] = "kafka-acls is only for ACLs"
     notes: ClassVar[Mapping[Call, str]] = {
-        Call.DELETE_ACLS: "does not print what it deleted; a description shows that it is gone"
+        Call.DELETE_ACLS: "does not print what it deleted; describing the ACLs shows it"
     }
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:

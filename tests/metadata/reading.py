@@ -1,4 +1,4 @@
-"""A small log, and the results of reading a log: batches, ACLs, or an error."""
+"""A small log, and helpers that read a log and return its batches, its ACLs or the error."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def read(path: Path) -> tuple[list[LogBatch], Progress]:
 
 
 def refusal(path: Path) -> CorruptLogError:
-    """Return the error that ends the reading."""
+    """Read a corrupt log and return the error."""
     log = MetadataLog.open(path)
     offsets = [-1]
     with pytest.raises(CorruptLogError) as refused:
@@ -41,5 +41,5 @@ def refusal(path: Path) -> CorruptLogError:
 
 
 def numbers(path: Path) -> set[int]:
-    """Return the numbers of the ACLs (``added``, ``removed``) at the end of a log."""
+    """Return the ACLs at the end of a log, by the numbers passed to ``added``."""
     return {int.from_bytes(each) for each in read_acls(path)}

@@ -1,4 +1,4 @@
-"""The output of kafka-acls, and of our command, as a set of bindings."""
+"""Parse the output of kafka-acls or of ``authorizerd acls`` into a set of bindings."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_daemon_log_contains_exactly_the_acls_of_that_time(tmp_path: Path) -> No
     written = read_acl_source(str(tmp_path / "log"), super_users=[SUPER_USER])
     assert (written.digest, len(written.acls)) == (then.digest, ACLS)
     assert written.offset == then.offset
-    with pytest.raises(DemonstrationError, match="ACLs of the time: expected 1616, found 1751"):
+    with pytest.raises(DemonstrationError, match="ACLs in force: expected 1616, found 1751"):
         check_acls(read_acl_source(str(recording.log_dir)))
 
 
@@ -56,7 +56,7 @@ def test_unexpected_results_are_named(tmp_path: Path) -> None:
         check_ingest(ingested())
     with pytest.raises(DemonstrationError, match="events judged: expected 13518"):
         check_same(whatif(), read_acl_source(str(acls)))
-    with pytest.raises(DemonstrationError, match="ACLs sorted: expected 1616"):
+    with pytest.raises(DemonstrationError, match=r"ACLs classified .*: expected 1616"):
         check_usage(usage())
     with pytest.raises(DemonstrationError, match="answers: expected 13518, found 98"):
         check_load(load())
