@@ -1,7 +1,7 @@
 """server.properties as one frozen, validated configuration, with static and reloadable parts.
 
-**Invariant:** the result is consistent, including rules over several keys. The first invalid key is
-a ConfigurationError, and nothing of a text with an invalid key takes effect.
+**Invariant:** the result is valid, also by the rules that concern several keys. The first invalid
+key raises a ConfigurationError, and then no other key takes effect either.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Configuration:
 
     ``advertised_listeners`` defaults to ``listeners``. ``authzen_resource_types`` has lower-case
     names, since a request's type matches in any case. ``sasl_users`` has the users of each SASL
-    listener, by listener name, and ``listener_max_connections`` the limits of single listeners.
-    ``authorizer_class_name`` is empty if there is no authorizer. ``file_values`` are the keys that
-    are set, as text, for the authorizer's ``configure``. ``ignored_keys`` are unknown keys, sorted,
-    for one warning.
+    listener, by listener name, and ``listener_max_connections`` the limits that are set for one
+    listener. ``authorizer_class_name`` is empty if there is no authorizer. ``file_values`` has the
+    text of every key that is set, for the authorizer's ``configure``. ``ignored_keys`` has the
+    sorted unknown keys, which one warning lists.
     """
 
     node_id: int
@@ -103,7 +103,7 @@ class Configuration:
     authzen_subject_types: Mapping[str, str]
     authzen_resource_types: Mapping[str, ResourceType]
     authorizer_class_name: str
-    file_values: Mapping[str, str] = field(repr=False, compare=False)  # passwords among them
+    file_values: Mapping[str, str] = field(repr=False, compare=False)  # contains passwords
     ignored_keys: tuple[str, ...]
     reloadable: Reloadable
 
@@ -114,10 +114,12 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     Args:
         text: the file's bytes as ISO-8859-1, as Kafka reads them.
         source: the file's name in errors.
-        overrides: ``KEY=VALUE`` texts. They beat the file, and later ones beat earlier ones.
+        overrides: ``KEY=VALUE`` texts. They take precedence over the file, and later ones over
+            earlier ones.
 
     Raises:
-        ConfigurationError: the first key that is malformed, unknown, rejected or missing.
+        ConfigurationError: the first key that is malformed, rejected, missing, or unknown although
+            it begins with ``authorizerd.``.
     """
     properties = parse_properties(text, source=source)
     for override in overrides:
@@ -127,7 +129,11 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
 
 
 def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
-    """Return the configuration whose ``file_values`` are ``values``. Raises as ``parse``."""
+    """Return the configuration whose ``file_values`` are ``values``.
+
+    Raises:
+        ConfigurationError: see ``parse``.
+    """
     properties = {
         key: Property(key=key, value=value, source=source, line=None)
         for key, value in values.items()

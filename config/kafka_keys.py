@@ -89,8 +89,8 @@ KAFKA_KEYS = (
         parse=words,
         doc=(
             "Comma-separated list of the listeners, in upper case, that open before the ACLs are"
-            " loaded (KIP-801). Default: the controller listeners. Set it to an empty value for"
-            " none."
+            " loaded (KIP-801). Default: the controller listeners. An empty value"
+            " means none."
         ),
     ),
     Key(
@@ -139,11 +139,12 @@ KAFKA_KEYS = (
         wire_minimum=64,
         doc=(
             "Maximum number of open connections per endpoint and process. The admin port has its"
-            " own limit of 64. The daemon raises the limit of open files to the sum. SASL"
+            " own limit of 64. The daemon raises its limit of open files to fit all endpoints. SASL"
             " listeners accept 8 more connections for super users; PLAINTEXT listeners that start"
             " early accept 8 more for everyone. When an endpoint is full, a new connection"
-            " replaces the oldest one that has not logged in, or else one that has been idle for"
-            " 10 seconds; otherwise it is refused. To set a lower limit for one listener, use"
+            " replaces the oldest one that has not logged in. If all have logged in, it replaces"
+            " one that has been idle for 10 seconds. If there is none, the daemon refuses the"
+            " new connection. To set a lower limit for one listener, use"
             " listener.name.NAME.max.connections (NAME in lower case). Kafka's default,"
             " 2147483647, means no limit. A client cannot set a value below 64."
         ),
@@ -187,8 +188,8 @@ KAFKA_KEYS = (
         parse=integer(1024, _INT32_MAX),
         default="16777216",
         doc=(
-            "Maximum size of a Kafka request in bytes. Kafka's default is 104857600; ACL requests"
-            " are far smaller than this default."
+            "Maximum size of a Kafka request in bytes. The default is lower than Kafka's, which is"
+            " 104857600, because ACL requests are small."
         ),
     ),
     Key(

@@ -25,11 +25,11 @@ _shtab_authorizerd_commands() {
 
 _shtab_authorizerd_replay_commands() {
   local _commands=(
-    ingest:'read audit logs into events'
+    ingest:'convert audit logs into events, which the other commands read'
     load:'send the recorded questions to a running daemon, and measure its answers'
-    report:'make one page of the results of the other commands; needs no Spark'
-    usage:'find the ACLs that the traffic used, and narrower ones for it'
-    whatif:'show what other ACLs would newly deny and newly allow'
+    report:'write one HTML page from the results of the other commands; needs no Spark'
+    usage:'find ACLs that no recorded request used, and suggest narrower ones'
+    whatif:'show which recorded requests other ACLs would newly deny or allow'
   )
   _describe 'authorizerd replay commands' _commands
 }
@@ -136,21 +136,21 @@ _shtab_authorizerd_replay_ingest_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*--input[audit logs\: files, directories, globs or URIs]:input:_files"
   "--format[format of the input\; default auto]:format:(auto json kafka)"
-  "--tz[zone of times without one\; default UTC]:tz:"
-  "--max-bad-ratio[maximum share of lines set aside\; default 0.01]:max_bad_ratio:"
-  "--out[directory for the results]:out:"
-  "--overwrite[replace earlier results in --out]"
+  "--tz[time zone of times that name none\; default UTC]:tz:"
+  "--max-bad-ratio[maximum share of unusable lines, which are set aside\; default 0.01]:max_bad_ratio:"
+  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"
-  "--archives[archives to unpack beside each executor]:archives:_files"
-  "--spark-home[a Spark 4\; default SPARK_HOME, or the installed pyspark]:spark_home:_files"
+  "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
+  "--spark-home[directory of a Spark 4\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
   "--python[the Python of the executors]:python:"
   "--driver-memory[default 2g if local]:driver_memory:"
   "--executor-memory[executor_memory]:executor_memory:"
   "--executor-cores[executor_cores]:executor_cores:"
   "--num-executors[num_executors]:num_executors:"
-  "--print[print the spark-submit line, keep its files, run nothing]"
+  "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
 
@@ -159,38 +159,38 @@ _shtab_authorizerd_replay_ingest_defaults_added=0
 
 _shtab_authorizerd_replay_load_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--events[output of ingest]:events:_files"
+  "--events[results of ingest]:events:_files"
   "--target[address of the daemon, or unix\:PATH]:target:"
-  "--surface[default stream]:surface:(stream http)"
+  "--surface[decision port to use\; default stream]:surface:(stream http)"
   "--token-file[file whose first line is the token]:token_file:"
   "--mode[open\: follow a schedule\; closed\: as fast as answers arrive]:mode:(open closed)"
-  "--speed[speed relative to the recorded times]:speed:"
-  "--rate[questions per second, evenly]:rate:"
-  "--profile[constant, ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS]:profile:"
-  "--max-gap[shorten longer gaps to this]:max_gap:"
-  "--loop[repetitions of the record\; 0\: until --duration\; default 1]:loop:"
-  "--warmup[exclude this time from latencies and rates]:warmup:"
+  "--speed[2 sends twice as fast as recorded\; default 1.0]:speed:"
+  "--rate[questions per second, evenly spaced]:rate:"
+  "--profile[how the rate changes\: constant, ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS,\…\; default constant]:profile:"
+  "--max-gap[maximum pause\; longer recorded pauses are shortened]:max_gap:"
+  "--loop[how many times to send the events\; 0 repeats until --duration\; default 1]:loop:"
+  "--warmup[time at the start to exclude from latencies and rates]:warmup:"
   "--duration[length of the load after the warm-up]:duration:"
   "--lanes[connections, one task each\; default 1]:lanes:"
   "--batch[questions per frame\; default 64]:batch:"
   "--depth[frames in flight\; default 8]:depth:"
-  "--start-margin[delay between all lanes being ready and their start\; default 3.0]:start_margin:"
-  "--max-send-lag[maximum send lag at p99 of a valid run\; default 10.0]:max_send_lag:"
-  "--fail-on[exit with 3 unless all hold\: p99\<5ms,mismatch\=0,errors\=0,dropped\=0,rate\>\=1000]:fail_on:"
-  "--dry-run[only plan\; send nothing]"
-  "--out[directory for the results]:out:"
-  "--overwrite[replace earlier results in --out]"
+  "--start-margin[time from the last lane being ready to the start\; default 3.0]:start_margin:"
+  "--max-send-lag[the run is not valid if the p99 send lag exceeds this\; default 10.0]:max_send_lag:"
+  "--fail-on[exit with 3 if a threshold fails\; for example p99\<5ms,mismatch\=0,errors\=0,dropped\=0,rate\>\=1000]:fail_on:"
+  "--dry-run[plan the load, but send nothing]"
+  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"
-  "--archives[archives to unpack beside each executor]:archives:_files"
-  "--spark-home[a Spark 4\; default SPARK_HOME, or the installed pyspark]:spark_home:_files"
+  "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
+  "--spark-home[directory of a Spark 4\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
   "--python[the Python of the executors]:python:"
   "--driver-memory[default 2g if local]:driver_memory:"
   "--executor-memory[executor_memory]:executor_memory:"
   "--executor-cores[executor_cores]:executor_cores:"
   "--num-executors[num_executors]:num_executors:"
-  "--print[print the spark-submit line, keep its files, run nothing]"
+  "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
 
@@ -199,8 +199,8 @@ _shtab_authorizerd_replay_load_defaults_added=0
 
 _shtab_authorizerd_replay_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--run[directory with ingest.json, whatif.json, usage.json or load.json in it or one level below]:directory:_files"
-  "--out[page to write, by default DIR\/report.html\; the JSON is written next to it]:out:_files"
+  "--run[directory to search for ingest.json, whatif.json, usage.json and load.json, also in its direct subdirectories]:directory:_files"
+  "--out[HTML file to write\; default DIR\/report.html\; its data is written next to it as JSON]:out:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -208,28 +208,28 @@ _shtab_authorizerd_replay_report_defaults_added=0
 
 _shtab_authorizerd_replay_usage_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--events[output of ingest]:events:_files"
+  "--events[results of ingest]:events:_files"
   "--acls[a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka\:\/\/HOST\:PORT]:acls:_files"
   "--as-of[use the ACLs of a log directory at that time]:as_of:"
   "--super-users[same as super.users\: Type\:name\;Type\:name]:super_users:"
   "--allow-everyone-if-no-acl-found[allow_everyone_if_no_acl_found]"
   "--command-config[client settings for kafka\:\/\/ sources]:command_config:_files"
-  "--lookback[evaluate only the last days of the events\; default all]:lookback:"
+  "--lookback[evaluate only the last DAYS days of the events\; default all]:lookback:"
   "--names-max[suggest at most N literal ACLs for a wide grant\; default 20]:names_max:"
   "--assume-in-force[treat ACLs of unknown age as older than the window]"
-  "--out[directory for the results]:out:"
-  "--overwrite[replace earlier results in --out]"
+  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"
-  "--archives[archives to unpack beside each executor]:archives:_files"
-  "--spark-home[a Spark 4\; default SPARK_HOME, or the installed pyspark]:spark_home:_files"
+  "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
+  "--spark-home[directory of a Spark 4\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
   "--python[the Python of the executors]:python:"
   "--driver-memory[default 2g if local]:driver_memory:"
   "--executor-memory[executor_memory]:executor_memory:"
   "--executor-cores[executor_cores]:executor_cores:"
   "--num-executors[num_executors]:num_executors:"
-  "--print[print the spark-submit line, keep its files, run nothing]"
+  "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
 
@@ -238,27 +238,27 @@ _shtab_authorizerd_replay_usage_defaults_added=0
 
 _shtab_authorizerd_replay_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--events[output of ingest]:events:_files"
+  "--events[results of ingest]:events:_files"
   "--acls[a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka\:\/\/HOST\:PORT]:acls:_files"
   "--as-of[use the ACLs of a log directory at that time]:as_of:"
   "--super-users[same as super.users\: Type\:name\;Type\:name]:super_users:"
   "--allow-everyone-if-no-acl-found[allow_everyone_if_no_acl_found]"
   "--command-config[client settings for kafka\:\/\/ sources]:command_config:_files"
   "--baseline-acls[compare with these ACLs instead of the recorded decisions]:baseline_acls:_files"
-  "--baseline-as-of[--as-of for the baseline]:baseline_as_of:"
-  "--out[directory for the results]:out:"
-  "--overwrite[replace earlier results in --out]"
+  "--baseline-as-of[the same as --as-of, for --baseline-acls]:baseline_as_of:"
+  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
   "*--conf[a Spark setting\; may be repeated]:conf:"
-  "--archives[archives to unpack beside each executor]:archives:_files"
-  "--spark-home[a Spark 4\; default SPARK_HOME, or the installed pyspark]:spark_home:_files"
+  "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
+  "--spark-home[directory of a Spark 4\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
   "--python[the Python of the executors]:python:"
   "--driver-memory[default 2g if local]:driver_memory:"
   "--executor-memory[executor_memory]:executor_memory:"
   "--executor-cores[executor_cores]:executor_cores:"
   "--num-executors[num_executors]:num_executors:"
-  "--print[print the spark-submit line, keep its files, run nothing]"
+  "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
 

@@ -1,4 +1,4 @@
-"""The command ``authorizerd replay``: evaluate recorded traffic on Spark.
+"""The command ``authorizerd replay``: use Spark to evaluate recorded traffic.
 
 Exit codes: 0 is success, 1 a fault (standard error names it), and 2 invalid arguments. 3 means
 that requests would be newly denied (``whatif``), or that a threshold failed (``load``).
@@ -31,7 +31,7 @@ _NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError)
 
 
 class PlanMaker(Protocol):
-    """Make a job's plan from its parsed arguments; see ``options`` of each command."""
+    """A function that makes a job's plan from parsed arguments; each ``options`` module has one."""
 
     def __call__(self, parsed: argparse.Namespace, /, *, is_local: bool) -> Plan: ...
 
@@ -47,17 +47,17 @@ class Job:
 
 JOBS: Final = {
     "ingest": Job(
-        help="read audit logs into events",
+        help="convert audit logs into events, which the other commands read",
         add_arguments=add_ingest_arguments,
         make_plan=make_ingest_plan,
     ),
     "whatif": Job(
-        help="show what other ACLs would newly deny and newly allow",
+        help="show which recorded requests other ACLs would newly deny or allow",
         add_arguments=add_whatif_arguments,
         make_plan=make_whatif_plan,
     ),
     "usage": Job(
-        help="find the ACLs that the traffic used, and narrower ones for it",
+        help="find ACLs that no recorded request used, and suggest narrower ones",
         add_arguments=add_usage_arguments,
         make_plan=make_usage_plan,
     ),
@@ -84,13 +84,13 @@ def new_parser() -> CommandParser:
     """Return the parser of the words after ``authorizerd replay``."""
     parser = CommandParser(
         prog="authorizerd replay",
-        description="Evaluate recorded traffic, on Spark.",
+        description="Use Spark to evaluate recorded traffic.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, job in JOBS.items():
         _add_job(commands.add_parser(name, help=job.help, allow_abbrev=False), job)
-    report = "make one page of the results of the other commands; needs no Spark"
+    report = "write one HTML page from the results of the other commands; needs no Spark"
     add_report_arguments(commands.add_parser("report", help=report, allow_abbrev=False))
     return parser
 
@@ -98,8 +98,17 @@ def new_parser() -> CommandParser:
 def _add_job(parser: argparse.ArgumentParser, job: Job) -> None:
     parser.set_defaults(run=_run_job, make_plan=job.make_plan, refuse=parser.error)
     job.add_arguments(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory for the results")
-    parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="directory for the results; must be empty without --overwrite",
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the command's earlier results in --out; other files stay",
+    )
     add_spark_arguments(parser)
 
 

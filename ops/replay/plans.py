@@ -1,9 +1,12 @@
-"""The input of a job: made and checked by the command, and sent to the job as one JSON file.
+"""Define the plan, which is the complete input of a Spark job.
 
-**Invariant:** a plan is complete. A job reads no configuration, ACLs or clock of the machine where
-the command runs. The tag of a plan is the name of its command, of the room of its job, and of the
-summary (``TAG.json``) that the job writes last into ``out``. ``overwrite`` permits an ``out`` that
-is not empty.
+The command makes and checks the plan, and sends it to the job as one JSON file.
+
+**Invariant:** a plan is complete. A job does not read the configuration, the ACLs or the clock of
+the machine where the command runs.
+
+A plan's tag names its command, the package of its job, and the summary (``TAG.json``) that the job
+writes last into ``out``. If ``overwrite`` is set, ``out`` may contain earlier results.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ from authorizerd.replay.acl_set import AclSet
 
 
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
-    """``inputs`` are paths, globs or URIs; ``time_zone`` applies to times without a zone."""
+    """The plan of ``ingest``.
+
+    ``inputs`` are paths, globs or URIs; ``time_zone`` applies to times without a zone.
+    """
 
     inputs: tuple[str, ...]
     out: str
@@ -27,7 +33,7 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
 
 
 class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
-    """``baseline`` is None to compare with the recorded decisions."""
+    """The plan of ``whatif``; without a ``baseline``, it compares with the recorded decisions."""
 
     events: str
     out: str
@@ -37,8 +43,9 @@ class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
 
 
 class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
-    """The window begins ``lookback_days`` before the last event; if None, with the first event.
+    """The plan of ``usage``.
 
+    The window begins ``lookback_days`` before the last event, or at the first event if it is None.
     For a wide grant that served at most ``names_max`` names, the job suggests literal ACLs.
     ``assume_in_force`` treats ACLs of unknown age as older than the window.
     """
@@ -53,7 +60,7 @@ class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
 
 
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
-    """Recorded questions for a running daemon; docs/replay-load.md explains each field.
+    """The plan of ``load``; docs/replay-load.md explains each field.
 
     ``target`` is ``HOST:PORT``, or ``unix:PATH`` for a stream. ``load.plan.pacing`` parses ``rate``
     and ``profile``, ``load.thresholds`` parses ``fail_on``. ``loop`` 0 repeats the events until
@@ -86,7 +93,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     overwrite: bool = False
 
     def __repr__(self) -> str:
-        """Return a text that is safe to log: without the token."""
+        """Return a text without the token, so that it is safe to log."""
         return f"LoadPlan(run_id={self.run_id!r}, target={self.target!r})"
 
     @property
@@ -95,7 +102,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
 
     @property
     def ends_s(self) -> float | None:
-        """End of the load, in seconds from its start; None if it ends with its last question."""
+        """Seconds from the start of the load to its end; None if the last question ends it."""
         return None if self.duration_s is None else self.warm_up_s + self.duration_s
 
 

@@ -122,12 +122,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("argument", "said"), REFUSED)
-def test_invalid_argument_is_reported_by_its_number(argument: str, said: str) -> None:
-    with pytest.raises(StartError) as alone:
+@pytest.mark.parametrize(("argument", "reason"), REFUSED)
+def test_error_gives_the_reason_and_the_number_of_the_argument(argument: str, reason: str) -> None:
+    with pytest.raises(StartError) as refused:
         read(argument)
-    assert str(alone.value).startswith("--add-scram: ")
-    assert said in str(alone.value)
+    assert str(refused.value).startswith("--add-scram: ")
+    assert reason in str(refused.value)
     with pytest.raises(StartError, match=r"--add-scram \(number 2\): "):
         read("SCRAM-SHA-256=[name=alice,password=secret]", argument)
 
@@ -155,14 +155,14 @@ def error_of(argument: str) -> StartError | None:
 
 
 @given(wrong_or_right)
-def test_error_never_contains_a_part_of_an_argument(argument: str) -> None:
+def test_error_never_contains_the_password(argument: str) -> None:
     error = error_of(argument)
     if error is not None:
         assert SECRET not in str(error)
         assert error.__cause__ is None
 
 
-def test_format_writes_credentials_after_features_and_keeps_no_password(
+def test_format_writes_credentials_in_the_second_batch_and_no_password(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     config = write_config(tmp_path, tmp_path / "log")

@@ -24,9 +24,9 @@ from tests.end_to_end.example_daemon import (
 BLOCKS: Final = all_blocks()
 RUN: Final = [block for block in BLOCKS if block.reason is None]
 NO_CODE: Final = ("yaml", "dockerfile")
-"""Languages that are not run; tests/ops checks the files that they come from."""
+"""Languages of blocks that are not run; tests/ops checks the files that these blocks quote."""
 PROGRAMS: Final = ("python", "js", "java", "go")
-"""Run by tests/clients/test_page.py."""
+"""Languages of the programs that tests/clients/test_page.py runs."""
 MAKE_RUN: Final = "make run"
 SERVE: Final = ".venv/bin/authorizerd serve "
 
@@ -41,7 +41,7 @@ FindDaemon = Callable[[str], ExampleDaemon]
 
 @pytest.fixture(scope="module")
 def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon]:
-    """Return a function that starts a daemon with some settings once."""
+    """Return a function that returns the daemon with some settings, which it starts only once."""
     daemons: dict[str, ExampleDaemon] = {}
     with ExitStack() as stack:
 
@@ -63,7 +63,7 @@ def of_language(language: str) -> pytest.MarkDecorator:
 
 @of_language("console")
 def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemon) -> None:
-    """Every command has the stated exit code and the shown output."""
+    """Every command also ends with the exit code that the block states, or 0."""
     daemon = find_daemon(block.settings)
     shell = Shell(daemon)
     reloads = 0
@@ -80,7 +80,7 @@ def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemo
 
 
 def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
-    """Run a command, or take the output of ``make run``, and compare."""
+    """Run a command and compare its output; for ``make run``, the daemon has printed it already."""
     if command.text.partition("#")[0].strip() == MAKE_RUN:
         printed, code = daemon.printed.strip("\n"), 0
     else:
@@ -93,13 +93,13 @@ def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
 
 @of_language("properties")
 def test_properties_block_is_a_valid_configuration(block: Block) -> None:
-    """Partial ones are completed. All keys are known."""
+    """All its keys must be known. Required keys are added to a partial block."""
     text = block.text if is_whole(block) else f"node.id=1\nlog.dirs=log\n{block.text}"
     assert not parse(text, source=block.place).ignored_keys
 
 
 def test_daemon_answers_as_in_the_stream_example(find_daemon: FindDaemon) -> None:
-    """The bytes of docs/stream.md are sent to the daemon of ``make run``."""
+    """Send the client's bytes in docs/stream.md, and expect the daemon's bytes there."""
     page = (ROOT / "docs/stream.md").read_text()
     frames = re.findall(r"^(client|daemon)((?:\s+[0-9a-f]{2}\b)+)$", page, re.MULTILINE)
     assert [side for side, _ in frames] == ["client", "daemon"] * 2

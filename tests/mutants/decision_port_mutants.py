@@ -8,21 +8,21 @@ from tests.mutants.mutant import Mutant
 
 DECISION_PORT_MUTANTS: Final = (
     Mutant(
-        name="a question with many lookups counts as one in a step of the stream",
+        name="the stream counts a question with many lookups like one with few",
         file="daemon/decisions/stream_server.py",
         text="        return 1 + lookups // LOOKUPS_PER_QUESTION\n",
         becomes="        return 1\n",
         found_by="tests/daemon/decisions/test_stream_server.py::test_questions_of_many_lookups_take_more_turns",
     ),
     Mutant(
-        name="an evaluation with many lookups counts as one in a step",
+        name="AuthZEN counts an evaluation with many lookups like one with few",
         file="daemon/decisions/authzen.py",
         text="cost = _EVALUATION_BYTES * weight + len(text)",
         becomes="cost = _EVALUATION_BYTES + len(text)",
         found_by="tests/daemon/decisions/test_authzen.py::test_a_long_request_yields_and_keeps_its_snapshot",
     ),
     Mutant(
-        name="a page of another site may send requests",
+        name="a web page of another site may send requests",
         file="daemon/http/server.py",
         text="hosts = server.allowed_hosts",
         becomes="hosts = None",
@@ -36,21 +36,21 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/daemon/decisions/test_callers.py::test_with_a_tokens_file_every_caller_needs_a_token",
     ),
     Mutant(
-        name="the last value of a repeated JSON key counts",
+        name="a repeated JSON key is accepted",
         file="protocol/decisions/json_keys.py",
         text="        if key in keys:\n",
         becomes="        if key in keys and not keys:\n",
         found_by="tests/protocol/decisions/test_json_keys.py::test_text_is_rejected_exactly_if_a_key_is_repeated",
     ),
     Mutant(
-        name="an escaped colon counts as a key's",
+        name="an escaped colon counts like the colon after a key",
         file="protocol/decisions/json_keys.py",
         text='_ESCAPED_COLON: Final = b"\\\\u003"',
         becomes='_ESCAPED_COLON: Final = b"\\\\u003x"',
         found_by="tests/protocol/decisions/test_json_keys.py::test_repeated_key_is_found",
     ),
     Mutant(
-        name="repeated keys around many evaluations are accepted",
+        name="a key next to the array of evaluations may be repeated",
         file="protocol/decisions/authzen.py",
         text=(
             '            check_keys_around("evaluations", len(bytes(request.evaluations)), body)\n'
@@ -79,7 +79,7 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/protocol/decisions/test_json_keys.py::test_key_that_is_not_utf8_is_rejected",
     ),
     Mutant(
-        name="fractions in a question are computed",
+        name="fractions in a question are parsed as numbers",
         file="protocol/decisions/json_keys.py",
         text="Decoder(float_hook=len)",
         becomes="Decoder()",
@@ -100,7 +100,7 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/protocol/http/test_connection.py::test_malformed_chunk_is_rejected",
     ),
     Mutant(
-        name="operations of AuthZEN match in any case of Unicode",
+        name="non-ASCII letters of AuthZEN operations match in any case",
         file="protocol/decisions/authzen.py",
         text="vocabulary.operations.get(ascii_upper(action.name))",
         becomes="vocabulary.operations.get(action.name.upper())",
@@ -183,21 +183,21 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/daemon/decisions/test_answer_cache.py::test_an_earlier_requests_answers_are_not_given_to_later_ones",
     ),
     Mutant(
-        name="evaluations with other defaults get each other's answers",
+        name="evaluations with different defaults share cached answers",
         file="daemon/decisions/authzen.py",
         text="defaults = request if has_defaults(request) else None",
         becomes="defaults = None",
         found_by="tests/daemon/decisions/test_answer_cache.py::test_an_evaluation_with_defaults_is_not_cached",
     ),
     Mutant(
-        name="a decoder's own text reaches the caller",
+        name="the JSON decoder's own error text reaches the caller",
         file="protocol/json_faults.py",
         text='return f"{_INVALID}: the body ends before the document does"',
         becomes="return text",
         found_by="tests/protocol/test_json_faults.py::test_texts_of_the_decoder_are_never_shown",
     ),
     Mutant(
-        name="an answer that allows has a hint",
+        name="an allowed decision has a hint",
         file="protocol/decisions/authzen.py",
         text="hint = None if decision.allowed else describe_hint(question)",
         becomes="hint = describe_hint(question)",

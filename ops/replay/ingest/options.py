@@ -32,14 +32,14 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
         default="UTC",
         type=_zone,
         metavar="ZONE",
-        help="zone of times without one; default %(default)s",
+        help="time zone of times that name none; default %(default)s",
     )
     parser.add_argument(
         "--max-bad-ratio",
         default=0.01,
         type=parse_ratio,
         metavar="R",
-        help="maximum share of lines set aside; default %(default)s",
+        help="maximum share of unusable lines, which are set aside; default %(default)s",
     )
 
 

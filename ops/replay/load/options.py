@@ -15,11 +15,16 @@ from authorizerd.replay.plans import LoadPlan
 
 def add_load_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay load``."""
-    parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
+    parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
     parser.add_argument(
         "--target", required=True, metavar="HOST:PORT", help="address of the daemon, or unix:PATH"
     )
-    parser.add_argument("--surface", choices=SURFACES, default="stream", help="default %(default)s")
+    parser.add_argument(
+        "--surface",
+        choices=SURFACES,
+        default="stream",
+        help="decision port to use; default %(default)s",
+    )
     parser.add_argument("--token-file", metavar="FILE", help="file whose first line is the token")
     _add_schedule(parser)
     _add_connections(parser)
@@ -28,15 +33,16 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=10.0,
         metavar="MS",
-        help="maximum send lag at p99 of a valid run; default %(default)s",
+        help="the run is not valid if the p99 send lag exceeds this; default %(default)s",
     )
     parser.add_argument(
         "--fail-on",
         default="",
         metavar="THRESHOLDS",
-        help="exit with 3 unless all hold: p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000",
+        help="exit with 3 if a threshold fails; for example"
+        " p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only plan; send nothing")
+    parser.add_argument("--dry-run", action="store_true", help="plan the load, but send nothing")
 
 
 def _add_schedule(parser: argparse.ArgumentParser) -> None:
@@ -52,31 +58,37 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="FACTOR",
-        help="speed relative to the recorded times",
+        help="2 sends twice as fast as recorded; default %(default)s",
     )
-    paces.add_argument("--rate", type=float, metavar="N", help="questions per second, evenly")
+    paces.add_argument(
+        "--rate", type=float, metavar="N", help="questions per second, evenly spaced"
+    )
     parser.add_argument(
         "--profile",
         default="constant",
         metavar="PROFILE",
-        help="constant, ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS",
+        help="how the rate changes: constant, ramp:FROM:TO:SECONDS, or"
+        " step:RATE:SECONDS,RATE:SECONDS,…; default %(default)s",
     )
     parser.add_argument(
-        "--max-gap", type=float, metavar="SECONDS", help="shorten longer gaps to this"
+        "--max-gap",
+        type=float,
+        metavar="SECONDS",
+        help="maximum pause; longer recorded pauses are shortened",
     )
     parser.add_argument(
         "--loop",
         type=int,
         default=1,
         metavar="N",
-        help="repetitions of the record; 0: until --duration; default %(default)s",
+        help="how many times to send the events; 0 repeats until --duration; default %(default)s",
     )
     parser.add_argument(
         "--warmup",
         type=float,
         default=0.0,
         metavar="SECONDS",
-        help="exclude this time from latencies and rates",
+        help="time at the start to exclude from latencies and rates",
     )
     parser.add_argument(
         "--duration", type=float, metavar="SECONDS", help="length of the load after the warm-up"
@@ -106,7 +118,7 @@ def _add_connections(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=3.0,
         metavar="SECONDS",
-        help="delay between all lanes being ready and their start; default %(default)s",
+        help="time from the last lane being ready to the start; default %(default)s",
     )
 
 

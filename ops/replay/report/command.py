@@ -32,14 +32,14 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="DIR",
-        help="directory with ingest.json, whatif.json, usage.json or load.json in it or one level"
-        " below",
+        help="directory to search for ingest.json, whatif.json, usage.json and load.json, also in"
+        " its direct subdirectories",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help=f"page to write, by default DIR/{PAGE_NAME}; the JSON is written next to it",
+        help=f"HTML file to write; default DIR/{PAGE_NAME}; its data is written next to it as JSON",
     )
 
 

@@ -53,13 +53,15 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         help="a Spark setting; may be repeated",
     )
     group.add_argument(
-        "--archives", metavar="FILE#NAME,…", help="archives to unpack beside each executor"
+        "--archives",
+        metavar="FILE#NAME,…",
+        help="archives to unpack in each executor's working directory",
     )
     group.add_argument(
         "--spark-home",
         type=Path,
         metavar="DIR",
-        help="a Spark 4; default SPARK_HOME, or the installed pyspark",
+        help="directory of a Spark 4; default SPARK_HOME, or else the installed pyspark",
     )
     group.add_argument("--python", metavar="PATH", help="the Python of the executors")
     group.add_argument("--driver-memory", type=_memory, metavar="SIZE", help="default 2g if local")
@@ -70,7 +72,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         "--print",
         action="store_true",
         dest="only_print",
-        help="print the spark-submit line, keep its files, run nothing",
+        help="print the spark-submit command and keep its files, but do not run it",
     )
     group.add_argument("--verbose", action="store_true", help="show all output of Spark")
 

@@ -11,13 +11,13 @@ from authorizerd.replay.plans import UsagePlan
 
 def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay usage``."""
-    parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
+    parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
     add_acl_arguments(parser)
     parser.add_argument(
         "--lookback",
         type=parse_days,
         metavar="DAYS",
-        help="evaluate only the last days of the events; default all",
+        help="evaluate only the last DAYS days of the events; default all",
     )
     parser.add_argument(
         "--names-max",

@@ -1,7 +1,7 @@
-"""Turn a batch of recorded tuples into Arrow rows that Spark can sum. Runs in Spark's workers.
+"""Turn a batch of recorded tuples into Arrow rows that Spark sums up. Runs in Spark's workers.
 
-**Invariant:** the rows of a tuple add up. Each event counts for every ACL that it used; an event
-that cannot be judged counts under its reason. A super user's requests use no ACL.
+**Invariant:** each event counts once for every ACL that it used. An event that the ACLs cannot
+decide counts once under its reason, and a super user's event once under ``BY_SUPER_USERS``.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ USE_SCHEMA: Final = pa.schema(
         ("last_ms", pa.int64()),
     ]
 )
-"""One use of the ACL ``number``. ``label`` is the resource's name if the ACL is wide, else null.
-A negative number is one of the three constants below."""
+"""How ``events`` used the ACL ``number``; a negative number is one of the three constants below.
+``label`` is the resource's name if the ACL is wide, otherwise null. ``is_alone`` is true if
+no other ACL decided the same."""
 
 NOT_EVALUATED: Final = -1
-"""``label`` is the reason."""
+"""The ACLs cannot decide the tuple; ``label`` is the reason."""
 BY_SUPER_USERS: Final = -2
 DISAGREEING: Final = -3
-"""The ACLs decide differently from the record."""
+"""The ACLs decide these events differently from the recorded decisions."""
 
 CHANGE_SCHEMA: Final = pa.schema(
     [
@@ -48,8 +49,8 @@ CHANGE_SCHEMA: Final = pa.schema(
         ("resource_name", pa.string()),
     ]
 )
-"""A tuple that two sets answer differently: one row with the number ``WHOLE_TUPLE``, and one for
-each removed ACL that allowed it. ``is_allowed`` is the new answer."""
+"""A tuple that two sets of ACLs decide differently has one row with the number ``WHOLE_TUPLE``, and
+one for each removed ACL that allowed it. ``is_allowed`` is the new decision."""
 
 WHOLE_TUPLE: Final = -1
 
@@ -60,7 +61,7 @@ _ChangeRow = tuple[int, bool, int, str, str]
 class RecordedTuple(NamedTuple):
     """A distinct request, and the number of times each answer was recorded: a row of a batch.
 
-    Times are milliseconds since 1970, or None without such an event.
+    Times are milliseconds since 1970, or None if no such event was recorded.
     """
 
     principal: str
@@ -80,7 +81,7 @@ class RecordedTuple(NamedTuple):
 
     @property
     def question(self) -> Question:
-        """The question for the ACLs; only for a tuple that they can decide."""
+        """Return the question to ask the ACLs, which must be able to decide the tuple."""
         return Question(
             self.principal,
             self.host,
@@ -126,7 +127,7 @@ def _use_rows(index: UseIndex, recorded: RecordedTuple) -> Iterator[_UseRow]:
 def changes_in(before: UseIndex, after: UseIndex, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the tuples of ``batch`` that ``after`` answers differently, with ``CHANGE_SCHEMA``.
 
-    Numbers are those of ``before``.
+    Each number identifies an ACL of ``before``.
     """
     asked = batch.filter(unasked_reasons(batch).is_null())
     answers = decide(after.index, asked)

@@ -11,14 +11,16 @@ from authorizerd.replay.plans import WhatIfPlan
 
 def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay whatif``."""
-    parser.add_argument("--events", required=True, metavar="DIR", help="output of ingest")
+    parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
     add_acl_arguments(parser)
     parser.add_argument(
         "--baseline-acls",
         metavar="SOURCE",
         help="compare with these ACLs instead of the recorded decisions",
     )
-    parser.add_argument("--baseline-as-of", metavar="TIME|OFFSET", help="--as-of for the baseline")
+    parser.add_argument(
+        "--baseline-as-of", metavar="TIME|OFFSET", help="the same as --as-of, for --baseline-acls"
+    )
 
 
 def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan:

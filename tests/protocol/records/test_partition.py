@@ -1,4 +1,4 @@
-"""PartitionRecord and PartitionChangeRecord."""
+"""Encode and decode PartitionRecord and PartitionChangeRecord."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def decode(value: bytes) -> MetadataRecord | None:
     return decode_value(value, 0, len(value))
 
 
-def test_partition_of_a_brokers_checkpoint_is_read() -> None:
+def test_partition_from_a_real_checkpoint_is_decoded() -> None:
     topic_id = bytes.fromhex("28046a335ced4a72b151d2be45772384")
     partition = Partition(
         replicas=(1,),
@@ -31,7 +31,7 @@ def test_partition_of_a_brokers_checkpoint_is_read() -> None:
     assert decode(FROM_A_REAL_CHECKPOINT) == PartitionAdded(topic_id, 0, partition)
 
 
-def test_version_0_with_directories_is_skipped() -> None:
+def test_change_of_version_0_with_directories_is_skipped() -> None:
     record = PartitionChanged(topic_id=ID, number=0, directories=ID, version=1)
     value = encode_value(record)
     assert decode(value) == record
@@ -83,7 +83,7 @@ def test_null_list_is_rejected(field: str) -> None:
 
 
 @pytest.mark.parametrize("tag", range(9))
-def test_tagged_field_of_a_wrong_size_is_rejected(tag: int) -> None:
+def test_tagged_field_of_the_wrong_size_is_rejected(tag: int) -> None:
     value = b"\1\5\2" + bytes(4) + ID + b"\1" + bytes((tag,)) + b"\2\2\0"
     with pytest.raises(DecodeError) as refused:
         decode(value)

@@ -1,7 +1,7 @@
-"""Distribute principals over lanes, evenly by their number of questions.
+"""Assign principals to lanes, so that each lane has about the same number of questions.
 
-**Invariant:** each principal has one lane, so its questions keep the recorded order. The lane
-depends only on the counts.
+**Invariant:** each principal has one lane, so its questions keep the recorded order. The same
+counts always give the same lanes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from typing import Final
 from zlib import crc32
 
 PLACED_MAX: Final = 10_000
-"""The most frequent principals are placed individually, up to this number, others by checksum."""
+"""At most this many principals, the most frequent, are assigned one by one, and the others by a
+checksum of their name."""
 
 
 class Spread:
-    """Lanes by principal: the most frequent first, each on the lane with the fewest questions."""
+    """The lane of each principal.
+
+    Principals are assigned by falling number of questions, each to the lane with the fewest so far.
+    """
 
     def __init__(self, counts: Iterable[tuple[str, int]], lanes: int) -> None:
         self._lanes = lanes
