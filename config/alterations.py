@@ -77,6 +77,7 @@ def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
     if len(names) < len(alterations):
         raise AlterationError("Error due to duplicate config keys")
     if nulls:
+        # The blank before the colon is Kafka's.
         raise AlterationError(f"Null value not supported for : {','.join(nulls[:_NAMES_MAX])}")
 
 
@@ -101,6 +102,7 @@ def want_incremental(
         name = alteration.name
         match alteration.operation:
             case AlterOperation.SET:
+                # The value is never None here: ``check_alterations`` rejects null.
                 values[name] = alteration.value or ""
             case AlterOperation.DELETE:
                 removed.add(name)
@@ -191,4 +193,5 @@ def _is_reloadable(name: str) -> bool:
 
 
 def _listed(names: list[str]) -> str:
+    # Cut before sorting: a request may have very many names.
     return ", ".join(sorted(names[:_NAMES_MAX]))

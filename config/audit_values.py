@@ -22,6 +22,7 @@ from authorizerd.config.values import RESOURCE_TYPES, invalid, trim
 RATE_MIN = 1e-6
 
 _SEPARATED = "(semicolons separate the entries)"
+# float() would also accept nan, inf and 1e-3.
 _SHARE = re.compile(r"(?:1/([0-9]{1,7})|(0\.[0-9]{1,9}|1(?:\.0)?))")
 
 

@@ -48,10 +48,12 @@ class CommandParser(argparse.ArgumentParser):
         if not isinstance(action, argparse._SubParsersAction) or value in action.choices:
             super()._check_value(action, value)
             return
+        # argparse has no public way to tell commands with help from internal ones.
         names = [each.dest for each in action._choices_actions if each.help]
         close = get_close_matches(value, names, n=1)
         meant = f" (did you mean {close[0]}?)" if close else ""
         known = ", ".join(names)
+        # None, since argparse would put the argument's name before the text.
         raise argparse.ArgumentError(
             None, f"unknown command '{value}'{meant}: expected one of {known}"
         )

@@ -85,6 +85,7 @@ class Layers:
     def look_up(self, name: str) -> list[ConfigValue]:
         """Return the values of a key, the one in force first. A default comes last."""
         values: list[ConfigValue] = []
+        # The log's values do not count: otherwise the log could name super users.
         if is_guarded(name, self.plugged):
             values += _value(self.since_reload, name, ConfigSource.DYNAMIC_BROKER)
         elif may_change(name, self.plugged):
@@ -180,6 +181,7 @@ def normalize_value(name: str, value: str) -> str:
     key = KEYS_BY_NAME.get(name)
     if key is None or get_type(name) not in (ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG):
         return value
+    # Kafka writes true and false in lower case.
     return str(key.parse(trim(value))).lower()
 
 

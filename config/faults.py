@@ -37,6 +37,7 @@ def parse_or_faults(
             properties[overriding.key] = overriding
     faults += _find_key_faults(properties, source)
     if faults:
+        # Overrides and missing keys have no line, and come last.
         return sorted(faults, key=lambda fault: (fault.line is None, fault.line or 0))
     try:
         return parse(text, source=source, overrides=overrides)

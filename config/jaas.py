@@ -80,6 +80,7 @@ def parse_login_options(text: str) -> dict[str, str]:
         raise InvalidValueError(f"expected one of {', '.join(_FLAGS)} after the login module")
     options: dict[str, str] = {}
     position = head.end()
+    # Why not finditer? It would skip malformed text between options.
     while (match := _OPTION.match(text, position)) is not None:
         quoted = match["quoted"]
         options[match["name"]] = match["bare"] if quoted is None else _ESCAPE.sub(r"\1", quoted)

@@ -156,6 +156,7 @@ def _reject_tls(keys: KeyValues, listener_name: str, protocol: SecurityProtocol)
 
 def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
     mechanisms_key, users_key, _ = _listener_keys(listener_name)
+    # The value is not used: the parser rejects every mechanism except PLAIN.
     keys.read(mechanisms_key, sasl_mechanisms)
     users = keys.read(users_key, parse_plain_users)
     if users is None:

@@ -21,6 +21,7 @@ TYPO_EDITS_MAX: Final = 2
 
 def describe_ignored_key(name: str) -> str:
     """Return an unknown key, with the key that its author probably meant."""
+    # Why not get_close_matches? For log.segment.bytes, it finds metadata.log.segment.bytes.
     for known in KEYS_BY_NAME:
         if _edits(name.lower(), known) <= TYPO_EDITS_MAX:
             return f"{name} (did you mean {known}?)"

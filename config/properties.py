@@ -89,11 +89,13 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
                 continue
             first = number
         backslashes = len(piece) - len(piece.rstrip("\\"))
+        # In an even number of backslashes, each pair is an escaped backslash.
         if backslashes % 2:
             logical += piece[:-1]
             continue
         yield first, logical + piece
         logical = ""
+    # After a lone backslash at the end, set nothing. Java may set an empty key there.
     if logical:
         yield first, logical
 

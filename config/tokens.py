@@ -28,6 +28,7 @@ _BLANKS: Final = " \t\r"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID_EXPECTED: Final = "expected an id of 1 to 64 letters, digits, - and _"
 _DIGEST: Final = re.compile(r"[0-9A-Fa-f]{64}")
+# The longest token has 108 bytes: an id of 64, a dot, and 32 bytes in base64url.
 _TOKEN_BYTES_MAX: Final = 128
 _NO_DIGEST: Final = bytes(32)
 
@@ -81,6 +82,7 @@ def parse_tokens(text: str, *, source: str) -> Tokens:
         ConfigurationError: the first invalid line.
     """
     by_id: dict[str, Token] = {}
+    # Why not splitlines? It would also split at characters that a principal may contain.
     for number, line in enumerate(text.split("\n"), start=1):
         entry = line.strip(_BLANKS)
         if not entry or entry.startswith("#"):
@@ -99,6 +101,7 @@ def _parse_entry(entry: str) -> Token:
     """Return a line's entry. Errors name the fault but not the text: it may be a secret."""
     token_id, _, rest = entry.replace("\t", " ").partition(" ")
     digest, _, rest = rest.lstrip(" ").partition(" ")
+    # Take it from the unchanged entry, since a principal may contain tabs.
     principal = entry[len(entry) - len(rest.lstrip(" ")) :]
     if not _ID.fullmatch(token_id):
         raise InvalidValueError(_ID_EXPECTED)
@@ -128,6 +131,7 @@ def new_token(id: str, principal: str, secret: bytes) -> tuple[str, str]:
     text = urlsafe_b64encode(secret).rstrip(b"=")
     line = f"{id} {sha256(text).hexdigest()} {principal}"
     _parse_entry(line)
+    # The file would be read with another principal, or with two lines.
     if principal != principal.strip(_BLANKS) or "\n" in principal or not _is_text(principal):
         raise InvalidValueError(
             "expected a principal of one line of text, without blanks at its ends"

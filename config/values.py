@@ -79,6 +79,7 @@ def invalid(text: str, expected: str, *, what: str = "") -> InvalidValueError:
     return InvalidValueError(f"expected {expected}, found {found}")
 
 
+# Why not a closure, like the other parsers? ``config.dynamic`` gets a key's type from the bounds.
 @dataclass(frozen=True, slots=True)
 class integer:
     """The parser of decimal integers from ``minimum`` to ``maximum``, both included."""
@@ -174,6 +175,7 @@ def super_users(text: str) -> frozenset[str]:
     Source: Kafka 4.3 StandardAuthorizer.getConfiguredSuperUsers.
     """
     principals = frozenset(filter(None, map(trim, text.split(";"))))
+    # Sorted, so that the same one of several faults is reported each time.
     for principal in sorted(principals):
         principal_type, _, name = principal.partition(":")
         if not (principal_type and name):

@@ -168,6 +168,7 @@ def _changed(partition: Partition, change: PartitionChanged) -> Partition:
         replicas=_newer(change.replicas, partition.replicas),
         isr=_newer(change.isr, partition.isr),
         leader=change.leader if has_other_leader else partition.leader,
+        # The record has no epochs. As in Kafka, each reader counts them.
         leader_epoch=partition.leader_epoch + has_other_leader,
         partition_epoch=partition.partition_epoch + 1,
         removing_replicas=_newer(change.removing_replicas, partition.removing_replicas),
@@ -180,6 +181,7 @@ def _changed(partition: Partition, change: PartitionChanged) -> Partition:
             change.eligible_leader_replicas, partition.eligible_leader_replicas
         ),
         last_known_eligible=_newer(change.last_known_eligible, partition.last_known_eligible),
+        # A checkpoint has one record for the partition, which must hold the fields of both.
         version=max(change.version, partition.version),
     )
 

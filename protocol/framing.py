@@ -44,6 +44,7 @@ class Frames:
         if len(buffer) < SIZE_BYTES:
             return None
         size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
+        # Check at once: a peer must not fill the buffer up to whatever size it announces.
         if not 0 <= size <= bytes_max:
             raise self.refuse(f"expected a frame size from 0 to {bytes_max}, found {size}", 0)
         end = SIZE_BYTES + size

@@ -44,6 +44,7 @@ def describe_json_fault(error: Exception, choices: Iterable[str] = ()) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"{_INVALID}: it is not UTF-8"
     text = str(error)
+    # msgspec's errors differ only in their texts.
     if text == "Input data was truncated":
         return f"{_INVALID}: the body ends before the document does"
     if text.startswith(_MALFORMED):
@@ -67,6 +68,7 @@ def _describe_field(text: str, choices: Iterable[str]) -> str:
         return f"{where}expected {_NAMES.get(found[1], found[1])} of {_BOUNDS[found[2]]} {found[3]}"
     if found := _NOT_A_CHOICE.fullmatch(text):
         return f"{where}unknown value {_cut(found[1])}: expected one of {', '.join(choices)}"
+    # Any other text of msgspec stays hidden, too: a later version may word its errors differently.
     return f"{where}the document does not have the expected shape"
 
 

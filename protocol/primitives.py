@@ -59,8 +59,10 @@ class WireReader:
             if byte < 0x80:
                 break
             shift += 7
+            # Stop here, before a long varint becomes a huge integer.
             if shift >= bits:
                 raise DecodeError(f"{what}: the varint exceeds {bits} bits", start)
+        # The last byte may have bits beyond the limit.
         if value >> bits:
             raise DecodeError(f"{what}: the varint exceeds {bits} bits", start)
         return value
@@ -96,6 +98,7 @@ class WireReader:
         for _ in range(self.unsigned_varint("number of tagged fields")):
             start = self.position
             tag = self.unsigned_varint("tag")
+            # Kafka writes tags in order. Only ``BodyReader`` accepts others, as Kafka does.
             if tag <= previous:
                 raise DecodeError(f"tag {tag} is out of order", start)
             fields[tag] = self.take(self.unsigned_varint("size of a tagged field"), f"tag {tag}")

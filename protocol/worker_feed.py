@@ -199,6 +199,7 @@ def encode_snapshot(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
 def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:
     """Yield the frames of one order: make these changes of ACLs, which become visible together."""
     changes = batch.changes
+    # A batch without changes is sent as well: it advances the workers' offset.
     for start in range(0, len(changes) or 1, CHANGES_PER_FRAME):
         is_end = batch.is_end and start + CHANGES_PER_FRAME >= len(changes)
         rows = list(_rows(changes[start : start + CHANGES_PER_FRAME]))

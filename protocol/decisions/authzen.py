@@ -126,6 +126,7 @@ def decode_evaluation(body: bytes) -> Evaluation:
     """
     try:
         evaluation = _decode_evaluation(body)
+        # Decode before this check: the decoder's errors name the field.
         check_keys(body)
     except JSON_ERRORS as error:
         raise AuthZenError(describe_json_fault(error)) from None
@@ -158,6 +159,7 @@ def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
     try:
         array = _decode_array(text)
     except JSON_ERRORS as error:
+        # msgspec tells this fault from others only by its text.
         if "of at most length" in str(error):
             raise AuthZenError(
                 f"evaluations: expected at most {EVALUATIONS_MAX}, found more"
@@ -197,6 +199,7 @@ def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
     principal_type = vocabulary.subject_types.get(subject.type)
     if principal_type is None:
         raise _unknown("subject.type: unknown type", subject.type, vocabulary.subject_types)
+    # Unicode's case mappings would turn other texts into known names.
     operation = vocabulary.operations.get(ascii_upper(action.name))
     if operation is None:
         raise _unknown("action.name: unknown operation", action.name, vocabulary.operations)
@@ -218,6 +221,7 @@ def _host_of(properties: _Host | None, context: _Host | None) -> str | None:
     if host is None:
         place = "subject.properties.host" if of_context is None else "context.host"
         raise AuthZenError(f"{place}: expected an IP address, found {quote(text)}")
+    # Compare addresses, not texts: one address can be written in several ways.
     if of_subject is not None and host_address(of_subject) != host:
         raise AuthZenError("host: context.host and subject.properties.host differ")
     return host

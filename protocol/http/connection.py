@@ -28,10 +28,12 @@ from authorizerd.protocol.http.request_head import (
     remembered_head,
 )
 
+# No control characters in extensions: two readers must not disagree where a body ends.
 _CHUNK_LINE: Final = re.compile(
     rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[\t\x20-\x7e\x80-\xff]{0,128})?\r\n"
 )
 _CHUNK_LINE_BYTES_MAX: Final = 256
+# Chunks may be tiny, so reading all that have arrived could take too long in one step.
 _CHUNKS_AT_ONCE_MAX: Final = 512
 _TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _LINE_END: Final = b"\r\n"
@@ -136,6 +138,7 @@ class ServerConnection:
                 case _:
                     assert_never(self._state)
         except RefusedError as refused:
+            # A bad request must not be answered by the rules of the request before it.
             self._head = None
             self._unanswered = True
             self._close()
@@ -157,6 +160,7 @@ class ServerConnection:
             connection=CONNECTION_CLOSE if close or head is None else head.connection,
             bodiless=head is not None and head.method == "HEAD",
         )
+        # Only after encoding, which may fail: then an answer is still owed.
         self._unanswered = False
         if close:
             self._close()
@@ -174,15 +178,18 @@ class ServerConnection:
         limits = self._limits
         found = buffer.find(HEAD_END)
         if found < 0:
+            # Otherwise a head that never ends could fill the buffer.
             check_beginning(buffer, limits)
             return None
         end = found + len(HEAD_END)
         data = bytes(buffer[:end])
         del buffer[:end]
+        # A head no longer than either limit cannot exceed one, so most heads skip the other checks.
         if end > self._small_head_bytes_max or header_lines(data) > limits.headers_max:
             check_head(data, limits)
         self._empty_lines = 0
         head = parse_head(data) if end > REMEMBERED_HEAD_BYTES_MAX else remembered_head(data)
+        # Reject before 100 Continue, so that the client does not send the body.
         if head.length > limits.body_bytes_max:
             raise RefusedError(413, "request body too large")
         self._head = head
@@ -217,6 +224,7 @@ class ServerConnection:
         while (line := _CHUNK_LINE.match(buffer, position)) is not None:
             start = line.end()
             size = int(line[1], 16)
+            # The announced size counts, so an excessive chunk is refused before it arrives.
             if len(chunks) + size > self._limits.body_bytes_max:
                 raise RefusedError(413, "request body too large")
             if size == 0:
@@ -234,6 +242,7 @@ class ServerConnection:
                 del buffer[:position]
                 return PAUSE
         else:
+            # A cut line may still become valid. One that has ended, or is too long, cannot.
             line_bytes = len(buffer) - position
             if line_bytes >= _CHUNK_LINE_BYTES_MAX or buffer.find(b"\n", position) >= 0:
                 raise RefusedError(400, "malformed chunk")
@@ -242,12 +251,14 @@ class ServerConnection:
 
     def _read_trailers(self, head: Head, start: int) -> Request | None:
         """End a chunked body. Valid trailers are dropped, as RFC 9112 section 7.1.2 allows."""
+        # Without trailers, the line end of the last chunk is the first half of HEAD_END.
         found = self._buffer.find(HEAD_END, start - len(b"\r\n"))
         end = len(self._buffer) if found < 0 else found + len(HEAD_END)
         if end - start > self._limits.header_bytes_max:
             raise RefusedError(431, "trailers too large")
         if found < 0:
             return None
+        # The empty line at the end is counted, too.
         if self._buffer.count(_LINE_END, start, end) > self._limits.headers_max + 1:
             raise RefusedError(431, "too many trailers")
         if not _TRAILERS.fullmatch(self._buffer, start, end):

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+# Only these: other names may resolve to this machine through somebody else's DNS.
 LOOPBACK_HOSTS: Final = re.compile(
     rb"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE
 )
@@ -63,6 +64,7 @@ def has_json_type(request: Request) -> bool:
     web page cannot ask questions from its visitor's machine.
     """
     content_type = request.headers.get(b"content-type", b"")
+    # The first comparison changes no result. It saves the parsing for the usual value.
     return content_type == _JSON or content_type.partition(b";")[0].strip().lower() == _JSON
 
 
@@ -107,6 +109,7 @@ def encode_response(
     fields = connection
     if response.headers:
         fields += b"".join([_field(name, value) for name, value in response.headers])
+    # An answer to HEAD still announces the length of the body (RFC 9110, section 9.3.2).
     body = b"" if bodiless else response.body
     return b"%bContent-Length: %d\r\n%b\r\n%b" % (start, len(response.body), fields, body)
 

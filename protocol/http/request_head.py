@@ -26,6 +26,7 @@ _METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
 _ABSOLUTE_TARGET: Final = re.compile(r"https?://([^/?#]+)(/.*)?", re.IGNORECASE)
 _LENGTH_DIGITS_MAX: Final = 18  # int() takes quadratic time, and fails above 4,300 digits
+# A proxy and this server could each take another one of the repeated values.
 _NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"})
 
 
@@ -127,8 +128,10 @@ def parse_head(head: bytes) -> Head:
         method=method.decode(),
         path=path,
         query=query,
+        # Heads are cached, so handlers share this mapping.
         headers=MappingProxyType(headers),
         keep_alive=_keeps_alive(headers.get(b"connection"), newer),
+        # HTTP/1.0 must be told that the connection stays open. In HTTP/1.1 it is the default.
         connection=b"" if newer else b"Connection: keep-alive\r\n",
         length=length,
         expects_continue=newer and b"expect" in headers and _expects_continue(headers, length),
@@ -154,6 +157,7 @@ class _HeaderReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
+        # llhttp leaves the blanks after a value.
         value = value.strip(b" \t")
         if name in self.headers:
             if name in _NEVER_REPEATED:
@@ -217,4 +221,5 @@ def _keeps_alive(connection: bytes | None, newer: bool) -> bool:
 def _expects_continue(headers: Mapping[bytes, bytes], length: int) -> bool:
     if headers[b"expect"].lower() != b"100-continue":
         raise RefusedError(417, "expectation not met")
+    # Without a body, the client has nothing to wait for.
     return length != 0

@@ -172,6 +172,7 @@ def _creation(version: int, acl: Acl) -> _Creation:
 
 
 def _filter(version: int, filter: AclFilter) -> _Filter:
+    # As in Kafka's client, ANY is allowed: where all patterns are literal, it means LITERAL.
     if version == 0 and filter.pattern_type not in (PatternType.ANY, PatternType.LITERAL):
         raise ValueError("version 0 of the ACL requests supports only literal patterns")
     return _Filter(

@@ -75,6 +75,7 @@ def _item_count(reader: BodyReader, version: int, what: str) -> int:
     count = reader.array_length(what)
     bytes_left = reader.end - reader.position
     each = _ITEM_BYTES_MIN_FLEXIBLE if reader.flexible else _ITEM_BYTES_MIN[min(version, 1)]
+    # Otherwise a short request could get an answer many times its size.
     if count * each > bytes_left:
         raise DecodeError(
             f"{what}: {count} announced, each of at least {each} bytes; {bytes_left} bytes left",

@@ -179,6 +179,7 @@ def _create_chunks(flexible: bool, results: Items[ApiError | None]) -> Iterator[
 def _delete_chunks(version: int, results: Items[FilterResult]) -> Iterator[Chunk]:
     flexible = APIS[ApiKey.DELETE_ACLS].is_flexible(version)
     end = b"\0" if flexible else b""
+    # Unlike in CreateAcls, a broker sends null as the text of a success.
     succeeded = _NO_ERROR + nullable_string(None, flexible=flexible)
     texts = _Texts(flexible)
     yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
@@ -198,6 +199,7 @@ def _gather(chunks: Iterator[Chunk]) -> Steps[list[Chunk]]:
     part: list[Chunk] = []
     for chunk in chunks:
         part.append(chunk)
+        # A large chunk is passed on unchanged: copying many of them would make the step too long.
         if len(chunk) > _JOINED_BYTES_MAX:
             whole.append(b"".join(part[:-1]))
             whole.append(chunk)

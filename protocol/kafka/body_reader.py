@@ -97,6 +97,7 @@ class BodyReader(WireReader):
 
     def uuid(self, what: str) -> UUID | None:
         """Return the id, or None if it is all zeros, Kafka's null."""
+        # A slice of a bytearray is a bytearray, which UUID does not accept.
         value = UUID(bytes=bytes(self.take(16, what)))
         return None if value == UUID_ZERO else value
 
@@ -167,6 +168,7 @@ class BodyReader(WireReader):
             raise DecodeError(
                 f"{what}: {count} items{also} exceed the limit of {self.items_max}", start
             )
+        # Count over the whole message: nested arrays would multiply a limit for each array.
         self._items_left -= count
         return count
 
@@ -177,6 +179,7 @@ class BodyReader(WireReader):
             try:
                 items.append(read(self))
             except DecodeError:
+                # Many items freed at once, with the exception, would block the event loop.
                 yield from free(items)
                 raise
             if self.ends_step():
@@ -225,6 +228,7 @@ class BodyReader(WireReader):
         if not self.flexible:
             return
         position = self.position
+        # Most structures have no tagged fields, which is a single zero byte.
         if position < self.end and not self.buffer[position]:
             self.position = position + 1
             return

@@ -60,6 +60,7 @@ class Output:
     def begin_part(self) -> Output:
         """Return an output for a part of the message that is preceded by its size."""
         part = Output()
+        # Steps count the items of the whole message, so small parts cannot avoid them.
         part._items = self._items
         return part
 

@@ -52,8 +52,10 @@ class KafkaClientConnection:
         assert api.serves(api_version)
         correlation_id = self._next_correlation_id
         head = _HEAD.pack(api_key, api_version, correlation_id)
+        # In Kafka's header, the client id has a 2-byte length even if the version is flexible.
         client_id = nullable_string(self._client_id, flexible=False)
         tags = NO_TAGS if api.is_flexible(api_version) else b""
+        # Count the request only now: a client id that is too long raises an error above.
         self._next_correlation_id = (correlation_id + 1) % _CORRELATION_IDS
         self._waiting[correlation_id] = (api_key, api_version)
         return frame(head, client_id, tags, body)
@@ -83,6 +85,7 @@ class KafkaClientConnection:
         if asked is None:
             raise DecodeError(f"no request has correlation id {correlation_id}", 0)
         api_key, api_version = asked
+        # Only the request tells whether the header has tagged fields.
         reader.flexible = has_response_tags(api_key, api_version)
         reader.end_structure()
         del response[: reader.position]

@@ -80,6 +80,7 @@ def open_envelope(body: bytes | bytearray) -> Steps[Forwarded]:
     principal_range = _read_nullable_range(reader, "request_principal")
     address_range = _read_range(reader, "client_host_address")
     reader.end_structure()
+    # Kafka's order decides which fault is reported. The request is last: it consumes ``body``.
     principal = _open_principal(body, principal_range)
     host = _open_address(body, address_range)
     request = _open_request(body, data)
@@ -157,9 +158,11 @@ def _open_address(body: bytes | bytearray, place: _Range) -> str:
 def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
     """Cut the inner request out of ``body`` and return it. Its own body is not decoded yet."""
     start, end = place
+    # Cut a bytearray in place: copying a large request would take milliseconds.
     data = body if isinstance(body, bytearray) else bytearray(body)
     del data[end:]
     del data[:start]
+    # Check the API before the header: another API has its own error, whatever follows it.
     if len(data) >= _API_KEY_BYTES:
         (api_key,) = _INT16.unpack_from(data)
         if api_key not in _FORWARDABLE_KEYS:

@@ -50,6 +50,7 @@ def _read_duration(reader: BodyReader, what: str) -> timedelta:
 
 
 def _write_duration(duration: timedelta) -> bytes:
+    # Round, since the product of floats can be just below the whole number.
     return struct.pack(">i", round(duration.total_seconds() * 1000))
 
 
@@ -268,6 +269,7 @@ def _write_tagged(tagged: Mapping[int, _Field], value: object, output: Output) -
     values = {
         tag: (field, field_value)
         for tag, field in sorted(tagged.items())
+        # Kafka leaves out tagged fields that have their defaults.
         if (field_value := getattr(value, field.name, field.default)) != field.default
     }
     output.add(wire.unsigned_varint(len(values)))

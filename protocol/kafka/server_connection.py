@@ -137,6 +137,7 @@ def read_request(request: bytearray) -> KafkaRequest:
     if api_key is None:
         raise DecodeError(f"API key {number} is not served", 0)
     api = APIS[api_key]
+    # An unknown version of ApiVersions is answered, so that the client can choose a known one.
     if not api.serves(version) and api_key is not ApiKey.API_VERSIONS:
         raise DecodeError(
             f"{api.name}: expected version {api.first_version} to {api.last_version}, "
@@ -145,6 +146,7 @@ def read_request(request: bytearray) -> KafkaRequest:
         )
     client_id: str | None = None
     body_start = _HEAD.size
+    # Kafka reads any negative size as null, not only -1.
     if client_id_size >= 0:
         body_start += client_id_size
         if body_start > len(request):
@@ -154,6 +156,7 @@ def read_request(request: bytearray) -> KafkaRequest:
             )
         # Replacing invalid UTF-8, as Kafka does, is safe here: no decision uses the client id.
         client_id = request[_HEAD.size : body_start].decode("utf-8", "replace")
+    # This includes unknown versions of ApiVersions, since their headers are read, too.
     if api.is_flexible(version):
         reader = BodyReader(request, flexible=True, position=body_start)
         reader.end_structure()

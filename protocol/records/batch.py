@@ -91,8 +91,10 @@ def decode_batch(data: bytes) -> RecordBatch:
         base_offset, _, leader_epoch, magic, crc, attributes, last_offset_delta,
         base_timestamp, max_timestamp, _, _, _, count,
     ) = _HEADER.unpack_from(data)  # fmt: skip
+    # Check the magic before the CRC: other formats have their CRC elsewhere.
     if magic != _MAGIC:
         raise DecodeError(f"expected magic 2, found {magic}", 16)
+    # A view, since a slice would copy the batch.
     found = crc32c(memoryview(data)[_CRC_START:])
     if found != crc:
         raise DecodeError(f"expected CRC-32C {crc:08x}, found {found:08x}", 17)

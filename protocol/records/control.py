@@ -32,6 +32,7 @@ END_OFFSET_TAG: Final = 10_000
 
 def leader_change(leader_id: int) -> Record:
     """Return the record that begins an epoch: ``leader_id`` leads, elected by its own vote."""
+    # The list is written twice: as the voters, and as those that granted their vote.
     voters = b"\2" + struct.pack(">i", leader_id) + _NO_TAGS
     value = _VERSION + struct.pack(">i", leader_id) + voters + voters + _NO_TAGS
     return control_key(ControlType.LEADER_CHANGE), value

@@ -147,6 +147,7 @@ def _value_in_line(  # noqa: C901 - the loader's hot path: two varints are read 
             size_of_value = size_of_value & 127 | data[position] << 7
             position += 1
         end = position + (size_of_value >> 1)
+        # Sizes are zigzag-encoded, so an odd one is negative.
         if size & 1 or size_of_value & 1 or end + 1 != following or data[end] != 0:
             return None
     except IndexError:
@@ -157,6 +158,7 @@ def _value_in_line(  # noqa: C901 - the loader's hot path: two varints are read 
 def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdded | None:
     """Return the ACL whose fields are from ``position`` to ``end``, or None if not plain."""
     try:
+        # Follow the sizes unchecked. If one misleads, the tests below refuse the record.
         name_start = position + ID_SIZE + 2
         pattern_at = name_start + data[name_start - 1] - 1
         principal_start = pattern_at + 2
@@ -172,7 +174,9 @@ def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdd
         operation = data[operation_at]
         permission_type = data[operation_at + 1]
         if (
+            # The top bit of any of them marks a size of several bytes.
             (name_size | principal_size | host_size) > 127
+            # A size of 0 is null, which the general decoder rejects.
             or not (name_size and principal_size and host_size)
             or (resource_type | pattern_type | operation | permission_type) > 127
         ):

@@ -143,6 +143,7 @@ def _optional_text(reader: WireReader, what: str) -> str | None:
         text = within.compact_nullable_string(what)
         within.expect_end(what)
     except DecodeError as error:
+        # The error's position counts within the field, and so would mislead.
         raise DecodeError(error.reason, start) from None
     return text
 

@@ -103,6 +103,7 @@ def decode_partition_change(reader: WireReader, version: int) -> PartitionChange
         ),
         eligible_leader_replicas=tags.take(6, "eligible leader replicas", _replicas),
         last_known_eligible=tags.take(7, "last known eligible replicas", _replicas),
+        # Version 0 does not know tag 8. There the tag is left over, and the record is skipped.
         directories=tags.take(8, "directories", _ids) if version >= _DIRECTORIES_VERSION else None,
         version=version,
     )
