@@ -53,6 +53,7 @@ class GroupHandlers:
                 request.api_version,
                 self._rights.pin(context),
                 asked.groups,
+                # Old versions of the request lack this field.
                 wants_operations=getattr(asked, "include_authorized_operations", False),
             )
         )

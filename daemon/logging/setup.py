@@ -27,6 +27,7 @@ from authorizerd.daemon.utc_time import format_utc
 LINE_BYTES_MAX: Final = 40_000
 """The journal accepts 48 KiB per line, and splits a longer one."""
 
+# A character takes at most 4 bytes in UTF-8; 200 are left for the head of the line.
 _TEXT_CHARACTERS_MAX: Final = LINE_BYTES_MAX // 4 - 200
 _PRIORITIES: Final = (
     (logging.CRITICAL, 2),
@@ -94,6 +95,7 @@ class LineFormatter(logging.Formatter):
 
 def escape_line(text: str) -> str:
     """Return ``text`` as one line of bounded length, with unprintable characters escaped."""
+    # Cut twice: a huge text is not escaped in full, and escapes are longer than characters.
     return _cut(escape_unprintable(_cut(text, _TEXT_CHARACTERS_MAX)), _TEXT_CHARACTERS_MAX)
 
 
@@ -113,6 +115,7 @@ def _json_line(head: Mapping[str, object], texts: Mapping[str, str]) -> str:
         line = json.dumps({**head, **cut}, separators=(",", ":"))
         if len(line) <= LINE_BYTES_MAX:
             return line
+        # A character takes 1 to 12 bytes in JSON, so the length is known only afterwards.
         characters_max //= 2
 
 

@@ -108,6 +108,7 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     yield from measure_snapshot_updates(
         snapshot, list(acl_set.added()), theirs, updates=plan.updates, crowd=plan.crowd
     )
+    # Free the largest set before other processes load it, too.
     del snapshot
     _report_progress(f"{acl_set.name}: loading")
     log_dir = directory / acl_set.name
@@ -168,6 +169,7 @@ def _arguments() -> argparse.Namespace:
 
 def main() -> int:
     arguments = _arguments()
+    # The wall clock only dates the run: it may be set while the run is timed.
     began, started = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
     machine = describe_machine()
     directory = arguments.directory.absolute() / "bench"
@@ -178,6 +180,7 @@ def main() -> int:
         _report_progress("Kafka's jars")
         plan, peer = FULL, prepare(arguments.directory.absolute() / "jvm")
     try:
+        # Print and write nothing until every part has succeeded.
         lines = list(measure(plan, peer, directory))
     except (DisagreementError, ProcessError) as error:
         print(f"bench: {error}", file=sys.stderr)

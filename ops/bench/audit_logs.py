@@ -29,6 +29,7 @@ LINES_PER_SECOND: Final = 1000
 _BEGIN_S: Final = 1_760_000_000
 _LINES_PER_CHUNK: Final = 100_000
 _SEED: Final = 290
+# A prime, so that its multiples reach every topic, in a scattered order.
 _STRIDE: Final = 7919
 _TOPICS: Final = 10_000
 _USERS: Final = 500
@@ -38,10 +39,12 @@ _REQUESTS: Final = ("Fetch", "Metadata", "OffsetFetch", "Produce")
 
 def _question(number: int) -> Question:
     topic = number * _STRIDE % _TOPICS
+    # On a topic, ``kind`` allows only users topic % 500, so every eighth decision is a denial.
     user = topic % _USERS if number % 8 else (topic + 1) % _USERS
     role = "w" if number % 4 == 3 else "u"
     return Question(
         f"User:{role}{user}",
+        # The names repeat after 10,000 numbers; the hosts keep the tuples distinct.
         f"10.{number >> 14 & 255}.{number >> 7 & 127}.{number % 250 + 1}",
         _OPERATIONS[number % 4],
         ResourceType.TOPIC,
@@ -64,6 +67,7 @@ def _messages(distinct: int) -> tuple[list[str], list[str]]:
 def audit_lines(lines: int, distinct: int = DISTINCT_MAX) -> Iterator[Sequence[str]]:
     """Yield the lines in chunks, without line feeds; their times are UTC and ascending."""
     levels, texts = _messages(distinct)
+    # Cumulative, because ``choices`` would otherwise add them up for every chunk.
     weights = list(accumulate(1 / (number + 1) for number in range(distinct)))
     drawn = random.Random(_SEED)  # noqa: S311 - the same log in every run
     second, shown = -1, ""
@@ -72,6 +76,7 @@ def audit_lines(lines: int, distinct: int = DISTINCT_MAX) -> Iterator[Sequence[s
         chosen = drawn.choices(range(distinct), cum_weights=weights, k=count)
         chunk = []
         for place, number in enumerate(chosen, start):
+            # Format the time once per second instead of once per line.
             if place // LINES_PER_SECOND != second:
                 second = place // LINES_PER_SECOND
                 shown = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(_BEGIN_S + second))

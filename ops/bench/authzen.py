@@ -98,6 +98,7 @@ def _format_as_plugin(question: Question) -> dict[str, Any]:
 PLUGIN: Final = Surface(
     name="OPA's shape",
     one_path="/v1/data/kafka/authz/allow",
+    # The plugin has no batches: only loads of one question per request use it.
     many_path="",
     one=_format_as_plugin,
     many=lambda inputs: {},
@@ -120,6 +121,7 @@ def measure_http(
     """
     questions = list(acl_set.questions())
     lines: list[Line] = []
+    # The servers run one after the other, since they would share the machine's cores.
     with ready_opa(directory, acl_set.acls()) as opa:
         if isinstance(opa, Server):
             opa.check(questions, expected)
@@ -136,6 +138,7 @@ def measure_http(
                 lines += _lines(f"OPA's shape, {load}", figures, their)
         uncached = _checked(daemon, questions, expected, UNCACHED_SURFACE)
         figures = uncached.drive(questions, UNCACHED, directory, seconds)
+        # The last of LOADS has the same connections and questions as UNCACHED.
         lines += _lines(f"AuthZEN, {UNCACHED}, nothing remembered", figures, theirs[-1])
     lines += _measure_with_token(questions, expected, log_dir, directory, seconds)
     return lines + _measure_audited(questions, expected, log_dir, directory, seconds)
@@ -179,6 +182,7 @@ def _measure_audited(
 
 def _audited(daemon: DaemonProcess) -> tuple[float, float]:
     """Return the number of written and of dropped audit lines, once the queue is empty."""
+    # No count is negative, so two readings are compared at least.
     counts = (-1.0, -1.0)
     while counts != (now := (daemon.metric(_WRITTEN), daemon.metric(_DROPPED))):
         counts = now

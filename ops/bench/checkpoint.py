@@ -38,6 +38,7 @@ def write_checkpoint(log_dir: Path, added: Iterable[AclAdded]) -> Path:
     """Write a checkpoint of ``added`` below ``log_dir`` and return its path."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     directory.mkdir(parents=True, exist_ok=True)
+    # An earlier checkpoint may have a higher offset, and would be loaded instead.
     for stale in directory.iterdir():
         stale.unlink()
     part = directory / "checkpoint.part"
@@ -46,6 +47,7 @@ def write_checkpoint(log_dir: Path, added: Iterable[AclAdded]) -> Path:
         for records, is_control in _batches(added):
             file.write(encode_batch(offset, _EPOCH, _TIMESTAMP_MS, records, is_control=is_control))
             offset += len(records)
+    # The name contains the end offset, which is known only now.
     return part.replace(directory / checkpoint_name(offset, _EPOCH))
 
 
@@ -56,6 +58,7 @@ def _batches(
     version = encode_value(FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN))
     records: list[tuple[bytes | None, bytes]] = [(None, version)]
     size = HEADER_SIZE + len(version) + _FRAMING_BYTES_MAX
+    # The ids look random, so their order is as scattered as a hash map's.
     for acl in sorted(added, key=attrgetter("id")):
         value = encode_value(acl)
         size += len(value) + _FRAMING_BYTES_MAX

@@ -66,6 +66,7 @@ class Stopwatch:
         latencies_ns = sorted(self._latencies_ns)
         return LoadReport(
             requests=self._answered,
+            # Until the last answer, which may arrive after the planned end.
             requests_per_second=len(latencies_ns) / ((self.now_ns - self._timed_from_ns) / 1e9),
             p50_ms=percentile(latencies_ns, 50) / 1e6,
             p99_ms=percentile(latencies_ns, 99) / 1e6,

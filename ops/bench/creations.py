@@ -251,6 +251,7 @@ def _run_load(
     with process:
         try:
             assert process.stdout is not None
+            # Probe after the warm-up, as the load itself is timed.
             has_begun = process.stdout.readline() == BEGUN
             probed_ms = 0.0
             if has_begun and probe is not None:
@@ -259,6 +260,7 @@ def _run_load(
         except subprocess.TimeoutExpired as error:
             raise ProcessError(f"createAcls, {load}: not finished in time") from error
         finally:
+            # Leaving the block waits for the process without a time limit.
             if process.poll() is None:
                 process.kill()
     if process.returncode:
@@ -270,6 +272,7 @@ def _probed(probe: Probe, goes_on: Callable[[], bool]) -> float:
     """Call ``probe`` repeatedly, at least once; return the p99 of its times."""
     times = [probe()]
     while goes_on():
+        # Pause, so that the probes add little to the daemon's load.
         time.sleep(_PROBE_PAUSE_SECONDS)
         times.append(probe())
     return percentile(sorted(times), 99)

@@ -21,6 +21,7 @@ _METRICS_TIMEOUT_SECONDS: Final = 5.0
 
 _SETTINGS: Final = {
     "node.id": "1",
+    # Port 0: the kernel chooses a free port, and the ready file names it.
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "authorizerd.decision.http": "http://127.0.0.1:0",
     "authorizerd.decision.stream": "tcp://127.0.0.1:0",
@@ -64,6 +65,7 @@ def serve_command(
     """Write a configuration; return the arguments of ``authorizerd`` and the ready file's path."""
     directory.mkdir(parents=True, exist_ok=True)
     config, ready = directory / "server.properties", directory / "ready.json"
+    # The file of an earlier run would be mistaken for this daemon's.
     ready.unlink(missing_ok=True)
     lines = {**_SETTINGS, "metadata.log.dir": str(log_dir), **settings}
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
@@ -97,6 +99,7 @@ def ready_daemon(
     """
     arguments, ready = serve_command(directory, log_dir, settings)
     with running([*program, *arguments], directory / "daemon.log") as process:
+        # The daemon renames the file into place, so it is never read half-written.
         contents = wait_for_file(ready, process, READY_TIMEOUT_SECONDS)
         bound = msgspec.json.decode(contents, type=_ReadyFile)
         yield DaemonProcess(

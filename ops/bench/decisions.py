@@ -59,6 +59,7 @@ def check_agreement(ours: str, theirs: str, questions: Sequence[Question], peer_
     if ours == theirs:
         return
     first = next(
+        # A peer may give fewer answers: then the first missing one differs.
         (place for place, pair in enumerate(zip(ours, theirs, strict=False)) if len(set(pair)) > 1),
         min(len(ours), len(theirs)),
     )
@@ -80,6 +81,7 @@ def measure_decisions(
     theirs = peer.decisions(directory, acl_set.name, seconds)
     if isinstance(theirs, Decisions):
         check_agreement(given, theirs.answers, questions, NAME)
+    # Unpacked in advance, so that only the decisions are timed.
     asked = [msgspec.structs.astuple(question) for question in questions]
 
     def decide_all() -> None:
@@ -121,6 +123,7 @@ def _rounds(ask_all: Callable[[], None], seconds: float) -> list[int]:
     """Return the CPU time of each round in ns, in ascending order."""
     rounds: list[int] = []
     begun = time.thread_time()
+    # A median needs a few rounds, even if one takes longer than ``seconds``.
     while len(rounds) < ROUNDS_MIN or time.thread_time() - begun < seconds:
         start = time.thread_time_ns()
         ask_all()

@@ -31,11 +31,13 @@ _FIELDS: Final = (
     "at", "principal", "decision", "operation", "host", "resource_type", "resource_name",
     "request", "reference_count", "rule",
 )  # fmt: skip
+# One column: lines contain no U+0001, so nothing splits them or counts as a quote.
 _PARSED: Final = (
     "SELECT unnest(regexp_extract(line, $pattern, $fields)) FROM read_csv($log, "
     "columns={'line': 'VARCHAR'}, delim='\\x01', quote='', escape='', header=false, "
     "auto_detect=false)"
 )
+# Enough for the set ``kind``: it has only ALLOW, for any host, and no literal ``*``.
 _WHAT_IF: Final = """
 WITH asked AS (
     SELECT principal, host, operation, resource_name, count(*) AS allowed_events
@@ -89,6 +91,7 @@ def measure_duckdb(log: Path, acls: Path, directory: Path) -> PeerReport:
         )
         parsed = time.perf_counter()
         connection.execute(f"CREATE VIEW events AS FROM '{events}'")
+        # A line that the expression does not match has empty fields.
         counted = connection.execute("SELECT count(*) FROM events WHERE principal <> ''").fetchone()
         connection.execute(
             "CREATE TABLE acls AS FROM read_csv($acls, delim='\\t', header=false, columns="

@@ -91,6 +91,7 @@ class _Client:
     def __init__(self, address: str, user: str) -> None:
         host, _, port = address.rpartition(":")
         self.socket: Final = socket.create_connection((host, int(port)), _TIMEOUT_SECONDS)
+        # Nagle's algorithm would hold a request back and add to its time.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection: Final = KafkaClientConnection("bench", _RESPONSE_BYTES_MAX)
         self.ask(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
@@ -152,6 +153,7 @@ def start_early(log_dir: Path, directory: Path) -> EarlyStart:
     arguments, _ = serve_command(directory, log_dir, _SETTINGS)
     command = [Path(sys.executable).with_name("authorizerd"), *arguments]
     daemon_log = directory / "daemon.log"
+    # Read before the process exists, so that its own start counts.
     started_ns = time.perf_counter_ns()
     with ExitStack() as stack:
         process = stack.enter_context(running(command, daemon_log))
@@ -159,6 +161,7 @@ def start_early(log_dir: Path, directory: Path) -> EarlyStart:
         endpoints = _Endpoints(addresses, started_ns)
         try:
             _wait_for(EARLY, endpoints)
+            # In the order of _USERS: root is the super user.
             super_user, other = (_Client(addresses[EARLY], user) for user in _USERS)
             for client in (super_user, other):
                 stack.enter_context(client.socket)

@@ -54,6 +54,7 @@ class _Spans:
     """Collects spans in seconds."""
 
     def __init__(self) -> None:
+        # A float takes 8 bytes in an array and 32 in a list, which the daemon would have to hold.
         self._wall: Final = array("d")
         self._cpu: Final = array("d")
         self._wall_start = time.perf_counter()
@@ -91,6 +92,7 @@ class LoopWatch(trio.abc.Instrument):
         self._longest_step = 0.0
         self._longest_task = ""
 
+    # No wait for I/O precedes the first stretch.
     def before_run(self) -> None:
         self._stretches.start()
 
@@ -117,6 +119,7 @@ class LoopWatch(trio.abc.Instrument):
             self._delays.append(time.perf_counter() - due)
 
     def report(self) -> LoopReport:
+        # A run may end before its first tick.
         delays = sorted(self._delays) or [0.0]
         return LoopReport(
             stretches=self._stretches.summary(),
@@ -175,11 +178,13 @@ def main() -> None:
     sys.argv[:] = ["authorizerd", *sys.argv[2:]]
     watch = LoopWatch()
     run = trio.run
+    # Patch trio, so that the daemon needs no hook for measurements.
     with mock.patch.object(trio, "run", lambda main: run_watched(watch, run, main)):
         try:
             # Run by name, so that this does not depend on the daemon's structure.
             runpy.run_module("authorizerd.cli.main", run_name="__main__")
         finally:
+            # Also if the command ends with SystemExit, as it does.
             report_path.write_bytes(msgspec.json.encode(watch.report()))
 
 

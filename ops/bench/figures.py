@@ -34,6 +34,7 @@ class Absent(msgspec.Struct, frozen=True):
 def make_peer(name: str, measured: T | Absent, pick: Callable[[T], float]) -> Peer:
     """Return the figure that ``pick`` takes from a measurement, or the reason for its absence."""
     if isinstance(measured, Absent):
+        # A reason with line breaks would break the table.
         return Peer(name, None, " ".join(measured.reason.split()))
     return Peer(name, pick(measured))
 
@@ -56,6 +57,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     def ratio(self) -> float | None:
         """Return how many times better ours is, or None if no peer was measured."""
         theirs = None if self.peer is None else self.peer.value
+        # A figure of 0 has no ratio either.
         if not theirs or not self.ours:
             return None
         return self.ours / theirs if self.more_is_better else theirs / self.ours
@@ -64,6 +66,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 def percentile(ordered: Sequence[float], percent: float) -> float:
     """Return the nearest-rank percentile of values in ascending order."""
     assert ordered, "nothing was measured"
+    # Round up: the nearest rank is the first that covers the percentage.
     rank = -(-len(ordered) * percent // 100)
     return ordered[max(int(rank), 1) - 1]
 

@@ -119,6 +119,7 @@ class _Flooder:
     def _connect(self) -> None:
         wanted = self._plan.connections
         if not self._plan.reconnects:
+            # A connection that the daemon closed is not replaced.
             wanted -= self._opened - len(self._open)
         for _ in range(min(wanted - len(self._open), _CONNECTS_PER_TURN)):
             try:
@@ -128,6 +129,7 @@ class _Flooder:
                 return
             self._opened += 1
             self._open[connection.socket.fileno()] = connection
+            # EPOLLRDHUP reports the daemon's close even to connections that read nothing.
             self._poll.register(connection.socket, select.EPOLLIN | select.EPOLLRDHUP)
 
     def _press(self, elapsed: float) -> None:
@@ -151,6 +153,7 @@ class _Flooder:
     def _offer(self, elapsed: float) -> None:
         """Send the requests that are due, in batches, distributed over the connections."""
         due = int(elapsed * self._plan.requests_per_second) - self._offered
+        # A copy, because a connection that breaks is removed in the loop.
         open_now = list(self._open.values())
         if not open_now or due <= 0:
             return
@@ -203,6 +206,7 @@ class _Flooder:
     def _end(self, connection: _Connection, *, by_peer: bool = True) -> None:
         if self._open.pop(connection.socket.fileno(), None) is None:
             return
+        # Before the close, after which the socket has no descriptor.
         self._poll.unregister(connection.socket)
         connection.socket.close()
         self._outcomes.update(connection.outcomes.counts)

@@ -59,6 +59,7 @@ class HttpOutcomes:
             status = found[1].decode()
             self.counts[ANSWERED if status == "200" else status] += 1
             last = found.end()
+        # A status line may be split over two reads, so keep what may be its beginning.
         self._kept = text[max(last, len(text) - _STATUS_BYTES + 1) :]
 
 
@@ -144,6 +145,7 @@ def surfaces(
 
 def _endless_heads(host: str, path: str) -> tuple[tuple[bytes, bytes], ...]:
     start = f"POST {path} HTTP/1.1\r\nHost: {host}\r\n{_JSON}\r\n".encode()
+    # Chunk sizes are hexadecimal: 400 is 1,024 bytes.
     chunk = b"400\r\n" + b" " * 1024 + b"\r\n"
     return (
         (start, b"X-More: and more\r\n"),
@@ -152,6 +154,7 @@ def _endless_heads(host: str, path: str) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def _too_long(host: str, path: str, length: int) -> bytes:
+    # Without a body: the daemon must reject the announced length alone.
     head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\n{_JSON}\r\nContent-Length: {length}\r\n\r\n"
     return head.encode()
 
@@ -208,6 +211,7 @@ def _opa(configuration: Configuration, question: Question, host: str) -> Surface
         endpoint=HTTP,
         opening=b"",
         request=request,
+        # The API answers one question at a time, so no answer is large.
         costly=request,
         largest=post(host, path, _filled(one, limit)),
         oversized=_too_long(host, path, limit + 1),
@@ -237,6 +241,7 @@ def _stream(configuration: Configuration, question: Question) -> Surface:
     limit = configuration.stream_frame_max_bytes
     asked: StreamQuestion = (question.principal, None, 3, 2, question.resource_name)
     shortest: StreamQuestion = ("a:", None, 3, 2, "b")
+    # A question takes 9 bytes; counting 10 leaves room for the frame's head.
     largest = connection.ask(1, [shortest] * (limit // 10))
     assert len(largest) <= limit + SIZE_BYTES
     return Surface(

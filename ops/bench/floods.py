@@ -53,6 +53,7 @@ _HELD_BACK: Final = 1024
 _SETTINGS: Final = {
     # Every client may list all ACLs: a listener's largest answer.
     "super.users": "User:ANONYMOUS",
+    # Short limits, so that slow clients reach them during a run.
     "connections.max.idle.ms": "3000",
     "authorizerd.http.header.timeout.ms": "2000",
 }
@@ -225,6 +226,7 @@ def measure_floods(
         question = next(acl_set.questions())
         every = surfaces(configuration, question, flooded.hosts)[: None if extent.is_whole else 1]
         calm = {surface.name: flooded.ask(surface, extent.seconds) for surface in every}
+        # After the calm requests, so that the limits need not cover their memory.
         flooded.base_bytes = flooded.peak_bytes()
         yield _mib("floods: memory at rest", flooded.base_bytes)
         yield _mib("floods: the sum of the configured limits", flooded.allowed_bytes)
@@ -246,6 +248,7 @@ def _measure_surface(
     )
     for flood, plan in flood_plans(surface, host, extent, capacity).items():
         flooded.recover()
+        # From rest: the last flood's connections would count towards this peak.
         flooded.begin_peak()
         lead = _LEAD_SECONDS + extent.seconds
         with flooded.asking(surface, lead, skipped_seconds=_LEAD_SECONDS) as client:
@@ -254,6 +257,7 @@ def _measure_surface(
             polite = _report(client, ClientReport)
         peak = flooded.peak_bytes()
         recovery_s = flooded.recover()
+        # The lines come first, so that the figures of a failing flood are shown.
         yield from _lines(f"{name}, {flood}", flooded, report, polite, peak, recovery_s)
         if peak > flooded.base_bytes + flooded.allowed_bytes:
             raise ProcessError(f"{name}, {flood}: {peak} bytes of memory exceed the limits")

@@ -38,6 +38,7 @@ class _Connection:
 
     def __init__(self, address: tuple[str, int], first_request: int) -> None:
         self.socket = socket.create_connection(address, STALLED_SECONDS)
+        # Nagle's algorithm would hold a request back and add to its latency.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
         self.received = b""
@@ -62,6 +63,7 @@ class _Connection:
         data = self.socket.recv(_RECEIVE_BYTES)
         if not data:
             raise LoadError("the server closed a connection")
+        # Most answers arrive at once, and then need no copy.
         received = self.received + data if self.received else data
         head_end = received.find(_HEAD_END)
         if head_end < 0 or len(received) < head_end + _size_after(received[:head_end]):

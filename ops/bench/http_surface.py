@@ -113,5 +113,6 @@ class Server:
             decisions_per_second=report.requests_per_second * load.each,
             p50_ms=report.p50_ms,
             p99_ms=report.p99_ms,
+            # All requests, including the warm-up's, because the CPU time includes it.
             cpu_us=used / (report.requests * load.each) * 1e6,
         )

@@ -80,6 +80,7 @@ class Creations:
         results = decode_create_acls_response(VERSION, response)
         if results != [None] * self._bindings:
             raise LoadError(f"createAcls was answered with {results[:1]}")
+        # The number in an ACL's name does not occur in its answer, so all are equal.
         self._success = response
 
 
@@ -194,6 +195,7 @@ def drive(address: str, clients: int, bindings: int, seconds: float, prefix: str
                 if (answer := client.take()) is None:
                     continue
                 stopwatch.tick()
+                # After the tick, so that checking does not add to this answer's time.
                 creations.check(answer)
                 stopwatch.record(client.asked_ns)
                 client.send(ApiKey.CREATE_ACLS, creations.body())

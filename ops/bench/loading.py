@@ -46,6 +46,7 @@ def load_snapshot(log_dir: Path) -> tuple[AclSnapshot, LoadReport]:
     seconds = time.perf_counter() - start
     del builder, batch  # the daemon frees these as well
     gc.enable()
+    # Garbage must not count as memory of the ACLs.
     gc.collect()
     acls = len(snapshot.acls)
     return snapshot, LoadReport(acls, seconds, (resident_bytes() - before) / acls)
@@ -61,6 +62,7 @@ def measure_loading(log_dir: Path, theirs: State | Absent, runs: int = RUNS) -> 
     reports = [
         capture_json(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS) for _ in range(runs)
     ]
+    # Other load on the machine can only make a run slower.
     best = min(reports, key=lambda report: report.seconds)
     count = best.acls
     where = f"load of {count:,} ACLs"

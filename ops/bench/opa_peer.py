@@ -77,6 +77,7 @@ def make_policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
             place = place.setdefault(key, {})
         place[acl.host] = True
         if acl.pattern_type == PatternType.PREFIXED:
+            # The policy tries only these lengths of a name instead of each of its prefixes.
             lengths.setdefault(resource_type, set()).add(len(acl.resource_name))
     return {
         "acls": indexed,
@@ -93,6 +94,7 @@ def ready_opa(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Absent]
     data = directory / "opa.json"
     data.write_bytes(msgspec.json.encode(make_policy_data(acls)))
     host = f"127.0.0.1:{_free_port()}"
+    # Without --skip-version-check, OPA asks a server on the internet for its newest version.
     command: Command = [
         "opa", "run", "--server", "--addr", host, "--log-level", "error",
         "--skip-version-check", data, _POLICY,

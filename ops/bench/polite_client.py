@@ -68,9 +68,11 @@ class _Client:
                     raise ConnectionResetError
                 self._outcomes.take(data)
         except OSError:
+            # The daemon may have sent a refusal before it closed the connection.
             outcome = next(iter(self._outcomes.counts), _NO_CONNECTION)
             self.disconnect()
             return outcome
+        # One request is in flight, so there is exactly one outcome.
         (outcome,) = counts
         counts.clear()
         return outcome
@@ -78,6 +80,7 @@ class _Client:
     def _connected(self) -> socket.socket:
         if self._socket is None:
             host, _, port = self._plan.address.rpartition(":")
+            # The old decoder may hold a part of the lost connection's answer.
             self._outcomes = outcomes_of(self._plan.outcomes)
             self._socket = socket.create_connection((host, int(port)), _TIMEOUT_SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -98,6 +101,7 @@ def ask_steadily(plan: ClientPlan) -> ClientReport:
     started = due = time.perf_counter()
     while due < started + plan.seconds:
         time.sleep(max(0.0, due - time.perf_counter()))
+        # Count from now: a polite client does not catch up after a slow answer.
         due = time.perf_counter()
         outcome = client.ask()
         now = time.perf_counter()

@@ -50,6 +50,7 @@ def capture_output(
         raise ProcessError(f"{name}: not finished in {timeout_seconds:.0f} s") from error
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()
+        # A traceback names the error at its end.
         raise ProcessError(f"{name}: exit code {done.returncode}: {said[-_OUTPUT_SHOWN:]}")
     return done.stdout
 
@@ -137,7 +138,9 @@ def cpu_seconds(process_id: int) -> float:
     Source: proc(5), ``/proc/<pid>/stat``, fields 14 and 15; ``/proc/<pid>/task/<tid>/children``.
     """
     process = Path(f"/proc/{process_id}")
+    # The name, in parentheses, may itself contain blanks and parentheses.
     after_name = (process / "stat").read_text().rpartition(")")[2].split()
+    # The first field after the name is field 3.
     own = (int(after_name[11]) + int(after_name[12])) / _TICKS_PER_SECOND
     children = [
         int(child)

@@ -47,6 +47,7 @@ def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZE
         log = place / "audit.log"
         audit_logs.write_audit_log(log, size)
         lines += _measure(log, acls, place)
+        # A log of five million lines takes more than a gigabyte.
         log.unlink()
     return lines + measure_load(log_dir, directory)
 

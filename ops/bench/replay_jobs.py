@@ -68,6 +68,7 @@ def _acl_set(source: str, acls: list[Acl]) -> AclSet:
 def time_job(times: list[JobTime]) -> Iterator[None]:
     """Append the block's times; redirect its output to standard error."""
     begun, used = time.perf_counter(), cpu_seconds(os.getpid())
+    # Standard output must contain only the report.
     with redirect_stdout(sys.stderr):
         yield
     times.append(JobTime(time.perf_counter() - begun, cpu_seconds(os.getpid()) - used))
@@ -75,6 +76,7 @@ def time_job(times: list[JobTime]) -> Iterator[None]:
 
 def local_session(directory: Path) -> SparkSession:
     """Return a session on this machine's cores, with its files below ``directory``."""
+    # By default, Spark's workers would run the ``python3`` of the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = session_builder("bench").master(f"local[{CORES}]")
     for key, value in (
@@ -84,6 +86,7 @@ def local_session(directory: Path) -> SparkSession:
         ("spark.driver.host", "127.0.0.1"),
         ("spark.local.dir", str(directory / "spark")),
         ("spark.sql.shuffle.partitions", "8"),
+        # ``replay load`` requires both: a task that runs twice would send its load twice.
         ("spark.speculation", "false"),
         ("spark.task.maxFailures", "1"),
     ):
@@ -120,6 +123,7 @@ def measure_jobs(log: Path, directory: Path) -> ReplayReport:
     return ReplayReport(
         session=times[0],
         ingest=times[1],
+        # times[2] belongs to the what-if of the same ACLs, which is only a check.
         what_if=times[3],
         lines=ingested.events,
         tuples=ingested.tuples,

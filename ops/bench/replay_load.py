@@ -109,6 +109,7 @@ def drive(log: Path, directory: Path, target: str, process_id: int) -> Sequence[
     spark = local_session(directory)
     try:
         events = str(directory / "events")
+        # Only to redirect the output: the ingest is not measured here.
         with time_job([]):
             if ingest.run(spark, IngestPlan(inputs=(str(log),), out=events, overwrite=True)):
                 raise ProcessError(f"the ingest of {log} was not accepted")

@@ -178,6 +178,7 @@ def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
                 resource_type,
                 _wide_name(resource),
                 pattern_type,
+                # The first is User:test-user, which asks all questions.
                 f"User:test-user{user or ''}",
                 WILDCARD,
                 Operation.READ,
@@ -203,5 +204,6 @@ def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
 def _wide_questions(resources: int) -> Iterator[Question]:
     step = resources // QUESTIONS
     for number in range(QUESTIONS):
+        # Multiples of a step of 5 or 50 alone would all be prefixes (``_wide_acls``).
         name = _wide_name(number * step + number % step)
         yield Question("User:test-user", HOST, Operation.READ, ResourceType.TOPIC, name)

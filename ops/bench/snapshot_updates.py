@@ -30,6 +30,7 @@ from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
 from ops.bench.figures import Absent, Line, make_peer, percentile
 from ops.bench.kafka_peer import NAME, State
 
+# A prime, so that consecutive updates touch unrelated ACLs.
 _STRIDE: Final = 7919
 
 

@@ -140,6 +140,7 @@ def _lines(what: str, load: StreamLoad, driven: _Reports) -> list[Line]:
         Line(
             what=f"{what}: decisions a CPU-second",
             unit="/s",
+            # A quick run may use less than one clock tick of CPU time.
             ours=decisions / cpu if cpu else 0.0,
             more_is_better=True,
         ),
@@ -186,6 +187,7 @@ def _ask_all(address: str, questions: Sequence[StreamQuestion]) -> str:
         for start in range(0, len(questions), _CHECKED_AT_ONCE):
             asked = [*questions[start : start + _CHECKED_AT_ONCE]]
             link.send(connection.ask(start, asked))
+            # The call blocks until bytes arrive, so this does not spin.
             while not (answered := b"".join(link.receive_answers())):
                 pass
             if len(answered) != len(asked):

@@ -50,6 +50,7 @@ class StreamLink:
                 self._receive()
             if greeting.error_code:
                 raise LoadError(f"the hello was answered with error {greeting.error_code}")
+        # The caller gets no object that it could close.
         except BaseException:
             self.close()
             raise

@@ -194,6 +194,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], broker_log: Path) -> Non
     while True:
         ended = process.poll() is not None
         said = broker_log.read_text(encoding="utf-8", errors="replace")
+        # A broker may print this and end at once.
         if _STARTED in said and not ended:
             return
         if ended or time.monotonic() > give_up:
@@ -287,6 +288,7 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def _escaped(value: str) -> str:
+    # Java reads \\uXXXX as UTF-16, so characters above U+FFFF take two escapes.
     units = value.replace("\\", "\\\\").encode("utf-16-be")
     pairs = (int.from_bytes(units[n : n + 2], "big") for n in range(0, len(units), 2))
     return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for unit in pairs)

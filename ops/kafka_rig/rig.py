@@ -170,6 +170,7 @@ def _jars(built: Path) -> str | None:
     if not path.exists():
         return None
     jars = path.read_text().strip()
+    # The jars are in Maven's repository, which may have been emptied since.
     is_whole = jars and all(Path(jar).exists() for jar in jars.split(os.pathsep))
     return jars if is_whole else None
 
@@ -187,6 +188,7 @@ def _build(built: Path) -> str:
             raise RigError(f"no {program}")
     built.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=built.parent) as name:
+        # A subdirectory, since the temporary one itself is removed at the end.
         directory = Path(name) / "built"
         directory.mkdir()
         _resolve(directory / "classpath.txt")
@@ -194,6 +196,7 @@ def _build(built: Path) -> str:
         if jars is None:
             raise RigError("mvn: no jars, or missing jars, in the class path")
         _compile(jars, directory / "classes")
+        # A build whose jars are gone would prevent the rename.
         shutil.rmtree(built, ignore_errors=True)
         with suppress(OSError):  # another process was faster, with the same result
             directory.rename(built)

@@ -69,6 +69,7 @@ def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:
         try:
             limit = _limit(start, as_of, now_ms)
             state = _state(start, limit)
+        # Try a later start. If none is intact, the last line raises the error.
         except MetadataLogError:
             continue
         if limit is not None or state.offset + 1 >= end_min:

@@ -102,6 +102,7 @@ def _files(spark: SparkSession, text: str) -> Iterator[str]:
     java: Any = spark.sparkContext._jvm
     path = java.org.apache.hadoop.fs.Path(text)
     system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    # A name may contain the characters of a glob, so an existing file comes first.
     statuses = [system.getFileStatus(path)] if system.exists(path) else system.globStatus(path)
     for status in statuses or ():
         if status.isDirectory():

@@ -135,7 +135,9 @@ def _write_rows(rows: DataFrame, out: str) -> _Read:
     writer = events.write.mode("overwrite").options(**_WRITING).partitionBy("day")
     writer.parquet(f"{out}/events")
     read = msgspec.convert(observation.get, _Read)
+    # If nothing was set aside, do not read the logs a second time.
     set_aside = rows.where(reason != "") if read.set_aside else rows.limit(0)
+    # Lines are also set aside for invalid UTF-8, which a string column must not contain.
     line = sql.make_valid_utf8("line").alias("line")
     set_aside.select(line, "reason", "file").write.mode("overwrite").parquet(f"{out}/set_aside")
     return read
@@ -156,6 +158,7 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
             sql.count(sql.lit(1)),
             sql.coalesce(sql.sum("allowed_events"), sql.lit(0)),
             sql.coalesce(sql.sum("denied_events"), sql.lit(0)),
+            # least and greatest skip nulls: a tuple may have answers of one kind only.
             sql.unix_millis(sql.min(sql.least("allowed_first_at", "denied_first_at"))),
             sql.unix_millis(sql.max(sql.greatest("allowed_last_at", "denied_last_at"))),
         )
@@ -165,6 +168,7 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
     tuple_count, allowed, denied, first_ms, last_ms = total
     set_aside = spark.read.parquet(f"{plan.out}/set_aside")
     return Ingested(
+        # A product, because there may be no lines to divide by.
         accepted=read.set_aside <= plan.bad_ratio_max * read.lines,
         lines=read.lines,
         blank_lines=read.blank_lines,

@@ -156,5 +156,6 @@ def _column(rows: DataFrame, name: str) -> Column:
         return default.cast(kind)
     if name in _TYPES:
         return sql.col(name)
+    # A value that cannot be cast becomes null instead of ending the job.
     value = sql.col(name).try_cast(kind)
     return sql.coalesce(value, default) if name in _DEFAULTS else value

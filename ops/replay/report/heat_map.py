@@ -67,6 +67,7 @@ def arrange_heat_map(cells: Cells) -> HeatMap:
 
 def level_of(number: int) -> int:
     """Return the tone of a count: its number of decimal digits, up to the last tone; 0 for 0."""
+    # Digits are exact; the logarithm of a power of ten may not be.
     return min(len(str(number)), len(LEVELS)) if number > 0 else 0
 
 

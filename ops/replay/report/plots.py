@@ -101,6 +101,7 @@ class Plot:
                 piece = []
                 continue
             place = (self.x.place(x), self.y.place(y))
+            # The last point before a gap is always drawn, so the curve ends where the figures do.
             is_last = number + 1 == len(points) or points[number + 1][1] is None
             if is_last or not piece or _distance(piece[-1], place) >= _DISTANCE_MIN:
                 piece.append(place)

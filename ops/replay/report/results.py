@@ -112,6 +112,7 @@ def _only(places: list[Path], name: str) -> Path | None:
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
+            # One byte above the limit shows that the file is too large.
             data = file.read(BYTES_MAX + 1)
     except OSError as error:
         raise ReportError(f"{path}: {error.strerror}") from error
@@ -123,5 +124,6 @@ def _read(path: Path) -> bytes:
 def _decoded(kind: str, path: Path, data: bytes) -> Any:  # noqa: ANN401 - the decoder's own type
     try:
         return DECODERS[kind](data.decode())
+    # Deeply nested JSON raises RecursionError.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReportError(f"{path}: not a result of {kind}: {error}") from error

@@ -19,6 +19,7 @@ from authorizerd.replay.spark.probe import REQUIRED_MODULES, missing_modules
 
 def main(plan_name: str) -> int:
     """Run the job of the plan file that ``--files`` carried, and return its exit code."""
+    # spark-submit prints both streams of a Python driver to standard output anyway.
     sys.stderr = MessageStream(sys.stdout)
     warnings.showwarning = trace_warning
     missing = missing_modules(REQUIRED_MODULES)

@@ -27,6 +27,7 @@ NOT_SHIPPED: Final = (
 """Modules of the command; import contracts keep them out of the jobs."""
 
 _ROOT: Final = Path(authorizerd.__file__).parent
+# The earliest time that a zip archive can contain.
 _FIXED_TIME: Final = (1980, 1, 1, 0, 0, 0)
 _HASH_CHARACTERS: Final = 16
 
@@ -48,6 +49,7 @@ def make_archive(root: Path = _ROOT) -> Archive:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         for name, path in sorted(_modules(root)):
+            # Uncompressed, because the output of zlib may differ between machines.
             archive.writestr(zipfile.ZipInfo(name, _FIXED_TIME), path.read_bytes())
     data = written.getvalue()
     return Archive(data=data, sha256=hashlib.sha256(data).hexdigest())

@@ -70,4 +70,5 @@ def _printed_version(java: Path, environment: Mapping[str, str]) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SubmissionError(f"{java} does not run: {error}") from error
+    # Java prints its version to standard error.
     return ran.stderr + ran.stdout

@@ -49,6 +49,7 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
         print(error, file=sys.stderr)
         return EXIT_FAULT
     write_text(spark, f"{plan.out}/commands.sh", commands)
+    # The summary is written last, so it exists only next to complete results.
     write_text(spark, f"{plan.out}/usage.json", encode_json(report))
     for line in summary(report):
         print(line)
@@ -59,9 +60,11 @@ def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
     """Return the report, and the script that carries out its suggestions."""
     window = window_of(read_accepted(spark, plan.events), plan.lookback_days)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
+    # Persisted, since the sums and each pass of the proof read them.
     tuples = tuples_within(spark.read.parquet(f"{plan.events}/events"), window).persist()
     workers = Workers(spark, tuples, plan.acls)
     try:
+        # First: it rejects a window that can prove nothing before the costly sums.
         seen = window_report(tuples, window, plan.lookback_days)
         summed = workers.sum_uses(plan.names_max)
         suggestions, proof = _suggested(plan, window, seen, summed, workers)

@@ -152,6 +152,7 @@ def _tuples_of(batch: pa.RecordBatch) -> Iterator[RecordedTuple]:
 
 
 def _batch_of(rows: list[_UseRow] | list[_ChangeRow], schema: pa.Schema) -> pa.RecordBatch:
+    # Without rows, zip yields no columns at all.
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     return pa.RecordBatch.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)],

@@ -75,6 +75,7 @@ class Suggestions(NamedTuple):
         taken = set(self.taken())
         staying = (acl for acl in acls if acl not in taken)
         new = (acl for narrowing in self.narrowings for acl in narrowing.narrower)
+        # A new ACL may equal one that stays.
         return tuple(dict.fromkeys((*staying, *new)))
 
     def without(self, reasons: Mapping[Acl, str]) -> Self:
@@ -175,6 +176,7 @@ def _covers(resources: Patterns, acl: Acl) -> bool:
         return bool(resources.wildcard or resources.prefixes.get("", 0))
     if acl.pattern_type == PatternType.LITERAL:
         return bool(look_up(resources, name))
+    # The wildcard does not match names such as "*a", which a prefix "*" matches.
     if resources.wildcard and name and not name.startswith(WILDCARD):
         return True
     return any(resources.prefixes.get(name[:length], 0) for length in resources.lengths)

@@ -70,6 +70,7 @@ class Workers:
 
     def __init__(self, spark: SparkSession, tuples: DataFrame, acl_set: AclSet) -> None:
         self._spark = spark
+        # In this order, because the workers read the columns by position.
         self._tuples = tuples.select(*RecordedTuple._fields)
         self._acls = [item.acl for item in distinct(acl_set)]
         self._set = self._sent(acl_set)
@@ -104,6 +105,7 @@ class Workers:
             rows = map_in_arrow(self._tuples, changing, _CHANGE_COLUMNS)
             changed = {row.number: _changed_of(row) for row in _changes_summed(rows).collect()}
         finally:
+            # Each pass of the proof sends a set; executors would keep all of them.
             sent.broadcast.destroy()
         whole = changed.pop(WHOLE_TUPLE, None)
         return Comparison(whole, {self._acls[number]: item for number, item in changed.items()})
@@ -198,6 +200,7 @@ def _sums(rows: DataFrame, names_max: int) -> DataFrame:
             functions.count("label").alias("names_count"),
             functions.min("label").alias("name_min"),
             functions.max("label").alias("name_max"),
+            # collect_list skips nulls, and so the names that are not listed.
             functions.array_sort(functions.collect_list(functions.when(is_listed, label))).alias(
                 "names"
             ),
@@ -219,6 +222,7 @@ def _changes_summed(rows: DataFrame) -> DataFrame:
         functions.count_if(~is_allowed).alias("denied_tuples"),
         functions.sum(functions.when(is_allowed, events).otherwise(0)).alias("allowed_events"),
         functions.count_if(is_allowed).alias("allowed_tuples"),
+        # The least, not the first: the report must not depend on the order of rows.
         functions.min(example).alias("example"),
     )
 

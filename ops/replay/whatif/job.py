@@ -77,6 +77,7 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
         ordered.write.mode("overwrite").parquet(written)
     finally:
         found.unpersist()
+    # Sum what was written, so that the report agrees with the files.
     changed = spark.read.schema(_SPARK_SCHEMA).parquet(written)
     report = WhatIf(
         events=ingested.events,
@@ -128,6 +129,7 @@ def _not_evaluated(tuples: DataFrame) -> dict[str, Count]:
         .groupBy("reason")
         .agg(sql.sum("events").alias("events"), sql.count("*").alias("tuples"))
     )
+    # Sorted: the report must not depend on the order of Spark's groups.
     return {
         row.reason: Count(events=row.events, tuples=row.tuples) for row in sorted(counted.collect())
     }

@@ -118,8 +118,10 @@ class EventReader:
         is_plain = are_plain(lines)
         plain, other = lines.filter(is_plain), lines.filter(compute.invert(is_plain))
         read = pyarrow.concat_batches([_read_plain(plain), self._parsed(other)])
+        # Only plain lines are still in the order of the input.
         if not len(other):
             return read
+        # The plain lines now come first: find the row of each line of the input.
         places = compute.if_else(
             is_plain,
             compute.cumulative_sum(is_plain.cast(pyarrow.int64()), start=-1),

@@ -70,6 +70,7 @@ def _unwrapped(text: str) -> str | Reason:
         inner = record.log.rstrip("\r\n")
         # Docker's time is used if the line has none of its own.
         return inner if inner.startswith("{") else f"{record.time} {inner}"
+    # Only before JSON: in Kafka's lines, CRI's prefix shows that a line is partial.
     if _cri_json.match(text):
         return text[text.index("{") :]
     return text

@@ -60,7 +60,9 @@ def are_plain(lines: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
 
 def read_plain(lines: pyarrow.BinaryArray) -> dict[str, pyarrow.Array]:
     """Return the columns of plain lines, by the names of ``Event``'s fields, without the time."""
+    # The last word keeps its blanks, because a rule may contain some.
     words = compute.split_pattern(lines, " ", max_splits=_WORDS - 1).flatten()
+    # A view instead of a cast: plain lines are ASCII, so nothing needs a check.
     texts = words.view(pyarrow.string())
     values = {name: _every(texts, place, _WORDS) for name, place in _PLACES.items()}
     resource = compute.split_pattern(values["resource"], ":", max_splits=2).flatten()
@@ -90,6 +92,7 @@ def _none_where(values: pyarrow.StringArray, nothing: str) -> pyarrow.StringArra
 
 
 def _constants(words: pyarrow.StringArray) -> pyarrow.StringArray:
+    # Few distinct words occur, so each is converted only once.
     encoded = words.dictionary_encode()
     names = list(map(constant_name, encoded.dictionary.to_pylist()))
     return pyarrow.array(names, pyarrow.string()).take(encoded.indices)

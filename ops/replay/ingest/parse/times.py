@@ -59,10 +59,12 @@ class Head:
     def at_ms(self, zone: tzinfo) -> int | None:
         """Return the instant, or None for an impossible time; ``zone`` applies if it has none."""
         own = _fixed_zone(self.zone) if self.zone else zone
+        # An abbreviation other than those in ZERO_ZONES does not name one offset.
         if own is None:
             return None
         try:
             moment = datetime.fromisoformat(self.local).replace(tzinfo=own)
+            # Integers: ``timestamp()`` would round through a float.
             return (moment - _EPOCH) // timedelta(milliseconds=1)
         except (ValueError, OverflowError):
             return None

@@ -31,6 +31,7 @@ def parse_target(target: str) -> tuple[str, int] | str:
     host, _, port = target.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= _PORT_MAX:
         raise LoadError(f"target {target!r}: expected HOST:PORT or unix:PATH")
+    # An IPv6 address is written in brackets.
     return host.strip("[]"), int(port)
 
 
@@ -50,6 +51,7 @@ def connect(target: str, surface: Surface) -> socket.socket:
             data = connected.recv(_RECEIVE_BYTES)
             if not data:
                 raise LoadError("it closed the connection without an answer")
+            # Each recv has its own time limit, which a trickle of bytes never reaches.
             if time.monotonic() > give_up:
                 raise LoadError(f"it did not answer within {CONNECT_SECONDS:g} s")
             surface.receive_data(data)

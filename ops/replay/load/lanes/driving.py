@@ -70,6 +70,7 @@ def drive(
     try:
         if refused is None:
             connected = connect(plan.target, surface)
+            # Before the barrier, so that reading frames does not delay the first sends.
             frames = _read_ahead(frames)
     except LoadError as error:
         refused = str(error)

@@ -117,6 +117,7 @@ class Lane:
 
     def _send_what_is_due(self) -> None:
         now_ns = self._line.now_ns()
+        # The rest of the last frame goes first, since frames must not mix.
         if self._unsent:
             self._flush()
         if self._rules.end_ns is not None and now_ns >= self._rules.end_ns:
@@ -139,6 +140,7 @@ class Lane:
     def _send(self, frame: Frame, due_ns: int, now_ns: int) -> None:
         held_up_ns = self._blocked.since(due_ns)
         sent = Sent(frame, due_ns, now_ns)
+        # Before the bytes leave: if the send fails, the frame counts as unanswered.
         self._in_flight.append(sent)
         self._tally.record_sent(sent, held_up_ns)
         self._unsent = memoryview(self._surface.request(frame.body))
@@ -171,6 +173,7 @@ class Lane:
         if not self._rules.is_open:
             return wake_ns if self._is_blocked else now_ns
         due_ns = self._next.due_us * 1000
+        # One ns more, because a frame is dropped only once it exceeds the limit.
         return min(wake_ns, due_ns + self._rules.drop_after_ns + 1 if self._is_blocked else due_ns)
 
     def _receive(self) -> None:
@@ -198,5 +201,6 @@ class Lane:
             raise LoadError(
                 f"expected {len(sent.frame.recorded)} decisions, found {len(answer.decisions)}"
             )
+        # Only after the checks: a frame with an invalid answer counts as unanswered.
         self._in_flight.popleft()
         self._tally.record_answer(sent, answer, now_ns)

@@ -50,6 +50,7 @@ def check_cluster(spark: SparkSession, lanes: int, seconds: float = _SLOTS_SECON
     )
     if refusal is not None:
         raise LoadError(refusal)
+    # A local master starts with all of its slots.
     give_up = time.monotonic() + (0 if master.startswith("local") else seconds)
     while (slots := _slots(spark)) < lanes:
         if time.monotonic() >= give_up:

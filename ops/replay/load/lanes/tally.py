@@ -126,6 +126,7 @@ class Tally:
             return
         self._add_offset(answer.offset)
         wrong = 0
+        # Compare whole frames first: usually nothing differs.
         if answer.decisions != sent.frame.recorded:
             wrong = self._compare(sent.frame, answer, now_ns)
         self._result.answered += questions - wrong

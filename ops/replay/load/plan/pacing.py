@@ -37,6 +37,7 @@ class Segment(msgspec.Struct, frozen=True):
         """Return the seconds within the segment after which ``questions`` have been asked."""
         slope = (self.end_rate - self.start_rate) / self.seconds
         root = math.sqrt(max(0.0, self.start_rate**2 + 2 * slope * questions))
+        # The usual form of the root would divide by the slope, which may be 0.
         return 2 * questions / (self.start_rate + root) if questions else 0.0
 
 

@@ -26,6 +26,7 @@ class Spread:
         self._lanes = lanes
         self._lane_of: dict[str, int] = {}
         loads = [(0, lane) for lane in range(lanes)]
+        # Equal counts by name: the lanes must not depend on Spark's order.
         for principal, count in sorted(counts, key=lambda item: (-item[1], item[0]))[:PLACED_MAX]:
             load, lane = loads[0]
             self._lane_of[principal] = lane
@@ -33,4 +34,5 @@ class Spread:
 
     def lane_of(self, principal: str) -> int:
         lane = self._lane_of.get(principal)
+        # Not ``hash``, which Python salts, so that each worker would get another lane.
         return crc32(principal.encode()) % self._lanes if lane is None else lane

@@ -141,6 +141,7 @@ def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
         ]
         if not sum(lane.questions for lane in lanes):
             raise LoadError("no question is due within the duration")
+    # The caller unpersists only the frames that it gets.
     except BaseException:
         frames.unpersist()
         raise
@@ -168,11 +169,13 @@ def _frames(
             (sql.col("round") * pacing.events + sql.col("number")).alias("number"),
             *("elapsed_ms", "allowed", "question"),
         )
+    # By id instead of a hash: the partition's number must be the lane's.
     in_lanes = placed.repartitionById(plan.lanes, sql.col("lane")).sortWithinPartitions("number")
     return map_in_arrow(in_lanes, partial(_frame, plan, pacing), _FRAMES)
 
 
 def _encode(surface: str, batches: Batches) -> Batches:
+    # Few distinct questions make most of a record.
     @lru_cache(maxsize=_REMEMBERED)
     def encoded(*fields: str) -> tuple[str | None, bytes | None]:
         question = RecordedQuestion(*fields)
@@ -224,6 +227,7 @@ def _place(
 
 def _frame(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Batches:
     lane = _partition()
+    # In a closed loop, all questions are due at 0, so only ``batch`` and size end a frame.
     linger_us = round(plan.linger_ms * 1000) if plan.is_open else US_PER_S
     frames = frames_of(_timed(plan, pacing, batches), plan.surface, plan.batch, linger_us)
     waiting: list[Frame] = []
@@ -243,6 +247,7 @@ def _timed(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Iterator[TimedQu
             batch, "number", "elapsed_ms", "allowed", "question"
         ):
             due_us = pacing.due_us(number, elapsed_ms) if plan.is_open else 0
+            # Due times never decrease within a lane, so all later questions are out, too.
             if due_us is None or (end_us is not None and due_us >= end_us):
                 return
             yield TimedQuestion(due_us, allowed, question)
