@@ -28,7 +28,8 @@ def prepared_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log_dir
 
 
-@pytest.fixture(scope="session")
+# Not for the session: a later test measures the CPU time of pytest's children.
+@pytest.fixture(scope="module")
 def token_daemon(
     tmp_path_factory: pytest.TempPathFactory, prepared_log: Path
 ) -> Iterator[DaemonProcess]:
