@@ -39,6 +39,7 @@ class PlainUsers:
     digests: Mapping[str, bytes] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Once here, so that a log-in costs one digest, whether its user exists or not.
         digests = {user: password_digest(each) for user, each in self.passwords.items()}
         object.__setattr__(self, "digests", MappingProxyType(digests))
 

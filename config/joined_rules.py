@@ -175,6 +175,7 @@ def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
 
 
 def _listener_keys(listener_name: str) -> tuple[str, str, str]:
+    # Kafka upper-cases listener names elsewhere, but has them in lower case in such keys.
     prefix = f"listener.name.{listener_name.lower()}."
     return (
         f"{prefix}sasl.enabled.mechanisms",
@@ -215,6 +216,7 @@ def read_admin_http(keys: KeyValues) -> HttpEndpoint:
     It must not be another endpoint's, except port 0.
     """
     admin: HttpEndpoint = keys.values["authorizerd.admin.http"]
+    # Port 0 selects another free port for each endpoint.
     if admin.port != 0 and admin == keys.values["authorizerd.decision.http"]:
         reason = "already used by authorizerd.decision.http: choose another port"
         raise keys.refusal("authorizerd.admin.http", reason)

@@ -160,6 +160,7 @@ def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
     start, end = place
     # Cut a bytearray in place: copying a large request would take milliseconds.
     data = body if isinstance(body, bytearray) else bytearray(body)
+    # Cut the end first, since the other cut moves it.
     del data[end:]
     del data[:start]
     # Check the API before the header: another API has its own error, whatever follows it.
