@@ -13,6 +13,7 @@ from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
 
 LOGGER_NAME: Final = "kafka.authorizer.logger"
 
+# Kafka's audit lines write TransactionalId, not TRANSACTIONAL_ID.
 _RESOURCE_NAMES: Final[dict[int, str]] = {
     code: "".join(word.capitalize() for word in code.name.split("_")) for code in ResourceType
 }

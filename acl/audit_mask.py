@@ -56,6 +56,7 @@ class Masker:
             kind for kind, masking in maskings.items() if masking is not Masking.NONE
         )
         """The kinds that are hidden, of ``principal``, ``host`` and ``resource``."""
+        # A cache of each masker: one on the class would keep every masker and its secret alive.
         self._hashed: Final = lru_cache(_CACHE_SIZE)(self._hash)
 
     def question(self, question: Question) -> Question:

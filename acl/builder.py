@@ -62,6 +62,7 @@ def _add_at(sums: MapMutation[str, int], name: str, weight: int) -> int:
     if total:
         sums[name] = total
     else:
+        # A zero would remain in the frozen map, which must equal one made change by change.
         del sums[name]
     return before
 
@@ -73,12 +74,14 @@ class _PatternsBuilder:
 
     def __init__(self) -> None:
         self.wildcard = 0
+        # Created on first use, since every principal and host has a builder.
         self.literals: MapMutation[str, int] | None = None
         self.prefixes: MapMutation[str, int] | None = None
         self.lengths: dict[int, int] = {}
 
     def add(self, pattern_type: int, name: str, weight: int) -> int:
         """Add ``weight`` at one pattern. Return the previous sum."""
+        # `is_wildcard` compares the name too; comparing it first saves nearly every call.
         if name == WILDCARD and is_wildcard(pattern_type, name):
             before = self.wildcard
             self.wildcard = before + weight

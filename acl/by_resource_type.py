@@ -92,6 +92,7 @@ def authorize_by_resource_type(
     if any(denials_at(_LITERAL, WILDCARD) for _, denials_at in denials):
         return False
     allows = allow_bit(operation) | allow_bit(Operation.ALL)
+    # Then, as in Kafka, an ALLOW of the literal * decides: other denials do not count against it.
     if any(patterns.wildcard & allows for patterns in sources):
         return True
     cost = sum(1 + len(lengths) for lengths, _ in denials)

@@ -214,6 +214,7 @@ def _decided_by(acls: list[Acl], name: str) -> Decision:
     if len(acls) == 1:
         return Decision(acls[0].permission_type == PermissionType.ALLOW, MatchingAcl(acls[0]))
     # Kafka's scan ends at the first DENY, but goes on after an ALLOW, so it names the last one.
+    # Why not `== DENY`? An unknown permission denies, too.
     denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
     if denying:
         wildcard_section = 1 if name != WILDCARD else 0

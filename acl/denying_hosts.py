@@ -28,6 +28,7 @@ DenyingHosts: TypeAlias = Map[Place, Hosts]
 NO_HOSTS: Final[Hosts] = Map()
 NO_DENYING_HOSTS: Final[DenyingHosts] = Map()
 
+# Of two hosts with one digest, the second would replace the first: nobody must find such a pair.
 _DIGEST_BYTES: Final = 16
 
 

@@ -64,6 +64,7 @@ class FilterIndex:
             filter.permission_type != _ANY,
         )
         shapes = self._matching if by_match else self._exact
+        # The count of all shapes so far: both maps share `_numbers`, so no number may occur twice.
         number = shapes.setdefault(shape, self.lookups)
         key = (number, *compress(fields, shape))
         if name is None or not by_match:
@@ -71,6 +72,7 @@ class FilterIndex:
         named = (*key, name)
         count = self.count
         found = self._number(named)
+        # A repeated filter's name is listed already, and `look_up` yields each number once.
         if found == count:
             insort(self._names[hash(key) % _SHARDS].setdefault(key, []), name)
         return found

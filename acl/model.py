@@ -24,6 +24,7 @@ class Code(IntEnum):
     @classmethod
     def read(cls, code: int) -> Self:
         """Return the member with this code, or UNKNOWN if a later Kafka version added the code."""
+        # Why enum's private map? `cls(code)` raises for a code that this version does not know.
         members = cls._value2member_map_
         return cast(Self, members.get(code) or members[0])
 

@@ -167,6 +167,7 @@ def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
     if acl is None:
         raise UnknownIdError(id)
     unindexed = snapshot.unindexed
+    # The map is usually empty: checking that first saves hashing the ACL.
     if unindexed and acl in unindexed:
         unindexed = unindexed.delete(acl)
     return AclSnapshot(
@@ -190,6 +191,7 @@ def _add_acl_weight(types: tuple[TypeIndex, ...], acl: Acl, sign: int) -> tuple[
         everyone = changed
     elif changed is not NO_RULES:
         principals = principals.set(acl.principal, changed)
+    # An ACL without weight may be a principal's only one, and then there is nothing to delete.
     elif rules is not NO_RULES:
         principals = principals.delete(acl.principal)
     resources = add_weight(index.resources, acl.pattern_type, acl.resource_name, sign)

@@ -254,9 +254,11 @@ class _Matches:
                     if self.error is not None:
                         return
                     work += 1
+                    # After each match too, since one ACL may match very many filters.
                     if work >= _LOOKUPS_PER_STEP:
                         work = 0
                         yield
+                # Checked after each ACL too, since filters that match nothing also take lookups.
                 if work >= _LOOKUPS_PER_STEP:
                     work = 0
                     yield

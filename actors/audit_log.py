@@ -147,6 +147,7 @@ class AuditLog:
     def record(self, event: AuditEvent) -> None:
         """Queue ``event``, or drop and count it if the queue is full or closed. Never blocks."""
         if self._closed.is_set() or self._is_full:
+            # While the output fails, its failure is what filled the queue.
             if self.statistics.failing:
                 self.statistics.dropped_output += 1
             else:
@@ -156,6 +157,7 @@ class AuditLog:
         self._characters += _characters_of(event)
         if len(self._events) == 1:  # with others queued, the writer does not wait
             self._arrived.set()
+        # A required audit refuses as soon as the queue is full: the next event would be dropped.
         self._update_refusing()
 
     @property
@@ -182,11 +184,13 @@ class AuditLog:
         task_status.started()
         try:
             async with trio.open_nursery() as nursery:
+                # A separate task notices the cancellation, since the writing is shielded from it.
                 nursery.start_soon(self._close_when_cancelled)
                 with self._writing:
                     await self._write_until_closed()
                 nursery.cancel_scope.cancel()
         finally:
+            # Whatever ended the writer: events recorded from now on must be dropped and counted.
             self._closed.set()
             lost = len(self._lines) + len(self._events)
             if lost:
@@ -240,6 +244,7 @@ class AuditLog:
             self._events and len(self._lines) < EVENTS_PER_WRITE_MAX and size < BYTES_PER_WRITE_MAX
         ):
             for _ in range(min(len(self._events), self._events_per_slice)):
+                # Remove the event only after this: if its formatting fails, it must count as lost.
                 self._lines.append(self._format_event(self._events[0]))
                 self._characters -= _characters_of(self._events.popleft())
                 size += len(self._lines[-1])
@@ -264,4 +269,5 @@ class AuditLog:
 
 def _characters_of(event: AuditEvent) -> int:
     question = event.question
+    # Hosts are left out: they are addresses, so their length is bounded.
     return len(question.principal) + len(question.resource_name)

@@ -50,6 +50,7 @@ class Auditor:
         """Use another level and other rules from now on."""
         self._level = level
         self.skips_allowed = level > AuditLevel.DEBUG
+        # An unchanged rate keeps its sampler: a new one would begin its sequence again.
         if rules.allowed_rate != self._allowed_rate:
             self._sampler = Sampler(rules.allowed_rate)
         self._allowed_rate = rules.allowed_rate

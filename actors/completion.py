@@ -114,6 +114,7 @@ class _ItemCompletion(Completion[T]):
     """A view of one item. Only the whole is completed."""
 
     def __init__(self, whole: Completion[Sequence[T | Exception]], place: int) -> None:
+        # Without super().__init__(): an event for each item would cost what this class saves.
         self._whole = whole
         self._place = place
 

@@ -72,4 +72,5 @@ class ListenerGate:
             await completion.wait()
         except Exception as error:  # a custom authorizer may choose any error
             raise EndpointStartError(f"{endpoint} cannot be opened: {error}") from error
+        # Nothing is awaited between reading and publishing, or another endpoint could be lost.
         self._open.publish(self._open.newest | {endpoint})

@@ -86,6 +86,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
             EndpointStartError: it failed, or did not return every endpoint.
         """
         try:
+            # Copied here, since reading the authorizer's mapping may raise an error, too.
             started = dict(self._authorizer.start(server_info))
         except BaseException as error:
             reason = f"{type(error).__name__}: {error}"
@@ -95,6 +96,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
                 raise EndpointStartError(
                     f"the authorizer returned no completion for endpoint {name}"
                 )
+        # Other names are dropped: the gate would wait for them before it counts as completely open.
         return {name: started[name] for name in server_info.endpoints}
 
     def serves(self, principal: str) -> bool:
@@ -199,6 +201,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
         try:
             completions = CheckedCompletions(begin(), kind, self._on_failure)
             check_count(completions, items)
+        # Not a fault: listeners answer it with SECURITY_DISABLED.
         except SecurityDisabledError:
             raise
         except BaseException as error:  # noqa: BLE001 - fail only this request's items
@@ -242,6 +245,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
         """As ``Authorizer.validate_reconfiguration``. Any error is raised as an Exception."""
         try:
             self._authorizer.validate_reconfiguration(configs)
+        # Any Exception may mean that a value is invalid, which is no fault of the authorizer.
         except Exception:
             raise
         except BaseException as error:

@@ -38,11 +38,13 @@ class CheckedCompletions(Sequence[Completion[Value]]):
         kind: type[Deleted] | None,
         on_failure: Callable[[BaseException], None],
     ) -> None:
+        # ItemCompletions create their items on access: checking them would create every one.
         if not isinstance(inner, ItemCompletions):
             if not isinstance(inner, Sequence):  # a generator might never end
                 raise AuthorizerFaultError(
                     f"expected a sequence of completions, found {type(inner).__name__}"
                 )
+            # A copy, since the authorizer could change its own list after the check.
             inner = tuple(inner)
             _check_kinds(inner, Completion)
         self._inner: Final = inner
@@ -82,6 +84,7 @@ class _CheckedCompletion(Completion[Value]):
         self._inner = inner
         self._kind = kind
         self._on_failure = on_failure
+        # Kept, so that a fault is reported once, however often the result is read.
         self._fault: AuthorizerFaultError | None = None
 
     @property
@@ -167,6 +170,7 @@ def check_slices(acls: object) -> Iterator[Sequence[Acl]]:
         some = acls[start : start + _ACLS_PER_SLICE]
         _check_kinds(some, Acl)
         yield some
+    # Pass an empty slice on: the caller lets other tasks run between slices.
     if not acls:
         yield acls
 
@@ -175,6 +179,7 @@ def _is_deleted(value: object) -> bool:
     """Return True if ``value`` is the result of a deletion whose fields have the right types."""
     if not isinstance(value, Deleted):
         return False
+    # Typed as objects, since the authorizer may have ignored the annotations of Deleted.
     acls: object = value.acls
     error: object = value.error
     failures: object = value.failures

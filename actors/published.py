@@ -28,6 +28,7 @@ class View(Generic[T]):
         This task may miss values that were replaced before it ran. So once ``accepts`` is true, it
         should stay true for later values (``offset >= n``, never ``== n``).
         """
+        # Let other tasks run even if the newest value is accepted at once, as every trio call does.
         await trio.lowlevel.checkpoint()
         while not accepts(self._newest):
             await self._replaced.wait()
@@ -40,5 +41,6 @@ class Published(View[T]):
     def publish(self, value: T) -> None:
         """Replace the value, and wake every waiting task."""
         self._newest = value
+        # A trio.Event cannot be cleared, so every value gets a new one.
         self._replaced.set()
         self._replaced = trio.Event()

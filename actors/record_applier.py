@@ -100,6 +100,7 @@ class RecordApplier:
         Raises:
             UnfitChangeError: a batch contradicts the state before it.
         """
+        # Closed at the end, so that senders get an error instead of waiting for ever.
         async with self._inbox:
             task_status.started()
             loaded = await self._load()
@@ -164,6 +165,7 @@ class RecordApplier:
         try:
             for changes in _slices(batch.cluster_changes):
                 cluster = apply_cluster_changes(cluster, changes)
+                # Not during loading, which ends with one collection.
                 if self._snapshot.newest is not None:
                     self._collect_garbage()
                 await trio.lowlevel.checkpoint()
@@ -174,6 +176,7 @@ class RecordApplier:
 
 async def _free_states(replaced: list[AclSnapshot]) -> None:
     """Free states, the oldest first, and let other tasks run in between."""
+    # `free` begins at the end of the list.
     replaced.reverse()
     await finish_in_turns(free(replaced, STATES_FREED_PER_STEP))
 

@@ -77,6 +77,7 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
 
     def complete_initial_load(self, error: Exception | None = None) -> None:
         """Report that the ACLs are loaded, or the error that prevents it."""
+        # Emptied first: `close` calls this method again, and a completion can end only once.
         starting, self._starting = self._starting, []
         for completion in starting:
             if error is None:

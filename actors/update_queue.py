@@ -172,6 +172,7 @@ class UpdateQueue:
         done) or LogWriteError (it is not known whether it was done).
         """
         completion: Completion[Sequence[Exception | None]] = Completion()
+        # A copy, since planning empties the list.
         self._accept(_Creations(list(acls), completion))
         return ItemCompletions(completion, len(acls))
 
@@ -182,6 +183,7 @@ class UpdateQueue:
         filter is reported in its answer.
         """
         completion: Completion[Sequence[Deleted | Exception]] = Completion()
+        # A copy, since planning empties the list.
         self._accept(_Deletions(list(filters), completion))
         return ItemCompletions(completion, len(filters))
 
@@ -230,6 +232,7 @@ class UpdateQueue:
                 async for request in self._inbox:
                     await self._flush(request)
             finally:
+                # Nothing is awaited before the inbox closes, so no request is left unanswered.
                 self._refuse_all(UpdateRefusedError("the daemon is shutting down"))
 
     async def _flush(self, first: _Request) -> None:
@@ -238,6 +241,7 @@ class UpdateQueue:
         Each request is planned against the tail. A flush takes as many as fit its limit of changes.
         """
         group: list[_Request] = []
+        # Read once: requests that change nothing could otherwise extend this flush for ever.
         waiting = self._inbox.statistics().current_buffer_used
         try:
             snapshot = self._snapshot.newest
@@ -247,6 +251,7 @@ class UpdateQueue:
             group.append(first)
             while True:
                 changes += await self._plan(tail, group[-1])
+                # The size of the next request is known only after planning: assume the maximum.
                 if not waiting or changes + RECORDS_PER_REQUEST_MAX > CHANGES_PER_FLUSH_MAX:
                     break
                 group.append(self._inbox.receive_nowait())

@@ -127,4 +127,5 @@ def _announce(plan: RepairPlan, out: TextIO) -> None:
     out.write(
         f"the log will end at offset {plan.end_offset - 1}, with {len(plan.snapshot.acls)} ACLs\n"
     )
+    # What will be lost must be visible before the repair begins.
     out.flush()

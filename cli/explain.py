@@ -153,6 +153,7 @@ def _authorizer_settings(
             allow_everyone_if_no_acl_found=boolean(everyone.text),
         )
     except InvalidValueError as error:
+        # Only the flag can be invalid, since reading the configuration has validated the rest.
         refuse(f"--super-users: {error}")
 
 

@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run(words[1:])
         parsed = new_parser().parse_words(words)
         code: int = parsed.run(parsed)
+    # trio's nurseries raise groups, even for a single error.
     except BaseExceptionGroup as group:
         return _report(group)
     except _NAMED_ERRORS as error:
@@ -177,6 +178,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     set_log_format(configuration.log_format)
     _warn(configuration)
     log_dir = Path(configuration.metadata_log_dir)
+    # Before locking, which would create the lock's file in a directory without a log.
     check_log_is_there(log_dir)
     with locked(log_dir):
         properties = claim_log_directory(log_dir, node_id=configuration.node_id, storage=DISK)
@@ -230,6 +232,7 @@ def run_and_exit() -> NoReturn:
     except SystemExit as end:  # argparse has already printed its message
         code = end.code
     try:
+        # If Python's own flush at the exit failed, the exit code would be 120.
         sys.stdout.flush()
     except StartError as error:
         code = _report(error)

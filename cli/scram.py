@@ -82,6 +82,7 @@ def _split(argument: str) -> tuple[ScramMechanism, list[str]]:
         raise ValueError("expected [ after the equals sign")
     if not configuration.endswith("]") or len(configuration) == 1:
         raise ValueError("expected ] at the end")
+    # Java's split, which kafka-storage uses, drops empty parts at the end.
     return mechanism, configuration[1:-1].rstrip(",").split(",")
 
 

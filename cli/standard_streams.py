@@ -27,6 +27,7 @@ class _OutputFile(io.FileIO):
     """A file descriptor whose writes are dropped after one has failed."""
 
     def __init__(self, descriptor: int, name: str) -> None:
+        # The descriptor stays open, or the next file that is opened would get it.
         super().__init__(descriptor, "wb", closefd=False)
         self._stream_name = name
         self._is_lost = False
@@ -45,6 +46,7 @@ class _OutputFile(io.FileIO):
             except OSError as error:
                 self._is_lost = True
                 raise StartError(f"{self._stream_name}: {error.strerror or error}") from error
+        # As if written: otherwise the buffer would keep the data and try again.
         return memoryview(data).nbytes
 
 
@@ -61,6 +63,7 @@ def _fill_closed_descriptors() -> None:
     Otherwise the next file that is opened, such as the log, would receive the output.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        # Standard streams are inherited, and `os.open` makes descriptors that are not.
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
 

@@ -95,6 +95,7 @@ class KafkaClient:
         with trio.move_on_after(self._settings.api_timeout_ms / 1000):
             for address in self._settings.bootstrap:
                 try:
+                    # Look up every address, so that each failure gets its warning.
                     known = bool(await find_addresses(address)) or known
                 except ConnectionFailedError as error:
                     self._warn_once(str(error))

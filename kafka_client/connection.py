@@ -186,6 +186,7 @@ class Node:
         call = entity_call(ApiKey.API_VERSIONS, software, ApiVersionsResponse)
         asked = APIS[ApiKey.API_VERSIONS].last_version
         response = await self._exchange(call, asked)
+        # Every version begins with the error code, and only the code tells which version this is.
         if int.from_bytes(response.body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
             known = _served(self._read(response, call, 0))
             asked = min(known.get(ApiKey.API_VERSIONS, (0, 0))[1], asked)
@@ -298,6 +299,7 @@ async def open_tcp(address: Address) -> trio.abc.Stream:
     except UnicodeError as error:  # a label that is too long for a name
         raise ConnectionFailedError(f"{address}: {error}") from error
     except OSError as error:
+        # trio raises one OSError without a number; its cause is the group of the actual errors.
         attempts = error.__cause__
         failures = attempts.exceptions if isinstance(attempts, ExceptionGroup) else (error,)
         reasons = dict.fromkeys(map(_describe_failure, failures))

@@ -164,6 +164,7 @@ class BatchFile:
             return None
         sealed = sealed_size(self._bytes_at(self._position, left))
         if sealed is not None:
+            # The fault is in the length, the last four bytes of the start.
             raise DecodeError(f"a batch of {sealed} bytes announces {size}", LENGTH_SIZE - 4)
         return f"a batch of {size} bytes of which {left} exist"
 

@@ -43,6 +43,7 @@ class CheckpointReader:
         expected = 0
         is_ended = False
         with BatchFile(checkpoint.path, 0, self._storage) as file:
+            # Never torn: a checkpoint gets its name only once it is complete and durable.
             while (placed := file.read(may_be_torn=False)) is not None:
                 batch = placed.batch
                 self._check_order(placed, expected)
@@ -78,6 +79,7 @@ class CheckpointReader:
             self.header = decode_snapshot_header(placed.batch)
         except DecodeError as error:
             raise corrupt(placed, 0, error.reason, position=error.position) from error
+        # Kafka's headers have no end offset, so only the log can confirm their names.
         named = self._checkpoint.end_offset
         if self.header is not None and self.header.end_offset not in (None, named):
             reason = (

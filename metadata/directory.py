@@ -42,6 +42,7 @@ _KNOWN_IN_LOG_DIR: Final = re.compile(
     r"|[\w.-]+-\d+(\.[\w-]+-(delete|future|stray))?",  # a topic's partition
     re.ASCII,
 )
+# DOTALL, since the name of a file may contain line ends.
 _RESEMBLES_LOG_FILE: Final = re.compile(r"\d{20}.*|.*\.log|.*\.checkpoint", re.DOTALL)
 _SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _CHECKPOINT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
@@ -146,6 +147,7 @@ def inspect_names(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, 
 def describe_missing_log(log_dir: Path) -> str:
     """Return what is wrong with a directory that has no metadata log, and what to do."""
     if log_dir.absolute().name == METADATA_TOPIC_DIRECTORY:
+        # The path `.` has no name and is its own parent.
         parent = log_dir.parent if log_dir.name else log_dir.absolute().parent
         return f"{log_dir}: this is the log itself. Name the directory that contains it: {parent}"
     return (

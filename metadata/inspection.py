@@ -94,6 +94,7 @@ class Inspection:
         for path, reason, is_fault in inspect_names(self._log_dir, self._storage):
             yield directory_fault(path, reason) if is_fault else Note(path, reason)
         yield from self._of_meta_properties()
+        # Impossible offsets are left out: the inspection of names has reported them.
         segments = [each for each in files.segments if each.base_offset <= OFFSET_MAX]
         self._pending = [each for each in files.checkpoints if each.end_offset <= OFFSET_MAX]
         self._base_offsets = frozenset(segment.base_offset for segment in segments)
@@ -235,6 +236,7 @@ class Inspection:
         if reason is None:
             return
         right_epoch = self._epoch + begins_epoch
+        # The epoch is at byte 12 of a batch (`EPOCH_AT` of the repair).
         yield Fault(
             FaultKind.EPOCH, placed.path, placed.position + 12, self._end, reason,
             batch_position=placed.position, right_epoch=right_epoch,

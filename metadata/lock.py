@@ -56,6 +56,7 @@ def is_locked(log_dir: Path) -> bool:
     except OSError:
         return False
     try:
+        # Why not LOCK_EX? It requires a file that is open for writing.
         fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         return isinstance(error, BlockingIOError | PermissionError)

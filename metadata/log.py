@@ -131,6 +131,7 @@ class MetadataLog:
                     pass
                 self._check_place(checkpoint, reader.header)
             except MetadataLogError as error:
+                # Without segments, nothing else contains the state.
                 if not self._segments:
                     raise
                 self.progress.damaged_checkpoints.append(DamagedCheckpoint(checkpoint, error))
@@ -185,6 +186,7 @@ class MetadataLog:
         Args:
             end: the end of the checkpoint that was read, or 0 without one.
         """
+        # At least 1, since every log begins with a batch.
         if not self._segments or self._log_end >= max(end, 1):
             return
         path = self._segments[-1].path
@@ -228,6 +230,7 @@ class MetadataLog:
         self, segment: Segment, following: Segment | None, end: int
     ) -> Iterator[LogBatch]:
         expected = segment.base_offset
+        # Only this file may be in the page cache with data that a failed sync never wrote.
         may_be_torn = following is None and self._may_be_torn
         with BatchFile(segment.path, expected, self._storage, from_disk=may_be_torn) as file:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:

@@ -43,6 +43,7 @@ def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperti
     """
     path = log_dir / NAME
     try:
+        # java.util.Properties reads and writes this encoding.
         lines = read_small(storage, path).decode("iso-8859-1").splitlines()
     except FileNotFoundError:
         return None
@@ -122,6 +123,7 @@ def _make_directories(path: Path, storage: Storage) -> None:
     """Create ``path`` and its parents. Each is durable before anything is put into it."""
     missing = list(takewhile(lambda each: not storage.exists(each), (path, *path.parents)))
     made_before = missing[-1].parent if missing else path
+    # An interrupted format may have made this directory and not yet synced its name.
     with suppress(
         PermissionError
     ):  # it belongs to another user, so no interrupted format created it
@@ -156,6 +158,7 @@ def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: St
 
 def _write_whole(path: Path, data: bytes, storage: Storage) -> None:
     part = path.with_name(f"{path.name}.part")
+    # Files are opened for appending, so an earlier attempt would stay at the beginning.
     with suppress(FileNotFoundError):
         storage.remove(part)
     with closing(storage.append_to(part)) as file:

@@ -198,6 +198,7 @@ def _end_before(fault: Fault, files: LogFiles, sound: Sequence[Checkpoint]) -> l
     at = [segment.path for segment in files.segments].index(fault.path)
     if not at and not sound:
         raise UnrepairableLogError(fault, "no part of the log can be kept")
+    # The last one first: a crash in between then leaves no gap among the remaining segments.
     return [Drop(segment.path) for segment in reversed(files.segments[at:])]
 
 

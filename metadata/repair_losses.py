@@ -168,6 +168,7 @@ def find_batch(storage: Storage, path: Path, start: int, base_offset: int) -> in
             window = file.read(WINDOW_SIZE)
             at = window.find(needle)
             if at < 0:
+                # Windows overlap, since the offset may lie across the end of one.
                 position += max(len(window) - len(needle) + 1, 1)
             elif _is_batch(file, position + at, size):
                 return position + at

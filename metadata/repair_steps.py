@@ -207,6 +207,7 @@ def make(step: Step, storage: Storage) -> None:
 
 def _write(path: Path, step: Step, storage: Storage) -> None:
     """Write ``path`` as the step leaves it, under another name until it is complete."""
+    # Copied from the view that was inspected, so that the file becomes exactly that.
     planned = PlannedStorage(storage)
     planned.plan(step)
     part = path.with_name(path.name + PART_SUFFIX)

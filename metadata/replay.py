@@ -139,6 +139,7 @@ class Replay:
             CorruptLogError: a record cannot be read, or is not allowed in its place. The batch then
                 has no end.
         """
+        # One part is held back: only the last has `is_end`, and none is known to be the last.
         held = _NOTHING
         for part in self._read_visible(log_batch):
             if part is _NOTHING:
@@ -158,6 +159,7 @@ class Replay:
                 self._check_checkpoint(log_batch, records)
                 self._frame.feed(records)
                 visible = self._frame.take()
+                # Yield once even if nothing became visible, so that other work can run.
                 for start in range(0, len(visible) or 1, RECORDS_PER_SLICE):
                     yield self._sort_changes(visible[start : start + RECORDS_PER_SLICE])
         except DecodeError as error:

@@ -170,6 +170,7 @@ class LogWriter:
                 "the log accepts no writes: an earlier one failed, or writing has not begun"
             )
         data = [_data(records) for records in batches]
+        # False until the write has succeeded, so that an error of any kind ends all writing.
         self._is_whole = False
         try:
             self._check_alone()
@@ -188,6 +189,7 @@ class LogWriter:
         """
         self._close_segment()
         if self._is_whole:
+            # Nothing may be written behind the mark.
             self._is_whole = False
             with closing(self._storage.append_to(self._log_dir / CLEAN_SHUTDOWN_NAME)) as mark:
                 mark.append([CLEAN_SHUTDOWN_MARK])
@@ -225,6 +227,7 @@ class LogWriter:
         """
         with _nothing_written():
             is_alone = self._storage.size(self._path) == self._segment_bytes
+            # An empty segment has the name of the following one itself.
             if self._segment_bytes:
                 following = self._directory / segment_name(self._next_offset)
                 is_alone = is_alone and not self._storage.exists(following)
@@ -267,6 +270,7 @@ class LogWriter:
 
         If the file was replaced, its records are lost with it.
         """
+        # By its path: the open descriptor would still belong to the replaced file.
         if self._storage.size(self._path) != self._segment_bytes:
             raise OSError(f"{self._path}: another process has replaced or written to the file")
 
@@ -278,6 +282,7 @@ class LogWriter:
         """
         path = self._directory / segment_name(self._next_offset)
         with _nothing_written():
+            # Opened before the file: the sync of its name then needs no further descriptor.
             directory = self._storage.open_directory(self._directory)
         with closing(directory):
             with _nothing_written():

@@ -171,6 +171,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
             )
         given = values.setdefault(flag, [])
         given += _argument(flag, value if equals else None, rest)
+        # Python decodes the bytes of a word that are not UTF-8 as surrogates.
         if any("\ud800" <= character <= "\udfff" for text in given for character in text):
             raise UsageError(f"The value of option {flag} is not valid UTF-8")
     return Arguments(values)
@@ -201,6 +202,7 @@ def check_arguments(given: Arguments) -> None:
         UsageError: they cannot; the text is kafka-acls'.
     """
     _check_server(given)
+    # kafka-acls' text ends in a blank, too.
     if sum(map(given.has, _ACTIONS)) != 1:
         raise UsageError("Command must include exactly one action: --list, --add, --remove. ")
     for used, refused in _CONFLICTS:

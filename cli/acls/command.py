@@ -73,6 +73,7 @@ def run_acl_command(
     """
     try:
         given = parse_arguments(words)
+        # As kafka-acls does: help goes to standard error, with exit code 1.
         if not words or given.has("help"):
             terminal.complain(f"{HELP}\n{help_text()}")
             return EXIT_FAULT
@@ -110,5 +111,6 @@ async def _execute_remotely(
     def warn(text: str) -> None:
         terminal.complain(f"authorizerd: {text}\n")
 
+    # As in kafka-acls, the other flags are read once the client exists: its errors come first.
     async with open_server(settings, warn) as admin:
         await execute(make_plan(given), admin, terminal)

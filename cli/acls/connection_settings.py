@@ -135,6 +135,7 @@ def _address(text: str) -> Address:
         advice = "expected HOST:PORT, for example localhost:9092; separate several with commas.\n"
         raise configuration_error(f"Invalid url in {_SERVERS}: {text}", advice)
     port = match["port"].lstrip("0") or "0"
+    # The length comes first, since Python refuses to convert thousands of digits.
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
         raise configuration_error(f"Invalid port in {_SERVERS}: {text}")
     return Address(match["host"], int(port))

@@ -207,6 +207,7 @@ def _entries(given: Arguments, operations: Iterable[Operation]) -> list[Entry]:
         )
         for principal, operation, host in product(principals, wanted, hosts)
     ]
+    # Java rejects ANY when it makes an entry, so without principals it is not noticed.
     if entries and Operation.ANY in wanted:
         raise CommandError((ILLEGAL_ARGUMENT, "operation must not be ANY"))
     return entries

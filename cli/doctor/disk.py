@@ -75,10 +75,12 @@ def measure_syncs_ms(log_dir: Path) -> list[float]:
         OSError: the directory cannot be written.
     """
     times_ms = []
+    # Unbuffered, or the sync would find nothing to write.
     with NamedTemporaryFile(prefix=PROBE_PREFIX, dir=log_dir, buffering=0) as file:
         for _ in range(SYNCS):
             started = time.perf_counter()
             file.write(bytes(SYNC_BYTES))
+            # The same call with which the log is synced.
             os.fdatasync(file.fileno())
             times_ms.append((time.perf_counter() - started) * 1000)
     return times_ms

@@ -94,6 +94,7 @@ def _examine_path(key: str, path: Path, *, is_running: bool) -> Finding:
         return error(_CHECK, f"{key}: unix:{path}: {fault.strerror}", "correct the path")
     if not stat.S_ISSOCK(mode):
         return error(_CHECK, f"{key}: unix:{path}: exists, but is not a socket", "move it away")
+    # The socket's file outlives its process: only connecting shows whether one still listens.
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:

@@ -221,6 +221,7 @@ class Client:
         finally:
             if link.has_ended:
                 self._link = None
+            # After `close`, raise ClosedError, not the error of the socket that `close` shut down.
             self._check_is_open()
 
     def _check_is_open(self) -> None:
@@ -239,9 +240,11 @@ class Client:
             wait = self._backoff.next_attempt - time.monotonic()
             if wait > deadline.remaining or deadline.remaining <= 0:
                 raise ConnectionLostError(f"not connected: {self._connect_error}")
+            # Why not time.sleep? `close` must end the wait.
             self._closing.wait(max(0.0, wait))
             self._check_is_open()
             self._link = self._try_to_connect(deadline)
+        # `close` cannot end a connection that is still being made, so check again.
         self._check_is_open()
         return self._link
 
@@ -307,6 +310,7 @@ class _Link:
     def shut_down(self) -> None:
         """End the connection while another thread may be using it."""
         try:
+            # Why not close it? That would not wake a thread that is receiving.
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             return  # the socket is closed or disconnected already
@@ -351,7 +355,9 @@ class _Link:
 def _open_socket(address: Address, deadline: _Deadline) -> socket.socket:
     if address.path is None:
         place = (address.host, address.port)
+        # Never 0, which would make the socket non-blocking.
         connected = socket.create_connection(place, max(deadline.remaining, 0.001))
+        # Otherwise a small frame may wait until the peer has acknowledged the one before.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connected
     connected = socket.socket(socket.AF_UNIX)

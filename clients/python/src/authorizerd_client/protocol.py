@@ -245,6 +245,7 @@ class Connection:
             new_error: makes the error. Each exchange gets its own, since several tasks that raise
                 the same exception would mix their tracebacks.
         """
+        # The first error stays, since later ones are its consequences.
         self._new_error = self._new_error or new_error
         self._buffer.clear()
         ended = [*self._in_flight]
@@ -271,6 +272,7 @@ class Connection:
     def _greet(self, content: bytes) -> None:
         try:
             greeting = _decode_greeting(content)
+        # msgspec lets Python's own errors through for invalid UTF-8 and deep nesting.
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"expected the answer to a hello: {error}") from None
         if greeting.hello != _HELLO:
@@ -295,6 +297,7 @@ class Connection:
             raise ProtocolError(
                 f"expected {expected}, found an answer with correlation id {answer.correlation_id}"
             )
+        # Removed only at the end: if the answer is invalid, `end` must still settle the exchange.
         exchange = self._in_flight[0]
         if answer.error_code:
             exchange.settle(new_answer_error(answer.error_code))

@@ -234,12 +234,14 @@ class Client:
             if not self._link.has_ended:
                 return self._link
         async with self._connecting:
+            # Another task may have connected while this one waited for the lock.
             while self._link is None or self._link.has_ended:
                 self._check_is_open()
                 if self._backoff.next_attempt > trio.current_effective_deadline():
                     raise ConnectionLostError(f"not connected: {self._connect_error}")
                 await trio.sleep_until(max(self._backoff.next_attempt, trio.current_time()))
                 self._link = await self._try_to_connect()
+                # `close` cannot end a connection that is still being made, so check again.
                 self._check_is_open()
             return self._link
 
@@ -251,6 +253,7 @@ class Client:
 
     async def _try_to_connect(self) -> _Link | None:
         """Return a connection, or None if the daemon cannot be reached now."""
+        # Reported if the time limit of the call ends this attempt.
         self._connect_error = "the daemon did not answer in time"
         try:
             with trio.fail_after(self._connect_timeout):
@@ -336,6 +339,7 @@ class _Link:
             while len(self._connection.in_flight) >= self._frames_in_flight_max:
                 await self._wait_until_settled(self._connection.in_flight[0])
             exchange, frame = self._connection.ask(request)
+            # Before sending, since another task may read the answer before `_send` returns.
             self._waiting[exchange] = _Waiting(limit)
             await self._send(frame)
         await self._wait_until_settled(exchange)
@@ -371,6 +375,7 @@ class _Link:
 
     def _wake_a_reader(self) -> None:
         for waiting in self._waiting.values():
+            # The caller of this exchange may have been cancelled, and then no task could read on.
             if waiting.wake.statistics().tasks_waiting:
                 waiting.wake.set()
                 waiting.wake = trio.Event()

@@ -86,6 +86,7 @@ def select_allowed(questions: Sequence[AnyQuestion], decisions: Decisions) -> li
         InvalidQuestionError, NotReadyError: one of the questions has no decision.
     """
     return [
+        # By its index, since a plain tuple has no attributes.
         question[4]
         for number, question in enumerate(questions)
         if decisions.is_allowed(number, question)
@@ -111,6 +112,7 @@ def parse_address(text: str) -> Address:
         return Address(text.removeprefix("unix:"))
     host, _, port = text.removeprefix("tcp://").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
+    # `isdigit` alone would accept characters such as ², which `int` does not.
     if not host or "/" in host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"invalid address {text!r}: expected tcp://HOST:PORT or unix:PATH")
     return Address(None, host, int(port))
