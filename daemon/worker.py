@@ -157,6 +157,7 @@ class Worker(Follower):
             self._audit.apply_settings(settings)
 
     async def apply_files(self, files: Files) -> None:
+        # Parsed in a thread, because a long file would block decisions.
         apply = await trio.to_thread.run_sync(self._callers.parse, files.tokens)
         apply()
         if self._audit is not None:
@@ -171,6 +172,7 @@ class Worker(Follower):
         async with trio.open_nursery() as nursery:
             for server in self._servers.values():
                 nursery.start_soon(server.drain)
+        # Last, since servers that drain still write audit lines.
         await self._end_audit()
 
     def counters(self) -> dict[str, int]:

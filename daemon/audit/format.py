@@ -71,6 +71,7 @@ def format_kafka(event: AuditEvent) -> bytes:
     message = audit_message(
         event.question, event.decision, event.request_name, event.resource_reference_count
     )
+    # Few messages need escapes, and the check is cheaper than a translation.
     if not message.isprintable():
         message = message.translate(_KAFKA_ESCAPES)
     seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
@@ -82,6 +83,7 @@ def format_kafka(event: AuditEvent) -> bytes:
     return line.encode("utf-8", "backslashreplace")
 
 
+# All lines of one second share its text.
 @lru_cache(maxsize=4)
 def _local_time(seconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -117,6 +117,7 @@ class _Known(Caller):
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         """See ``Caller``. The caller's own address is not used, so its host counts as unknown."""
+        # A reload may have removed the token while its connection stayed open.
         if self._token not in self._callers.tokens:
             return False
         if principal == self._token.principal:

@@ -80,6 +80,7 @@ class SaslExchange:
             OutOfTurnError: a raw token is expected, or the log-in has failed.
         """
         if self._state is _State.LOGGED_IN:
+            # As in Kafka, the error leaves a connection that is logged in usable.
             return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
         if self._state is _State.REQUEST_EXPECTED:
             self._state = _State.FAILED

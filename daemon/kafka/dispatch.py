@@ -69,6 +69,7 @@ class KafkaHandlers:
         groups = GroupHandlers(authorizer)
         configs = ConfigHandlers(authorizer, image, updates, settings)
         quorum = QuorumHandler(authorizer, cluster, leadership)
+        # The inner request passes the same check of readiness as any other.
         envelopes = EnvelopeHandler(authorizer, self._handle)
         self._handlers: Final[Mapping[ApiKey, _Handler]] = {
             ApiKey.METADATA: _Handler(whole.answer_metadata, whole.refuse_metadata),

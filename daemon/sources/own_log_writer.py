@@ -160,6 +160,7 @@ class Checkpointer:
 
     def _has_changed(self) -> bool:
         newest = self._snapshot.newest
+        # The end offset is exclusive, so an equal offset is already a new record.
         return newest is not None and newest.offset >= self.statistics.last_end_offset
 
     def _state(self) -> CheckpointState:
@@ -202,6 +203,7 @@ class Checkpointer:
             await self._retire()
 
     async def _retire(self) -> None:
+        # Set first, so that a retirement that fails is tried again.
         self._is_retirement_due = True
         try:
             await trio.to_thread.run_sync(self._retire_files)

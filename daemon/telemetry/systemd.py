@@ -48,6 +48,7 @@ class ServiceManager:
         self._address = _take_address(environment)
         self._socket = None if self._address is None else _open_socket()
         self._watchdog_seconds: Final = _take_watchdog_seconds(environment)
+        # Bounded: if systemd never reads, the oldest messages are dropped.
         self._unsent: deque[str] = deque(maxlen=MESSAGES_MAX)
         self._readiness: Readiness | None = None
         self._status = ""
@@ -69,6 +70,7 @@ class ServiceManager:
         task_status.started()
         if self._socket is None:
             return
+        # Half the period, as sd_watchdog_enabled(3) recommends.
         between = max(self._watchdog_seconds / 2, PERIOD_SECONDS_MIN)
         beats = 1 if math.isinf(between) else math.ceil(between / STATUS_SECONDS)
         for beat in count():
@@ -140,6 +142,7 @@ class ServiceManager:
                 # Why not connect once? A restarted systemd has a new socket at this address.
                 self._socket.sendto(self._unsent[0].encode(), self._address)
             except OSError as error:
+                # Warn once, not at every message until systemd answers.
                 if not self._is_failing:
                     self._is_failing = True
                     _logger.warning("the service manager cannot be notified: %s", error)
@@ -152,6 +155,7 @@ class ServiceManager:
 def _take_address(environment: MutableMapping[str, str]) -> str | None:
     address = environment.pop("NOTIFY_SOCKET", "")
     if address.startswith("@"):
+        # An abstract socket, whose name begins with a null byte for the kernel.
         return "\0" + address[1:]
     if address.startswith("/"):
         return address
@@ -176,6 +180,7 @@ def _take_watchdog_seconds(environment: MutableMapping[str, str]) -> float:
     """Return the watchdog's period in seconds, infinite if there is none."""
     microseconds = environment.pop("WATCHDOG_USEC", "")
     pid = environment.pop("WATCHDOG_PID", "")
+    # A watchdog of another process is not this one's to feed.
     if not microseconds or (pid and pid != str(os.getpid())):
         return math.inf
     if not _TIME.fullmatch(microseconds):

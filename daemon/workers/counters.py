@@ -73,8 +73,10 @@ class Totals:
 
     def sum(self, running: Iterable[Mapping[str, int]]) -> Sums:
         """Return the sums of the ended workers and of the ``running`` ones."""
+        # A copy, so that the running workers do not count as ended.
         total = Counter(self._ended)
         for counters in running:
+            # ``update`` adds counts; the operator ``+`` would also drop those of 0.
             total.update(counters)
         return Sums(total)
 

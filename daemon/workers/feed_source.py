@@ -60,6 +60,7 @@ class FeedSource:
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._reader = order_reader()
+        # A drain reports while other orders are carried out, and messages must not mix.
         self._sending = trio.Lock()
 
     async def begin(self) -> Begin | None:
@@ -91,6 +92,7 @@ class FeedSource:
                 counters = None
                 match order:
                     case TakeChanges() | Loaded():
+                        # Only the last part of a batch is reported.
                         if not await _apply(order, applier, snapshot):
                             continue
                     case TakeSettings(_, texts):
