@@ -35,7 +35,7 @@ from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 
 _ACCEPTS_FAILED: Final = (
-    "Failed attempts to accept a connection, for lack of file descriptors or memory."
+    "Failed attempts to accept a connection, usually for lack of file descriptors or memory."
 )
 _REFUSED: Final = "Requests refused because of overload or the memory limit."
 _LISTENER: Final = ["listener"]

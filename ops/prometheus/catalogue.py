@@ -40,7 +40,7 @@ _ENDED: Final = (
     "broken by invalid data or a fault."
 )
 _ACCEPTS_FAILED: Final = (
-    "Failed attempts to accept a connection, for lack of file descriptors or memory."
+    "Failed attempts to accept a connection, usually for lack of file descriptors or memory."
 )
 _OPEN: Final = "Open connections."
 _AUDIT: Final = "with `authorizerd.audit.log`"
