@@ -24,7 +24,7 @@ OPERATION_CODES: Final = range(16)
 _DENY_SHIFT: Final = 16
 _COUNTED_DENY_SHIFT: Final = 32
 _COUNTED_DENY_LANE: Final = 16
-# Wider than the lane above, since it counts the rules of any number of hosts.
+# Wider than the lane above, since it counts the rules of very many hosts.
 _HOST_DENY_LANE: Final = 48
 
 

@@ -245,7 +245,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
         """As ``Authorizer.validate_reconfiguration``. Any error is raised as an Exception."""
         try:
             self._authorizer.validate_reconfiguration(configs)
-        # Any Exception may mean that a value is invalid, which is no fault of the authorizer.
+        # Any Exception may be its verdict on the values, so it is not reported as a failure.
         except Exception:
             raise
         except BaseException as error:

@@ -230,7 +230,7 @@ class MetadataLog:
         self, segment: Segment, following: Segment | None, end: int
     ) -> Iterator[LogBatch]:
         expected = segment.base_offset
-        # Only this file may be in the page cache with data that a failed sync never wrote.
+        # Only the page cache of this file may have data that a failed sync never wrote.
         may_be_torn = following is None and self._may_be_torn
         with BatchFile(segment.path, expected, self._storage, from_disk=may_be_torn) as file:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:

@@ -139,7 +139,7 @@ class Replay:
             CorruptLogError: a record cannot be read, or is not allowed in its place. The batch then
                 has no end.
         """
-        # One part is held back: only the last has `is_end`, and none is known to be the last.
+        # One part is held back: only the last has `is_end`, and which is the last shows at the end.
         held = _NOTHING
         for part in self._read_visible(log_batch):
             if part is _NOTHING:

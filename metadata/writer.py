@@ -170,7 +170,7 @@ class LogWriter:
                 "the log accepts no writes: an earlier one failed, or writing has not begun"
             )
         data = [_data(records) for records in batches]
-        # False until the write has succeeded, so that an error of any kind ends all writing.
+        # False until the write has succeeded, so that an unexpected error ends all writing.
         self._is_whole = False
         try:
             self._check_alone()
