@@ -15,7 +15,7 @@ from typing import Final
 class Case:
     """One command line.
 
-    ``answers`` is typed at its prompts. If ``connected``, flags of the connection come first.
+    ``answers`` is typed at its prompts. If ``connected``, the connection's flags precede its own.
     """
 
     arguments: str
@@ -26,8 +26,8 @@ class Case:
 def story(text: str) -> tuple[Case, ...]:
     """Return the cases of a text, one command per line.
 
-    A backslash continues a line. ``< a b`` ends it with the answers a and b. ``@`` starts a command
-    without flags of the connection, ``#`` a comment.
+    A backslash continues a line. ``< a b`` at its end gives the answers a and b. ``@`` starts a
+    command without the connection's flags; ``#`` starts a comment.
     """
     lines = text.strip().replace(" \\\n  ", " ").splitlines()
     return tuple(_case(line) for line in lines if not line.startswith("#"))
@@ -263,4 +263,4 @@ REFUSED: Final = story(r"""
 --remove --force --topic t
 --remove --force --topic t --allow-principal User:alice
 """)
-"""For a user without rights. The output has the server's words, so there is no recorded story."""
+"""Run by a user without rights. Their output quotes the server, so no output is recorded."""

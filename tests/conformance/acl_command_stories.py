@@ -1,4 +1,4 @@
-"""Run the stories of ``acl_command_cases``, compare their output, and record it as text.
+"""Run the stories of ``acl_command_cases``, and record their output as text for comparisons.
 
 ``tests/data/kafka-acls`` has the output of kafka-acls 4.3.1. To record it again on a server without
 ACLs, put the flags of the connection after the tool::

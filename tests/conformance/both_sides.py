@@ -32,10 +32,10 @@ Answer = Any
 PASSWORDS: Final = {user: f"{user}-secret" for user in USERS}
 SECONDS_MAX: Final = 20.0
 STATIC: Final = {"max.connections": "3000"}
-"""Settings of both."""
+"""Settings of both sides."""
 
 _ELR: Final = "eligible.leader.replicas.version"
-"""With this feature, a broker refuses to change configs of every node."""
+"""With this feature, a broker refuses changes of configs that apply to every node."""
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _API: Final = struct.Struct(">hh")

@@ -84,7 +84,7 @@ def rig() -> Rig:
 
 @pytest.fixture(scope="session")
 def formatted(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a log directory that kafka-storage formatted. Run only on copies of it."""
+    """Return a log directory that kafka-storage formatted. Tests must run on copies of it."""
     directory = tmp_path_factory.mktemp("formatted")
     done = format_storage(rig, directory, directory / "log")
     assert done.exit_code == 0, done

@@ -6,7 +6,7 @@ once, ACL requests several times, in random order. At its end it restores the us
 Some requests are left out because of bugs of the broker. It never answers IncrementalAlterConfigs
 with ``validate_only``, AlterConfigs with a resource twice, or an empty value. It fails on Metadata
 of a topic without name and id, and on requests of ``User:*``. A small ``max.connections`` locks
-everyone out. It also keeps unknown keys, so none is set.
+everyone out. It also keeps unknown keys, so no request sets one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ CREATED_TYPES: Final = tuple(ResourceType)[2:]
 CREATED_PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 CREATED_OPERATIONS: Final = tuple(Operation)[2:]
 STRANGERS: Final = ("User:zoé", "Group:x", "User:a:b", ":", "User:")
-"""Principals whose rights on the cluster change; the rounds depend on the others' rights."""
+"""Principals whose rights on the cluster may change. The rounds depend on those of all others."""
 HOSTS: Final = ("*", "*", "*", "127.0.0.1", "10.0.0.9", "0:0:0:0:0:0:0:1", "localhost", "")
 ADDRESSES: Final = (b"\x7f\0\0\1", b"\n\0\0\x09", bytes(15) + b"\1", b"", b"\1\2\3", bytes(16))
 
@@ -377,7 +377,7 @@ class _RequestMaker:
 
     def _alter_configs(self, version: int) -> Fields:
         drawn = [self._altered((0,)) for _ in range(self._below(4))]
-        resources = {  # to Kafka, all unknown types are one
+        resources = {  # Kafka treats all unknown types as the same
             (each.resource_type == BROKER, each.resource_name): each for each in drawn
         }
         return Fields(resources=[*resources.values()], validate_only=self._once_in(4))

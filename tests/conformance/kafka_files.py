@@ -14,7 +14,8 @@ PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
 def dump_records(rig: Rig, file: Path) -> list[tuple[str, dict[str, object]]]:
     """Return type and data of every record that kafka-dump-log prints; check every batch.
 
-    kafka-dump-log expects offset 0 first, and complains about later segments, Kafka's own too.
+    kafka-dump-log expects a file to begin at offset 0, so it complains about any later segment,
+    even one of Kafka's own.
     """
     done = rig.dump_log(file)
     base = int(file.stem) if file.suffix == ".log" else 0

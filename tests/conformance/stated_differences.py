@@ -1,7 +1,8 @@
 """Every intended difference between our answers and a broker's, with its reason.
 
-**Invariant:** a difference is exact. It gives the request for the broker, which might close the
-connection at ours, and turns the broker's answer into ours. Everything else must be equal.
+**Invariant:** a difference is exact. It defines the request that the broker gets in place of ours,
+on which it might close the connection, and turns the broker's answer into ours. Everything else
+must be equal.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def _has_odd_codes(request: Request) -> bool:
 
 
 def _with_stand_ins(request: Request) -> Request:
-    """Replace each odd item by one that a broker answers without a change."""
+    """Replace each item with odd codes by one that a broker answers without changing any ACL."""
     items = [item if _fault(item) is None else _stand_in(item) for item in _items(request)]
     match request.api_key:
         case ApiKey.CREATE_ACLS:

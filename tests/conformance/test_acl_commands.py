@@ -98,7 +98,7 @@ def test_both_tools_print_the_same(
 
 
 def test_user_without_rights_is_refused(tmp_path: Path) -> None:
-    """The refusals that are compared above do happen."""
+    """The test above only compares the refusals; this one checks that they occur."""
     for printed in printed_by(OURS, tmp_path, REFUSED, user="bob"):
         assert printed.code == 1
         assert "ClusterAuthorizationException: " in printed.out

@@ -127,7 +127,7 @@ def changed_by(request: Request) -> list[Callable[[], Request]]:
 
 
 def last_answer(side: Side, conversation: Conversation) -> bytes | str:
-    """Return the answer to the last frame, or CLOSED; of ApiVersions, only the error."""
+    """Return the answer to the last frame, or CLOSED; for ApiVersions, only its error code."""
     with closing(Peer(side.addresses[conversation.listener])) as peer:
         for data in conversation.frames:
             answer = peer.exchange(data)

@@ -41,7 +41,7 @@ def acl_id(number: int) -> bytes:
 
 @dataclass(frozen=True)
 class World:
-    """A loaded case of decisions; ``numbers`` has the id of each ACL, which is its row from 1."""
+    """A loaded case of decisions; ``numbers`` has the id of each ACL: its row number, from 1."""
 
     place: str
     case: Case

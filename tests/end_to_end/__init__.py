@@ -1,1 +1,1 @@
-"""The daemon as its users meet it: a process, its ports, its exit code."""
+"""Tests of the daemon as its users see it: a process, its ports, its exit code."""

@@ -152,7 +152,7 @@ def failed_logins(daemon: DaemonProcess) -> float:
 
 
 def test_kafka_pythons_client_creates_describes_and_deletes(daemon: DaemonProcess) -> None:
-    """The checks of confluent-kafka's client with another."""
+    """The same checks as for confluent-kafka's client."""
     client = KafkaAdminClient(bootstrap_servers=daemon.ready["listeners"]["PLAINTEXT"])
     pattern = ResourcePattern(PythonResource.TOPIC, "orders", PythonPattern.PREFIXED)
     good = ACL("User:alice", "*", PythonOperation.READ, PythonPermission.ALLOW, pattern)
@@ -206,7 +206,7 @@ def restricted(tmp_path: Path) -> Iterator[DaemonProcess]:
 
 
 def test_confluents_client_gets_authorized_operations(restricted: DaemonProcess) -> None:
-    """KIP-430: of topics, groups and the cluster. Other resources are not visible."""
+    """KIP-430: operations on topics, groups and the cluster. Other resources are not visible."""
     admin = new_admin(restricted)
     listed = admin.list_topics(timeout=SECONDS_MAX)
     assert set(listed.topics) == {"orders"}

@@ -11,7 +11,7 @@ from tests.support.requests import evaluation
 
 
 def test_workers_reopen_a_moved_file(tmp_path: Path) -> None:
-    """Without a signal and without losing a line. All workers hash a name to the same value."""
+    """They need no signal and lose no line. All workers hash a name to the same value."""
     audit, secret = tmp_path / "audit.log", tmp_path / "secret"
     secret.write_text("0123456789abcdef")
     secret.chmod(0o600)

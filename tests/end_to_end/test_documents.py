@@ -41,7 +41,7 @@ FindDaemon = Callable[[str], ExampleDaemon]
 
 @pytest.fixture(scope="module")
 def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon]:
-    """Return a function that returns the daemon with some settings, which it starts only once."""
+    """Return a function that finds the daemon with given settings, or starts it the first time."""
     daemons: dict[str, ExampleDaemon] = {}
     with ExitStack() as stack:
 

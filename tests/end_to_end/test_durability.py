@@ -135,7 +135,9 @@ async def test_missing_sync_is_detected(tmp_path: Path, skipped: str) -> None:
 
 @dataclass
 class Client:
-    """A client that creates and deletes groups of ACLs. A group is one name and one request.
+    """A client that creates and deletes groups of ACLs.
+
+    One request creates all ACLs of a group, which share a resource name.
 
     ``sizes`` has the acknowledged size of each group. ``in_doubt`` has the two possible sizes of
     the group whose request was not answered.

@@ -178,7 +178,7 @@ def root(loading: Held) -> Client:
 
 
 def test_every_other_endpoint_refuses_connections(loading: Held) -> None:
-    """So a load balancer tries another daemon. The admin port is open and reports the progress."""
+    """A load balancer then tries another daemon. The admin port is open and reports progress."""
     assert {name: loading.is_open(name) for name in loading.addresses} == {
         "EARLY": True,
         "LATE": False,
@@ -239,7 +239,7 @@ def test_metadata_is_refused_to_others(alice: Client) -> None:
 
 
 def test_coordinators_are_refused_to_others(alice: Client) -> None:
-    """Before version 4 for the request, then for each key."""
+    """Before version 4, the error is for the whole request; from then on, for each key."""
     one = alice.find_coordinators(3, "g")
     assert (one.error_code, one.node_id, one.host) == (NOT_READY, -1, "")
     many = alice.find_coordinators(4, "g", "h").coordinators

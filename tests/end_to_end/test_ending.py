@@ -58,7 +58,10 @@ def read_until(process: subprocess.Popen[str], text: str) -> None:
 
 
 def test_sighup_at_a_start_reloads_and_sigterm_ends_a_hanging_reload(tmp_path: Path) -> None:
-    """The signal arrives before the configuration is read. Later, a reload reads a dead pipe."""
+    """The first SIGHUP arrives before the configuration is read.
+
+    The second one starts a reload that hangs, because it reads a pipe that has no writer.
+    """
     config = write_config(tmp_path, new_log(tmp_path))
     kept = config.rename(tmp_path / "kept")
     os.mkfifo(config)
@@ -114,7 +117,7 @@ __main__.run_and_exit()
 
 @pytest.mark.parametrize(("word", "code"), [("serve", 0), ("explain", -signal.SIGHUP)])
 def test_sighup_while_a_daemon_is_imported_does_not_end_it(word: str, code: int) -> None:
-    """Imports take most of a start's time. SIGHUP ends other commands as usual."""
+    """Imports take most of the time of a start. SIGHUP ends other commands as usual."""
     done = subprocess.run([sys.executable, "-c", _HELD, word], cwd=ROOT, check=False)
     assert done.returncode == code
 

@@ -270,7 +270,10 @@ class Slow:
 
 
 def is_memory_refusal(surface: Surface, answer: bytes) -> bool:
-    """Return True if ``answer`` is a refusal for memory, on a stream perhaps before the hello."""
+    """Return True if ``answer`` is a refusal for lack of memory.
+
+    On a stream, the hello itself may be refused.
+    """
     if surface.endpoint != STREAM:
         return answer == (NO_ROOM if surface.endpoint == HTTP else b"")
     if answer == encode_hello(TOO_MUCH, -1):
@@ -305,7 +308,7 @@ def test_unread_answers_do_not_block_others(flooded: Flooded, surface: Surface) 
 
 
 def kafka_requests() -> dict[str, bytes]:
-    """Return the requests with the highest cost per byte, of every kind with many items."""
+    """Return the costliest request per byte, for each kind of request that can have many items."""
     names = [f"{number:x}" for number in range(REQUEST_ITEMS_MAX // 4)]
     acls = b"".join(
         b"\x02" + unsigned_varint(len(name) + 1) + name.encode() + b"\x03\x04U:a\x02*\x03\x03\0"

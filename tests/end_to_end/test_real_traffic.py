@@ -1,8 +1,8 @@
-"""A real broker's traffic, asked again over HTTP at the state of its time.
+"""Ask a real broker's questions again over HTTP, with the ACLs that were in force at that time.
 
-The broker's audit log holds 13,117 decisions on principals other than its super user, made while
-1,616 ACLs were in force: the state of the log before the first batch stamped after the last of
-them. Every one must be answered alike, by the same rule.
+The broker's audit log holds 13,117 decisions about principals other than its super user. All were
+made while the same 1,616 ACLs were in force, so the log is cut before the first batch that is newer
+than the last decision. The daemon must give the same answer to every question, by the same rule.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def log_until(real_log_dir: Path, time_ms: int, log_dir: Path) -> None:
 def test_every_decision_of_a_real_broker_is_repeated(
     tmp_path: Path, real_log_dir: Path, traffic: list[Recorded]
 ) -> None:
-    """All 13,117 over HTTP, a hundred in a request; every tenth also in a single request."""
+    """Ask all 13,117 in requests of a hundred, and every tenth one also in a single request."""
     assert len(traffic) == 13_117
     log_until(real_log_dir, max(recorded.time_ms for recorded in traffic), tmp_path / "log")
     with running(tmp_path, tmp_path / "log", super_users="User:admin") as daemon:

@@ -154,7 +154,7 @@ def test_other_paths_and_methods_are_refused(daemon: DaemonProcess) -> None:
 
 
 def test_many_evaluations_are_answered_in_order(daemon: DaemonProcess) -> None:
-    """With defaults, errors of single evaluations, and each semantic."""
+    """This covers defaults, errors of single evaluations, and each semantic."""
 
     def decisions(semantic: str) -> list[bool]:
         request = READ_ORDERS | {

@@ -116,7 +116,7 @@ def starve(service: HeldService, notified: NotifySocket) -> None:
 
 
 def test_reload_during_the_load_is_not_reported(tmp_path: Path, log_dir: Path) -> None:
-    """READY=1 ends a reload and the start, so only a daemon that is ready reports a reload."""
+    """READY=1 ends a start as well as a reload, so only a daemon that is ready reports a reload."""
     notified = NotifySocket(str(tmp_path / "notify"))
     environment = {"NOTIFY_SOCKET": notified.address, "WATCHDOG_USEC": str(WATCHDOG_US)}
     config_file = write_config(tmp_path, log_dir)

@@ -76,7 +76,7 @@ def writer_of(daemon: DaemonProcess) -> KafkaConnection:
 
 
 def expected(acls: set[Acl], super_user: str) -> list[bool]:
-    """Return the answer to each question by a plain look at the ACLs."""
+    """Return the answer to each question, computed directly from the ACLs."""
     return [
         user == super_user
         or (acl(user, topic=topic) in acls and acl(user, topic=topic, deny=True) not in acls)

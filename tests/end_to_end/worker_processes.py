@@ -34,7 +34,7 @@ def children(pid: int) -> set[int]:
 
 
 def state_of(pid: int) -> str:
-    """Return the state letter of a process; Z, a zombie's, if it is gone."""
+    """Return the state letter of a process; Z, the letter of a zombie, if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:

@@ -27,7 +27,7 @@ class Content:
         self._is_reread = False
 
     def reopen(self) -> None:
-        """Let a new process append to what it sees."""
+        """Let the next append, by a new process, continue the visible bytes."""
         self._is_reread = True
 
     def append(self, data: bytes) -> None:
@@ -59,7 +59,7 @@ class Content:
         self._dirty = left
 
     def drop_cache(self) -> None:
-        """Let the next read come from the disk, except for dirty pieces."""
+        """Drop the page cache except for dirty pieces; reads then come from the disk."""
         size = len(self.seen)
         self.seen[:] = self._with_dirty(self.durable)
         _grow(self.seen, size)

@@ -1,4 +1,4 @@
-"""Damage to checkpoints, and whether a start may stop because of it."""
+"""Damage to checkpoints, and whether a start may fail because of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def damaged(data: bytes, chance: Random) -> bytes:
 
 
 def is_out_of_reach(disk: FaultDisk, files: LogFiles) -> bool:
-    """Return True if the log and the newest intact checkpoint lack the state of damaged ones."""
+    """Return True if a damaged checkpoint covers offsets that nothing intact covers."""
     whole, needed = None, 0
     for checkpoint in files.checkpoints:
         needed = checkpoint.end_offset

@@ -69,9 +69,9 @@ def _move(names: dict[str, _Node], source: str | None, target: str | None, node:
 class FaultDisk:
     """A ``Storage`` in memory; ``calls`` has all calls.
 
-    ``crash_in`` and ``fail_in`` count calls down; None is never. The crash or fault then waits for
-    the call named by ``crash_at`` or ``fail_at``, if any. ``between`` runs before each call and
-    plays another thread.
+    ``crash_in`` and ``fail_in`` count down the calls until a crash or fault; None disables it. At
+    zero, the crash or fault waits for the call named by ``crash_at`` or ``fail_at``, if any.
+    ``between`` runs before each call and acts as another thread.
     """
 
     def __init__(self, chance: Random) -> None:

@@ -1,4 +1,4 @@
-"""Random stories of the real log on a disk that fails: acknowledged changes are read again.
+"""Random stories of the real log on a failing disk: every acknowledged change is read back.
 
 **Invariant:** after every crash, the ACLs are exactly those acknowledged, plus at most complete
 batches of the last append. Data that was read survives the next crash. After an error, nothing more
@@ -115,7 +115,7 @@ class Schedule:
     # One process.
 
     def _live(self) -> bool:
-        """Recover, work and end in some way; return False if the log cannot be read any more."""
+        """Recover, work, and end cleanly or by a fault; return False if no life can follow."""
         self._has_failed = False
         if self._chance.random() < 0.3:  # so that a start may have to create a segment
             self._segment_bytes_max = self._chance.choice(self._story.segment_bytes_max)
@@ -151,7 +151,7 @@ class Schedule:
             self.disk.end_process()
 
     def _arm(self, *rare_calls: str) -> None:
-        """Let the disk crash or fail at a later call, perhaps one of ``rare_calls``."""
+        """Make the disk crash or fail at a later call, perhaps at one of ``rare_calls``."""
         if self._chance.random() < self._story.crash:
             self.disk.crash_in = self._chance.randint(1, self._chance.choice((12, 90)))
             self.disk.crash_at = self._chance.choice((None, None, None, *rare_calls))
@@ -169,7 +169,10 @@ class Schedule:
     # Recovery.
 
     def _recover(self, faults: float) -> LogWriter | None:
-        """Read the log and start to write, again after each fault; None: it must not be read."""
+        """Read the log and start a writer; after a fault, try again.
+
+        Returns: the writer, or None if recovery rightly refuses the log for good.
+        """
         for _ in range(RESTARTS_MAX):
             if self._chance.random() < faults:
                 self._arm("truncate", "sync_directory")
@@ -304,7 +307,7 @@ class Schedule:
         )
         if self._chance.random() < 0.5:
             self._append_between(writer)
-        if self._chance.random() < self._story.failure / 4:  # its name, then the power
+        if self._chance.random() < self._story.failure / 4:  # an unsynced name, then a crash
             self.disk.fail_in, self.disk.fail_at = 0, "sync_directory"
             self.disk.crash_in, self.disk.crash_at = self._chance.randint(8, 30), None
         try:
@@ -319,7 +322,7 @@ class Schedule:
             self._retire()
 
     def _retire(self) -> None:
-        """Retire files, after a checkpoint that was written or failed."""
+        """Retire files, whether the checkpoint before was written or failed."""
         if self._chance.random() < self._story.crash / 3:
             self.disk.crash_in, self.disk.crash_at = self._chance.randint(1, 20), "remove"
         try:

@@ -118,7 +118,7 @@ def test_dropping_the_cache_keeps_dirty_data() -> None:
 
 
 def test_failed_write_may_be_short() -> None:
-    """On a full disk or with an I/O error, any part is written."""
+    """On a full disk or after an I/O error, any part of the data may be written."""
     sizes, numbers = set(), set()
     for seed in SEEDS:
         disk, file = new_disk(seed)

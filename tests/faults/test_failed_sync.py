@@ -47,7 +47,7 @@ def recovered(disk: FaultDisk) -> tuple[LogWriter, set[bytes]]:
 
 
 def test_recovery_after_a_failed_sync_reads_from_the_disk() -> None:
-    """From the cache, it might serve data, append after it, and lose it in a power failure."""
+    """If it read from the cache, it might serve data that a power failure then loses."""
     was_dropped = set()
     for seed in range(100):
         disk = new_log(seed)

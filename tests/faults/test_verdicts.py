@@ -19,7 +19,7 @@ def with_zeros(start: int, end: int, data: bytes = WRITTEN) -> bytes:
 
 
 def test_batches_are_found_by_their_lengths() -> None:
-    """Also a cut last batch, which does not count for the next offset."""
+    """A cut last batch is found too, but it does not count for the next offset."""
     assert batch_starts(WRITTEN[:-1]) == [0, len(SMALL), END]
     assert next_offset(WRITTEN) == 3
     assert whole_size(WRITTEN[:-1], WRITTEN) == END
@@ -38,7 +38,7 @@ def test_batches_are_found_by_their_lengths() -> None:
     ],
 )
 def test_torn_tail_must_be_accepted(content: bytes) -> None:
-    """Complete, cut at any byte, zeros to the end, a stale sector, a sector of the last batch."""
+    """The tail is complete, is cut at any byte, ends in zeros, or has one unwritten sector."""
     assert not may_stop(content, WRITTEN if len(content) != END else SMALL + LARGE)
 
 
@@ -52,5 +52,5 @@ def test_torn_tail_must_be_accepted(content: bytes) -> None:
     ],
 )
 def test_tail_that_looks_like_damage_may_be_refused(content: bytes) -> None:
-    """A hole before a batch, a hole of a few bytes, the first sector of a file."""
+    """The zeros precede another batch, are only a few bytes, or fill the file's first sector."""
     assert may_stop(content, WRITTEN if len(content) != END else SMALL + LARGE)

@@ -21,7 +21,7 @@ PIECE_MIN: Final = 64
 
 
 def batch_starts(data: bytes) -> list[int]:
-    """Return the positions of the batches in ``data``, also of an incomplete last one."""
+    """Return the positions of the batches in ``data``, including an incomplete last one."""
     starts, position = [], 0
     while position < len(data):
         starts.append(position)

@@ -1,4 +1,4 @@
-"""The largest, deepest and most HTTP requests that are allowed, for every path."""
+"""The largest and deepest HTTP requests that are allowed, and the most at once, for every path."""
 
 from __future__ import annotations
 

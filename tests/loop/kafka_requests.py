@@ -78,7 +78,7 @@ OPEN_FILTER: Final[Values] = {
 }
 OF_CREATED: Final[Values] = {**OPEN_FILTER, "principal_filter": "User:created"}
 NARROW_FILTERS: Final = 20
-"""Each is compared with every ACL; more filters take longer, in short stretches."""
+"""Each filter is compared with every ACL. More filters only add stretches, which stay short."""
 OPEN_FILTERS: Final = 200
 _BROKER: Final = 4
 
@@ -168,7 +168,7 @@ class Request:
 
 @dataclass(frozen=True)
 class _Shape:
-    """The size of a body. ``counts`` has the lengths of arrays by path; others have one item."""
+    """The size of a body. ``counts`` has array lengths by path; other arrays have one item."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
@@ -179,7 +179,7 @@ class _Shape:
 def requests_of(
     api_key: ApiKey, version: int, *, is_plain: bool = False, items: int = ITEMS
 ) -> Iterator[Request]:
-    """Yield requests of one version, each with another part at its maximum.
+    """Yield requests of one version, each with a different part at its maximum.
 
     Args:
         is_plain: yield only requests with long arrays of meaningless values.

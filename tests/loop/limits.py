@@ -1,4 +1,4 @@
-"""Limits of a stretch: the counts that correspond to 2 ms of CPU time.
+"""The limits of a stretch, as counts that correspond to 2 ms of CPU time.
 
 Calibrated with ``python -m tests.loop`` on a machine of 2026. A line took 16 to 60 ns, usually 40.
 A byte took 0.3 to 0.5 ns in small objects, and less in copies. A container took 60 ns, and 1 µs if

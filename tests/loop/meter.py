@@ -8,9 +8,9 @@ The tests count work instead of time, so that a slow or busy machine does not ma
   into C: joined bytes, decoded JSON, a copied list.
 - *containers*: the number of new objects that a garbage collection visits.
 
-None of them shows a call into C that reads much and allocates nothing, such as a regular expression
-over a body. Such calls get at most one request, or a part of it. ``CpuMeter`` shows them, but no
-test depends on it.
+No count shows a call into C that reads much and allocates nothing, such as a regular expression
+over a body. Such a call processes at most one request, or a part of it. ``CpuMeter`` shows these
+calls, but no test depends on it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class LineMeter(Meter):
 def _new_trace(limit: int) -> tuple[Any, Callable[[], None], Callable[[], tuple[int, str]]]:
     """Return functions that count, restart, and read the count and the place of line ``limit``.
 
-    They are closures, because counting runs at each line.
+    They are closures, which are fast, because the count runs on every line.
     """
     left = limit
     where = ""

@@ -46,7 +46,7 @@ class Player:
         self._kafka: dict[str, trio.SocketStream] = {}
 
     async def play(self, played: Input, repeats: int = 1) -> Played:
-        """Send an input ``repeats`` times; keep the shortest of the longest stretches."""
+        """Send an input ``repeats`` times; keep the shortest of the runs' longest stretches."""
         size, data = 0, _data_of(played)
         shortest: dict[str, Longest] = {}
         for _ in range(repeats):

@@ -115,7 +115,7 @@ async def running(
         closing(ServiceManager({})) as manager,
         closing(Parts(lambda: parse(text, source="server.properties"))) as parts,
         nullcontext() if is_loaded else patch.object(parts.log.source, "run", _never_end),
-        # What collects by the clock would collect more or less of what a stretch has made.
+        # A timed collection would make the number of new objects in a stretch depend on the clock.
         patch.object(gc_control, "COLLECT_SECONDS", math.inf),
     ):
         daemon = _Daemon(parts, properties, ready_file, manager, {}, _NoForcedEnd())
@@ -137,13 +137,13 @@ async def _never_end(applier: object) -> None:
 
 
 class _NoForcedEnd(ForcedEnd):
-    """Ends nothing: this process is not the daemon's alone."""
+    """Never end this process: it also runs the tests."""
 
     def begin(self, seconds: int) -> None: ...
 
 
 class _Daemon(Daemon):
-    """A daemon that tells where it is bound, once ``is_bound``."""
+    """A daemon that exposes its bound endpoints once ``is_bound`` is set."""
 
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as Daemon has them
         super().__init__(*parts)

@@ -34,12 +34,12 @@ BEFORE_LOG_IN: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICAT
 """APIs of the log-in."""
 
 Inputs = Callable[[str, bool], Iterable[Input]]
-"""Return the inputs of a caller, all or some."""
+"""Returns a caller's inputs; if the second argument is False, only some of them."""
 
 
 @dataclass(frozen=True)
 class Station:
-    """A daemon and its inputs; ``settings`` gets the daemon's folder."""
+    """A daemon and its inputs; ``settings`` is called with the daemon's folder."""
 
     acls: str
     callers: tuple[str, ...]

@@ -44,7 +44,7 @@ def test_every_api_is_played_without_a_right(name: str, caller: str) -> None:
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
 def test_requests_are_valid(api_key: ApiKey, version: int) -> None:
-    """So all of them reach a handler."""
+    """An invalid request would never reach its handler."""
     for asked in requests_of(api_key, version, is_plain=True, items=10):
         connection = KafkaServerConnection(1 << 20)
         connection.receive_data(asked.frame())

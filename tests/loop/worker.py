@@ -24,7 +24,7 @@ CHANGES: Final = 10_000
 
 
 class _Nobody(Follower):
-    """A follower that ignores all other orders of the daemon."""
+    """A follower that ignores the daemon's orders; only ACLs and changes take effect."""
 
     def apply_settings(self, texts: Mapping[str, str]) -> None: ...
 

@@ -1,1 +1,1 @@
-"""The actors over the real log and a disk that fails, in virtual time, beside a simple model."""
+"""Compare the actors, over the real log and a failing disk, with a simple model in virtual time."""

@@ -28,7 +28,7 @@ MOMENT_S: Final = 1e-9
 
 
 class ClientTask:
-    """One connection, whose requests are answered in order and never from an older state."""
+    """One connection. Its answers come in order, and none is from an older state than the last."""
 
     def __init__(self, process: Process, client: Client, counts: Counter[str]) -> None:
         self._process = process
@@ -187,7 +187,7 @@ async def _give_up(scope: trio.CancelScope, patience_s: float, turns: int) -> No
 
 
 def _refusal(completion: Completion[Any]) -> str:
-    """Return why an item is refused; all items of a request are."""
+    """Return why this item is refused; a refusal applies to all items of a request."""
     check(completion.is_done, "a request is refused in part")
     try:
         completion.result()

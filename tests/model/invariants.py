@@ -1,4 +1,4 @@
-"""The invariants: what was accepted, what the log has of it, and what is visible at each offset.
+"""The invariants: which updates are accepted, written to the log, and visible at each offset.
 
 Updates are made one after the other, so the expected answers are known when an update is accepted.
 After each step of any task, written, visible and answered values are compared with them.
@@ -68,7 +68,7 @@ class Invariants:
     # Updates.
 
     def accept(self, request: Request, completions: Sequence[Completion[Any]]) -> None:
-        """Note an update that the queue has not refused at once."""
+        """Record an update that the queue has accepted."""
         request.completions = completions
         request.number = self._accepted
         self._accepted += 1
@@ -77,7 +77,7 @@ class Invariants:
         self._plan(request)
 
     def refuse(self, reasons: Sequence[str], is_full: bool) -> None:
-        """Note an update that is refused at once, because the queue is full or has ended."""
+        """Record an update that is refused immediately, because the queue is full or has ended."""
         if reasons[0].startswith("too many"):
             check(is_full, "an update is refused although the queue is not full")
         else:
@@ -94,7 +94,7 @@ class Invariants:
         self._tail = request.after
 
     def refused_to_write(self) -> None:
-        """Note that nothing was written. After the refusals, waiting updates are planned again."""
+        """Record that nothing was written, so the updates that still wait will be planned again."""
         for request in self._doubted:
             request.is_in_doubt = False
         self._doubt, self._doubted = [], []
@@ -111,7 +111,7 @@ class Invariants:
                     self._plan(request)
 
     def begin(self, found: LogState, offset: int) -> None:
-        """Note that a start has read ``found`` and writes after it, from ``offset`` on."""
+        """Record that a new process has read ``found`` and will write from ``offset`` on."""
         possible = self._settled.copy()
         outcomes = [possible.copy()]
         for batch in self._doubt:
@@ -129,7 +129,7 @@ class Invariants:
                 self._plan(request)
 
     def write(self, batches: Sequence[Batch]) -> None:
-        """Note that these batches, one per request, are about to be written."""
+        """Record that these batches, one per request, are about to be written."""
         self._plan_again()
         state = self._settled.copy()
         for batch in batches:
@@ -144,7 +144,7 @@ class Invariants:
         self.counts["writes of several batches"] += len(batches) > 1
 
     def wrote(self, last_offset: int) -> None:
-        """Note that the batches are durable and end at ``last_offset``."""
+        """Record that the batches are durable and end at ``last_offset``."""
         offset = last_offset - sum(map(len, self._doubt))
         for batch, request in zip(self._doubt, self._doubted, strict=True):
             offset += len(batch)
@@ -155,7 +155,7 @@ class Invariants:
         self._doubt, self._doubted = [], []
 
     def note_applied(self, request: Request, snapshot: AclSnapshot | None) -> None:
-        """Note the queue's report that an update of configs is durable and in force."""
+        """Record the queue's report that an update of configs is durable and in force."""
         request.times_reported += 1
         check(
             snapshot is not None and snapshot.offset >= request.offset,
@@ -179,7 +179,10 @@ class Invariants:
                 self.check_timeout(timeout_ms, in_file, request.offset)
 
     def check_timeout(self, timeout_ms: int, in_file: int, offset: int = -1) -> None:
-        """Check that the time-out in force is the log's at ``offset`` or later, or the file's."""
+        """Check that the time-out in force is one that applied at ``offset`` or later.
+
+        Where the log sets none, ``in_file`` applies.
+        """
         later = [state for ended, state in self._states.items() if ended >= offset]
         possible = {state.timeout_ms(in_file) for state in later}
         check(timeout_ms in possible, "a config of the log is not in force")
@@ -263,7 +266,10 @@ class Invariants:
     # The end of a process.
 
     def end_life(self, *, is_clean: bool, is_crash: bool) -> None:
-        """Check that no waiter is left, and that a clean end leaves no accepted update."""
+        """Check that the process has left no update open.
+
+        Except after a crash, every update is answered. A clean end has also written all of them.
+        """
         if not is_crash:
             check(not self._waiting, f"{len(self._waiting)} updates are never answered")
         if is_clean and self._snapshot is not None:

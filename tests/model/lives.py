@@ -1,4 +1,4 @@
-"""Run a story: one process after the other on one disk, and the errors that may end each."""
+"""Run a story: its processes run one after another on one disk, and each may end with an error."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class StoryRun:
                 raise BrokenInvariantError(f"the process ends with {error!r}") from error
 
     def _stops_rightly(self, error: CorruptLogError) -> bool:
-        """Repair a log that may be refused, as an operator would; return True if possible."""
+        """Return True if recovery may refuse this log; then repair it, as an operator would."""
         self.disk.end_process()
         content = self.disk.content(error.path)
         if not may_stop(bytes(content.seen), bytes(content.written)):
@@ -150,7 +150,7 @@ class StoryRun:
 
 @contextmanager
 def _deterministic(process: Process) -> Iterator[None]:
-    """Let the seed schedule trio's tasks, and play threads in the loop."""
+    """Schedule trio's tasks by the seed, and run the work of threads in the loop."""
     scheduler = trio._core._run
     with ExitStack() as stack:
         replaced: list[tuple[object, str, object]] = [

@@ -1,7 +1,7 @@
 """One life of the daemon: its actors and its log, assembled as in ``daemon.components``.
 
-The story's clients replace its ports. Work for threads runs in the loop, after the virtual time
-that a slow disk takes. Batches reach the applier late and in pieces.
+The story's clients replace its ports. The work of threads runs in the loop, after a virtual delay
+that stands for a slow disk. Batches reach the applier late and in pieces.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Process(trio.abc.Instrument):
         return self.applier.snapshot.newest is not None
 
     def write_file(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
-        """Change the file, for the next reload."""
+        """Change the settings file; the next reload reads it."""
         self.file = _configuration(self.life.timeout_ms, super_users, allow_everyone)
 
     def _break(self, error: BaseException) -> None:
@@ -185,7 +185,7 @@ class Process(trio.abc.Instrument):
             self._writer.close()
 
     def check_end(self, *, is_crash: bool) -> None:
-        """Check that nothing waits and that the start of every endpoint has ended."""
+        """Check that nothing is left waiting and that every endpoint has finished starting."""
         if self.broken is not None:
             raise BrokenInvariantError(str(self.broken)) from self.broken
         check(self.purgatory.requests_waiting == 0, "requests are left in purgatory")
@@ -223,7 +223,7 @@ class Process(trio.abc.Instrument):
         await self.gate.wait_until_all_open()
 
     async def _relay(self) -> None:
-        """Pass batches on late, in up to two pieces."""
+        """Forward batches after a delay, in one or two pieces."""
         async with self._late_feed, self._late_inbox:
             async for message in self._late_inbox:
                 await trio.sleep(self._chance.choice(self.life.stalls_s) / 10)
@@ -241,9 +241,10 @@ class Process(trio.abc.Instrument):
         abandon_on_cancel: bool = False,
         limiter: trio.CapacityLimiter | None = None,
     ) -> T:
-        """Replace ``trio.to_thread.run_sync``: run late, and to the end even if cancelled.
+        """Replace ``trio.to_thread.run_sync``: run the function in the loop, after a delay.
 
-        A call that may be abandoned is cancelled before or after its work.
+        A cancelled call still completes, unless it may be abandoned. Then it is cancelled before or
+        after the function runs, never within it.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         async with limiter or nullcontext():

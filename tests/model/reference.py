@@ -1,4 +1,4 @@
-"""The effects of updates as simply as possible: one after the other, on plain sets.
+"""Compute the effects of updates as simply as possible: one after another, on plain sets.
 
 This shares no code with the plans, the filters, the index or the replay of the log.
 """
@@ -27,20 +27,20 @@ Batch = Sequence[Change | ClusterChange]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All ACLs, and the time-outs in the log by node."""
+    """All ACLs, and the time-outs that the log sets, by node."""
 
     acls: frozenset[Acl] = frozenset()
     timeouts: Mapping[str, str] = field(default_factory=dict)
 
     def timeout_ms(self, in_file: int) -> int:
-        """Return the time-out in force if the file has ``in_file``."""
+        """Return the time-out in force if the settings file has ``in_file``."""
         everywhere = self.timeouts.get(EVERY_NODE, in_file)
         return int(self.timeouts.get(THIS_NODE, everywhere))
 
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One update. ``offset`` is that of its batch, or -1."""
+    """One update. ``offset`` is the offset of its batch, or -1."""
 
     step: Create | Delete | SetTimeout
     completions: Sequence[Completion[Any]] = ()

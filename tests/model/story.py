@@ -75,7 +75,7 @@ Step = Create | Delete | SetTimeout | Ask | Describe | Reload
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, cancelled ``turns`` loop turns after ``patience_s``; never if that is None."""
+    """One call. It is cancelled ``turns`` loop turns after ``patience_s``; None: never."""
 
     delay_s: float
     step: Step
@@ -148,7 +148,7 @@ def text_of(story: Story) -> str:
 
 
 def smaller(story: Story) -> Iterator[Story]:
-    """Yield stories with one life, client or call less, or one field of a life reset."""
+    """Yield stories with one life, client or call fewer, or with one field of a life reset."""
     for number, life in enumerate(story.lives):
         yield Story(story.seed, _without(story.lives, number))
         for less in _smaller_lives(life):

@@ -44,7 +44,7 @@ def test_every_invariant_holds_in_every_story() -> None:
 
 
 def test_seed_repeats_its_story() -> None:
-    """All calls and counts are the same, so a broken story can be debugged."""
+    """All calls and counts are the same, so a failing story can be debugged."""
     for seed in range(5):
         first, second = StoryRun(draw_story(seed)), StoryRun(draw_story(seed))
         first.run()

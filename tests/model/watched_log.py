@@ -1,4 +1,4 @@
-"""The log of a process on the simulated disk, which reports every write to the invariants."""
+"""A process's log on the simulated disk. It reports every write to the invariants."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_log(disk: FaultDisk) -> LogState:
 
 
 class WatchedLog:
-    """The ``OwnLog``, with a report to the invariants before and after each call."""
+    """An ``OwnLog`` that reports to the invariants before and after each call."""
 
     def __init__(self, own: OwnLog, disk: FaultDisk, invariants: Invariants) -> None:
         self._own = own

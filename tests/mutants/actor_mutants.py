@@ -1,4 +1,4 @@
-"""Mutants of the actors: when an update shows and is acknowledged, what opens, what is counted."""
+"""Mutants of the actors: when updates are visible and acknowledged, what opens, what is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All mutants by room, and the document that lists them.
+"""All mutants by area, and the document that lists them.
 
 ``python -m tests.mutants --document > docs/mutants.md`` updates it; a test compares the two.
 """

@@ -1,4 +1,4 @@
-"""Mutants of the rules of ACLs: who is allowed what, and what a filter or a creation means."""
+"""Mutants of the ACL rules: what is allowed, what filters match, and what may be created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of the log: what makes it durable, and what keeps damage from being believed."""
+"""Mutants of the log: what makes writes durable, and what detects damage."""
 
 from __future__ import annotations
 

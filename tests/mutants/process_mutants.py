@@ -1,4 +1,4 @@
-"""Mutants of the process: its log, its audit, its workers, and its end."""
+"""Mutants of the process: its log lines, its audit, its workers, and its shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of the replay: what keeps a forged or a half-read record from being believed."""
+"""Mutants of the replay: how it reads audit lines, reports ACLs, and measures latency."""
 
 from __future__ import annotations
 

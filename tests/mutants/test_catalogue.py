@@ -1,4 +1,4 @@
-"""The catalogue fits the code. ``make mutants`` checks that the tests find its mutants."""
+"""The catalogue matches the code. ``make mutants`` checks that the tests find its mutants."""
 
 from __future__ import annotations
 
