@@ -1,1 +1,1 @@
-"""What admin clients do with the daemon, in one vocabulary for all of them."""
+"""Run the same calls with every admin client, and record the results in one matrix."""

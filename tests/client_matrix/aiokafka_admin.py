@@ -93,7 +93,7 @@ class AiokafkaClient(AdminClient):
     def alter_config(self, name: str, value: str | None) -> None:
         configs = {} if value is None else {name: value}
         answers = self._run(self._client.alter_configs([_node(configs)]))
-        # The client also asks about topics, even if there are none, so there is one more answer.
+        # The client sends one more request, for topics, even if there are none.
         ((code, _, _, resource),) = [each for answer in answers for each in answer.resources]
         assert resource == str(NODE_ID)
         check_code(code)

@@ -45,7 +45,7 @@ class Protocol(StrEnum):
 
 
 class NotOfferedError(Exception):
-    """The client has no call for this; the text says what it has."""
+    """The client has no call for this operation; the text says what it offers."""
 
 
 class RefusedError(Exception):
@@ -66,7 +66,7 @@ class Login:
 
 Operations = frozenset[str]
 Reported = Mapping[str, "Operations | int | None"]
-"""By name: the authorized operations, an error code, or None if the client reports neither."""
+"""By name: the authorized operations, or an error code; None if the client reports neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Config:
 class AdminClient:
     """A client of one user, connected to one server.
 
-    ``hides`` are operations whose refusal the client does not report: it returns nothing.
-    ``reported_instead`` is what it reports in place of authorized operations. ``notes`` explain
-    both and other peculiarities to readers of the matrix.
+    ``hides`` has the calls that return nothing when they are refused, instead of an error.
+    ``reported_instead`` has what a call reports in place of authorized operations. ``notes``
+    explain both, and other peculiarities, to readers of the matrix.
 
     Raises (all methods): NotOfferedError and RefusedError.
     """
@@ -161,13 +161,13 @@ def check_code(code: int) -> None:
 
 
 Open = Callable[[str, Login | None], AdminClient]
-"""Opens a client of an address, ``host:port``, with a log-in or without a name."""
+"""Opens a client of an address, ``host:port``, with a log-in or anonymously."""
 
 
 def report_each(
     names: Sequence[str], tell: Callable[[str], Operations | int | None]
 ) -> dict[str, Operations | int | None]:
-    """Ask about one name after the other, so that a refusal affects only its own name."""
+    """Ask about one name at a time, so that a refusal affects only that name."""
     reported: dict[str, Operations | int | None] = {}
     for name in names:
         try:

@@ -51,7 +51,7 @@ class Role(StrEnum):
 
 
 AsRole = Callable[[Role], AdminClient]
-"""Returns one client's connection as a user with a role, each at a server of its own."""
+"""Returns the client as a user with this role; each role has a separate server."""
 
 
 def acls_of(topic: str) -> tuple[Acl, Acl]:
@@ -69,7 +69,7 @@ def refusal_of(ask: Callable[[], object]) -> int:
 
 
 def check_refusal(client: AdminClient, call: Call, ask: Callable[[], object]) -> None:
-    """Check that the user lacks the right; some clients report nothing instead of the error."""
+    """Check that the call is refused; some clients then return nothing instead of an error."""
     if call in client.hides:
         assert not ask()
     else:
@@ -77,7 +77,7 @@ def check_refusal(client: AdminClient, call: Call, ask: Callable[[], object]) ->
 
 
 def check_creation(as_role: AsRole, topic: str) -> None:
-    """Literal, prefixed, and a repeated one; none by a user without ALTER on the cluster."""
+    """Create a literal, a prefixed and a repeated ACL; a user without ALTER creates none."""
     literal, prefixed = acls_of(topic)
     admin, other = as_role(Role.SUPER_USER), as_role(Role.DESCRIBER)
     assert admin.create_acls([literal, prefixed, literal]) == [0, 0, 0]
@@ -88,7 +88,7 @@ def check_creation(as_role: AsRole, topic: str) -> None:
 
 
 def check_description(as_role: AsRole, topic: str) -> None:
-    """By name, by prefix, by MATCH; only for a user with DESCRIBE on the cluster."""
+    """Describe by name, by prefix and by MATCH; a user without DESCRIBE is refused."""
     admin = as_role(Role.SUPER_USER)
     literal, prefixed = acls_of(topic)
     assert admin.create_acls([literal, prefixed]) == [0, 0]
@@ -104,7 +104,7 @@ def check_description(as_role: AsRole, topic: str) -> None:
 
 
 def check_deletion(as_role: AsRole, topic: str) -> None:
-    """Matches are deleted and reported, others stay; none by a user without ALTER."""
+    """Matching ACLs are deleted and reported, others stay; a user without ALTER deletes none."""
     admin, other = as_role(Role.SUPER_USER), as_role(Role.DESCRIBER)
     literal, prefixed = acls_of(topic)
     other_acl = acl(topic=f"{topic}-other")
@@ -117,7 +117,7 @@ def check_deletion(as_role: AsRole, topic: str) -> None:
 
 
 def check_cluster(as_role: AsRole, _: str) -> None:
-    """Every user sees the node; operations are those that the ACLs allow."""
+    """Every user sees the node, and the operations that the ACLs allow."""
     for role, operations in (
         (Role.SUPER_USER, ALL_OF_CLUSTER),
         (Role.DESCRIBER, DESCRIBE),
@@ -152,17 +152,17 @@ def check_each(as_role: AsRole, call: Call, everything: Operations, denied: Erro
 
 
 def check_groups(as_role: AsRole, _: str) -> None:
-    """Operations according to the ACLs, GROUP_AUTHORIZATION_FAILED without DESCRIBE."""
+    """Expect the operations that the ACLs allow; without DESCRIBE, GROUP_AUTHORIZATION_FAILED."""
     check_each(as_role, Call.DESCRIBE_GROUPS, ALL_OF_GROUPS, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
 def check_topics(as_role: AsRole, _: str) -> None:
-    """Operations according to the ACLs, TOPIC_AUTHORIZATION_FAILED without DESCRIBE."""
+    """Expect the operations that the ACLs allow; without DESCRIBE, TOPIC_AUTHORIZATION_FAILED."""
     check_each(as_role, Call.DESCRIBE_TOPICS, ALL_OF_TOPICS, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def check_configs(as_role: AsRole, _: str) -> None:
-    """Values and their sources; nothing without DESCRIBE_CONFIGS."""
+    """Expect values and their sources; a user without DESCRIBE_CONFIGS sees nothing."""
     configs = as_role(Role.SUPER_USER).describe_configs()
     assert configs["node.id"] == Config(str(NODE_ID), STATIC_BROKER)
     assert configs[IDLE] == IDLE_DEFAULT
@@ -171,7 +171,7 @@ def check_configs(as_role: AsRole, _: str) -> None:
 
 
 def check_alteration(as_role: AsRole, _: str) -> None:
-    """A value is in force until it is reset; nothing is set without ALTER_CONFIGS."""
+    """A value is in force until it is reset; a user without ALTER_CONFIGS sets nothing."""
     admin, other = as_role(Role.SUPER_USER), as_role(Role.DESCRIBER)
     admin.alter_config(IDLE, "54321")
     try:
@@ -184,7 +184,7 @@ def check_alteration(as_role: AsRole, _: str) -> None:
 
 
 def check_quorum(as_role: AsRole, _: str) -> None:
-    """The node is its own leader; nothing without DESCRIBE."""
+    """The node is its own leader; a user without DESCRIBE is refused."""
     for role in (Role.SUPER_USER, Role.DESCRIBER):
         assert as_role(role).describe_quorum() == (NODE_ID, [NODE_ID])
     nobody = as_role(Role.NOBODY)

@@ -61,7 +61,7 @@ class KafkaPythonClient(AdminClient):
         self._client.close()
 
     def create_acls(self, acls: Sequence[Acl]) -> list[int]:
-        # For a request with several ACLs, the client does not report which of them failed.
+        # The client does not report which ACL of a request failed, so each gets its own request.
         results = [self._client.create_acls([_binding(acl)]) for acl in acls]
         return [each["failed"][0].errno if each["failed"] else 0 for each in results]
 

@@ -27,7 +27,7 @@ class Matrix:
     notes: dict[tuple[str, Call], str] = field(default_factory=dict)
 
     def add_client(self, name: str, version: str, client: type[AdminClient]) -> None:
-        """Add a row for a client; rows keep the order of these calls."""
+        """Add a client; its rows come in the order in which clients are added."""
         self.versions[name] = version
         self.notes |= {(name, call): note for call, note in client.notes.items()}
 
@@ -59,7 +59,7 @@ class Matrix:
 
 @dataclass(slots=True)
 class _Remarks:
-    """Numbered texts."""
+    """Remarks below the table, each with a number."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 

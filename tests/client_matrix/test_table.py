@@ -15,7 +15,7 @@ NOTE = PYTHON_CLIENTS[NAME].notes[Call.ALTER_CONFIGS]
 
 @pytest.fixture
 def matrix() -> Matrix:
-    """Return a matrix of two clients, of which one has outcomes on one protocol."""
+    """Return a matrix of two clients; only one has outcomes, and only on one protocol."""
     matrix = Matrix()
     for name in (NAME, "confluent-kafka"):
         matrix.add_client(name, "1.2", PYTHON_CLIENTS[name])

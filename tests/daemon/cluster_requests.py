@@ -1,4 +1,4 @@
-"""Requests to a service about its cluster: Metadata, FindCoordinator, DescribeCluster."""
+"""Requests that ask about the cluster: Metadata, FindCoordinator, DescribeCluster."""
 
 from __future__ import annotations
 

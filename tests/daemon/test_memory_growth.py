@@ -39,7 +39,7 @@ from tests.daemon.kafka_service import ALICE, ROOT, start
 Fields = SimpleNamespace
 
 BESIDE_BYTES = 128 * 1024
-"""Memory that a request of any size takes: a chunk of its answer, frames of functions."""
+"""Memory that a request takes whatever its size: a chunk of its answer, and function frames."""
 SHARE = 4
 """Requests here have the maximum number of items divided by this, so that measuring is fast."""
 ITEMS = REQUEST_ITEMS_MAX // SHARE
@@ -53,7 +53,7 @@ def creation(number: int) -> bytes:
 
 
 class Peak:
-    """The maximum allocated at once, in bytes, and how much of it was left at the end."""
+    """The largest number of bytes allocated at once, and the number left at the end."""
 
     size = 0
     left = 0

@@ -156,7 +156,7 @@ def test_unchanged_sector_is_torn(path: Path, following: bytes) -> None:
 
 @pytest.mark.parametrize("left", [8, 9, 11, 12, 13, 100])
 def test_few_zeros_at_the_end_of_a_sector_are_damage(path: Path, left: int) -> None:
-    """Fewer than an offset and a length."""
+    """These zeros do not even fill an offset and a length, 12 bytes."""
     data = batch_of_size(0, 2 * SECTOR_SIZE - left) + bytes(left) + LAST[left:]
     if left < 12:
         path.write_bytes(data)
@@ -173,13 +173,13 @@ def test_few_zeros_at_the_end_of_a_sector_are_damage(path: Path, left: int) -> N
 
 @pytest.mark.parametrize("zeros", [1, 63, 64, 511, 512, 600, 5000])
 def test_zeros_after_a_damaged_batch_do_not_make_it_torn(path: Path, zeros: int) -> None:
-    """They are left from a later write, so the batch was once complete."""
+    """The zeros come from a later write, so the batch was complete before."""
     for position in range(21, len(LAST)):
         refusal(path, FIRST + flipped(LAST, position) + bytes(zeros))
 
 
 def test_cut_batch_filled_with_zeros_is_torn(path: Path) -> None:
-    """If only its last bytes are zeros, they may be its own, and other bytes may be damaged."""
+    """If only its last bytes are zeros, it counts as damaged, because they may be its own."""
     for size in range(len(LAST) - LAST_PIECE_MIN + 1):
         torn(path, (FIRST + LAST[:size]).ljust(4 * SECTOR_SIZE, b"\0"))
     ends_in_zeros = len(LAST) - len(LAST.rstrip(b"\0"))
@@ -253,8 +253,8 @@ def test_complete_batch_with_a_bad_crc_is_damage(path: Path) -> None:
 
 @pytest.mark.parametrize("following", [b"", SMALLEST, LARGE], ids=["last", "small", "large"])
 def test_wrong_length_is_damage(path: Path, following: bytes) -> None:
-    """A complete batch that announces more is not cut, since its CRC matches. One that
-    announces less does not include what follows.
+    """A complete batch that announces too many bytes is not a cut one, since its CRC matches. One
+    that announces too few does not include the bytes that follow.
     """
     for bit in range(32):
         position = 8 + bit // 8

@@ -1,4 +1,4 @@
-"""A checkpoint must be at its own place in the log."""
+"""A checkpoint's name must give its true place in the log."""
 
 from pathlib import Path
 

@@ -218,7 +218,7 @@ def test_only_the_excess_is_removed(tmp_path: Path) -> None:
 
 
 def test_old_checkpoints_are_removed(tmp_path: Path) -> None:
-    """By the time of their last write. The newest stays."""
+    """A checkpoint's age is the time since its last write. The newest checkpoint stays."""
     log_of_checkpoints(tmp_path)
     directory = directory_of(tmp_path)
     for end_offset, age_ms in ((3, 1000), (6, 2000), (7, 3000)):

@@ -121,7 +121,7 @@ def test_directory_without_a_metadata_log_is_rejected(tmp_path: Path) -> None:
     ],
 )
 def test_name_that_resembles_a_log_file_is_rejected(tmp_path: Path, name: str) -> None:
-    """Without that file, the log would go back in time."""
+    """If the file were ignored, an older state of the log would be served."""
     directory = tmp_path / METADATA_TOPIC_DIRECTORY
     directory.mkdir()
     for sound in (

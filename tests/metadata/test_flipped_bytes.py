@@ -1,5 +1,5 @@
-"""Every byte of a log is flipped. A start then stops or serves the right ACLs, and check-log
-reports it.
+"""Flip every byte of a log in turn. A start must then fail or serve the right ACLs, and check-log
+must report the flip.
 """
 
 import os
@@ -37,7 +37,7 @@ UNDETECTABLE_BY_CONTENT = {
     "meta.properties": "the ids are any text; node.id is held against the configuration's",
     ".kafka_cleanshutdown": "that it is there is all that it says",
 }
-"""What not even check-log can find, by file, and why. No ACL depends on any of it."""
+"""By file, why even check-log cannot find a changed byte in it. No ACL depends on these files."""
 
 
 @pytest.fixture
@@ -46,7 +46,10 @@ def log_dir(tmp_path: Path) -> Path:
 
 
 def outcome(log_dir: Path, storage: StoredFiles, right: Collection[bytes] = RIGHT) -> Outcome:
-    """Return the ACLs that a start serves, or None for an error with file, byte and offset."""
+    """Return whether a start serves the right ACLs, serves wrong ones, or refuses the log.
+
+    An error for a corrupt log must name a file, byte and offset; otherwise it counts as wrong.
+    """
     try:
         return "right" if set(acls_read(log_dir, storage)) == right else "wrong"
     except CorruptLogError as error:
@@ -78,7 +81,7 @@ def check_flips(log_dir: Path, masks: tuple[int, ...]) -> None:
 
 
 def test_every_flipped_bit_of_a_log_is_found(log_dir: Path) -> None:
-    """Also in the last batch, which no flip turns into an unfinished write."""
+    """This includes the last batch: no flip makes it look like an unfinished write."""
     write_sound_log(log_dir)
     check_flips(log_dir, BITS)
 
@@ -158,7 +161,7 @@ def test_every_changed_name_is_found(log_dir: Path, checkpoints: bool) -> None:
 
 
 def test_renamed_checkpoint_of_a_broker_gives_no_wrong_acls(real_log_dir: Path) -> None:
-    """The file does not contain its end, so the log must contradict a wrong name."""
+    """The file does not contain its end offset, so only the log can contradict a wrong name."""
     storage = StoredFiles.of(real_log_dir)
     right = set(acls_read(real_log_dir, storage))
     checkpoints = find_files(real_log_dir).checkpoints

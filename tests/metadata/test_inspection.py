@@ -142,7 +142,7 @@ def test_acls_are_known_again_from_the_next_checkpoint(tmp_path: Path) -> None:
 
 
 def test_trimmed_log_continues_from_a_checkpoint(tmp_path: Path) -> None:
-    """The log may begin within a transaction. Other checkpoints are compared with the log."""
+    """The log may begin inside a transaction. Other checkpoints are compared with the log."""
     write_segment(
         tmp_path,
         5,
@@ -191,7 +191,9 @@ def test_checkpoint_that_differs_from_the_log_is_a_fault(name: str, tmp_path: Pa
 
 
 def test_renamed_checkpoint_is_a_fault(tmp_path: Path) -> None:
-    """By the end in its header, or, for Kafka's, by the time of its last record."""
+    """Its header has another end offset. Kafka's header has none, but the time of the last record
+    differs from the log's.
+    """
     write_sound_log(tmp_path)
     records: list[MetadataRecord] = [METADATA_VERSION, *map(added, (2, 3, 4))]
     path = write_checkpoint(tmp_path, 9, records, epoch=2)

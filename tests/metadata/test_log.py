@@ -30,7 +30,7 @@ from tests.support.recording_storage import RecordingStorage
 
 
 def offsets(path: Path) -> list[int]:
-    """Return the base offset of each batch. None may be of a checkpoint."""
+    """Return the base offset of each batch. No batch may come from a checkpoint."""
     batches, progress = read(path)
     assert not any(each.is_checkpoint for each in batches)
     assert progress.last_offset == batches[-1].last_offset
@@ -207,7 +207,7 @@ def test_newest_checkpoint_is_used(tmp_path: Path) -> None:
 
 
 def test_log_that_ends_before_its_checkpoint_is_rejected(tmp_path: Path) -> None:
-    """Its end was durable before the checkpoint, so it is lost."""
+    """The missing end was durable before the checkpoint was written, so the log has lost it."""
     checkpoint = write_checkpoint(tmp_path, 90, RECORDS, epoch=3)
     for batches, end in (
         ((*BATCHES[:3], BATCHES[3][:-1]), 4), (BATCHES, 6), ((), 0), ((BATCHES[0][:30],), 0)
@@ -226,7 +226,7 @@ def test_log_that_ends_before_its_checkpoint_is_rejected(tmp_path: Path) -> None
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("data", [b"", bytes(600), BATCHES[0][:-1]])
 def test_empty_log_is_rejected(tmp_path: Path, data: bytes, *, is_clean: bool) -> None:
-    """A new log has its first batch."""
+    """Even a new log contains a batch."""
     path = write_segment(tmp_path, 0, data)
     if is_clean:
         (tmp_path / CLEAN_SHUTDOWN_NAME).touch()
@@ -251,7 +251,7 @@ def test_epoch_below_that_of_the_checkpoint_is_rejected(tmp_path: Path) -> None:
 
 
 def test_cut_checkpoint_is_rejected(tmp_path: Path) -> None:
-    """Only complete checkpoints get their name."""
+    """A checkpoint gets its name only when it is complete, so a cut one is damaged."""
     path = write_checkpoint(tmp_path, 90, RECORDS)
     whole = path.read_bytes()
     header, data, _ = checkpoint_batches(RECORDS, end_offset=90)

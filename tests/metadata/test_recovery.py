@@ -106,8 +106,8 @@ def test_bad_crc_in_a_complete_batch_is_damage_anywhere(tmp_path: Path) -> None:
 
 
 def unnoticed_flips(path: Path, log: Path, expected: set[int]) -> set[tuple[int, int]]:
-    """Flip each bit of a file of ``log`` in turn. Return byte and mask of those that go
-    unnoticed. They must leave the ACLs unchanged.
+    """Flip each bit of a file of ``log`` in turn. Return the byte and mask of each flip
+    that goes unnoticed. Such a flip must leave the ACLs unchanged.
     """
     whole = path.read_bytes()
     unnoticed = set()
@@ -124,8 +124,8 @@ def unnoticed_flips(path: Path, log: Path, expected: set[int]) -> set[tuple[int,
 
 
 def test_only_the_epoch_of_a_last_leader_change_can_change_unnoticed(tmp_path: Path) -> None:
-    """The CRC does not cover the epoch (bytes 12 to 15). Later batches confirm it, and none
-    follows here.
+    """The CRC does not cover the epoch (bytes 12 to 15). Only later batches could confirm it, and
+    none follows here.
     """
     last_epoch = 6
     change = partial(control_batch, control_type=ControlType.LEADER_CHANGE)

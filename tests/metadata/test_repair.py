@@ -35,7 +35,7 @@ COPIES = "repair-20260102T030405Z"
 NEXT_COPIES = "repair-20260102T030406Z"
 STATES = {0: (), 1: (), 2: (), 4: (1, 2), 6: (1, 2), 8: (2, 3), 9: (2, 3), 10: (2, 3, 4),
           13: (2, 3, 4), 14: (2, 3, 4, 6), 15: (2, 3, 6)}  # fmt: skip
-"""The ACLs by the offset before which the log ends."""
+"""The ACLs in force, by the log's end offset (exclusive)."""
 
 CALLS = ("append_to", "append", "sync", "truncate", "rename", "remove", "sync_directory",
          "make_directory")  # fmt: skip
@@ -80,7 +80,7 @@ def in_one_segment_twice(log_dir: Path) -> None:
 
 
 def trimmed(log_dir: Path) -> None:
-    """A checkpoint, then damage, then a segment that follows nothing."""
+    """A checkpoint, then damage, then a segment that follows no intact batch."""
     write_sound_log(log_dir, checkpoints=True)
     for base_offset in (0, 6):
         segment(log_dir, base_offset).unlink()
@@ -166,7 +166,7 @@ def start_and_read(log_dir: Path) -> set[bytes]:
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_repaired_log_is_the_log_at_an_offset(name: str, tmp_path: Path) -> None:
-    """It passes an inspection and a start, and the copies are the original files."""
+    """It passes an inspection and a start, and the copies equal the original files."""
     damage, end = DAMAGES[name]
     damage(tmp_path)
     before = files(tmp_path)

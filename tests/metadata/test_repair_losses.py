@@ -73,7 +73,7 @@ def test_report_has_a_maximum_number_of_acls() -> None:
     ("start", "sizes"), [(0, [None, SIZE, None, 2 * SIZE]), (2 * SIZE, [None, 2 * SIZE])]
 )
 def test_scan_continues_after_a_damaged_batch(start: int, sizes: list[int | None]) -> None:
-    """It ends at a false length, which hides where the next batch begins."""
+    """The scan ends only at a wrong length, which hides where the next batch begins."""
     content = FIRST + flipped(FIRST, 70) + FIRST + flipped(FIRST, 8) + FIRST
     found = scan_batches(PATH, start, StoredFiles({PATH: content}))
     assert [each if isinstance(each, int) else None for each in found] == sizes
@@ -81,7 +81,7 @@ def test_scan_continues_after_a_damaged_batch(start: int, sizes: list[int | None
 
 @pytest.mark.parametrize("size", [0, 7, WINDOW_SIZE - 4, WINDOW_SIZE, WINDOW_SIZE + 3])
 def test_batch_is_found_wherever_it_begins(size: int) -> None:
-    """Also across two reads, and after other bytes that equal its offset."""
+    """This holds for a batch across two reads, and after other bytes that equal its offset."""
     storage = StoredFiles({PATH: (3).to_bytes(8, "big") + b"x" * size + FIRST})
     assert find_batch(storage, PATH, 0, 3) == 8 + size
     assert find_batch(storage, PATH, 9 + size, 3) is None

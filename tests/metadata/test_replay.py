@@ -46,7 +46,7 @@ from tests.support.strategies import logs
 
 BEGIN, END, ABORT = BeginTransaction("t"), EndTransaction(), AbortTransaction("why")
 BEFORE_THE_FIRST = [ChangeBatch(0), ChangeBatch(1, cluster_changes=(METADATA_VERSION,))]
-"""What LeaderChange and metadata.version show."""
+"""The visible changes of the first two batches, LeaderChange and metadata.version."""
 
 LISTED_PATTERN = re.compile(
     r"Current ACLs for resource `ResourcePattern\(resourceType=(\w+), name=(.*), "
@@ -132,7 +132,7 @@ def test_transaction_over_several_batches_becomes_visible_at_its_end(tmp_path: P
 
 
 def test_begin_and_end_may_be_separate_batches(tmp_path: Path) -> None:
-    """A controller's bootstrap writes them so."""
+    """Kafka's controller writes its bootstrap transaction this way."""
     write_log(tmp_path, [BEGIN], [added(1)], [END], [added(2)])
     assert shown(tmp_path) == [
         ChangeBatch(2), ChangeBatch(3), ChangeBatch(4, (added(1),)), ChangeBatch(5, (added(2),)),

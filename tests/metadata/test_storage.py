@@ -16,7 +16,7 @@ CALLS_OF_PATHS = {
     "read_text", "replace", "rglob", "rmdir", "samefile", "stat", "symlink_to", "touch", "unlink",
     "write_bytes", "write_text",
 }  # fmt: skip
-"""Methods of ``Path`` that look at the disk or change it; ``open`` and ``rename`` are apart."""
+"""Methods of ``Path`` that read or change the disk. ``open`` and ``rename`` are not listed."""
 OF_A_STORAGE = {"exists", "is_file"}
 
 
@@ -80,7 +80,7 @@ def test_dropping_the_cache_keeps_the_file(tmp_path: Path) -> None:
 
 
 def test_directory_is_not_a_file(tmp_path: Path) -> None:
-    """Nor is a path without access."""
+    """Neither is a path that the user may not access."""
     directory = tmp_path / "directory"
     assert not DISK.exists(directory)
     DISK.make_directory(directory)

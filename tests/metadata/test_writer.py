@@ -46,7 +46,7 @@ FIRST_SEGMENT = segment_name(0)
 
 
 BEGUN = 1 + len(FEATURES_WRITTEN)
-"""How many records a new log begins with."""
+"""The number of records at the beginning of a new log."""
 
 
 def started(

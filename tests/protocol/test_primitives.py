@@ -133,7 +133,7 @@ def test_tags_must_ascend(tags: list[int]) -> None:
     ],
 )
 def test_nothing_is_read_past_the_end(data: bytes, read: Read) -> None:
-    """Even if the buffer continues."""
+    """This holds even if the buffer is longer than the given end."""
     read(reader(data))
     for end in range(len(data)):
         refusal(data[:end], read)

@@ -19,7 +19,7 @@ from authorizerd.actors.update_queue import UpdateQueue
 def read_only_authorizer(
     snapshot: View[AclSnapshot | None], auditor: Auditor | None = None
 ) -> StandardAuthorizer:
-    """Return a StandardAuthorizer for tests that create and delete nothing."""
+    """Return a StandardAuthorizer for tests that neither create nor delete ACLs."""
     return StandardAuthorizer(snapshot, cast(UpdateQueue, None), auditor)
 
 

@@ -139,7 +139,7 @@ def write_config(
 def running(
     folder: Path, log_dir: Path, config: Mapping[str, str] | None = None, **settings: str
 ) -> Iterator[DaemonProcess]:
-    """Start a daemon on ``log_dir`` and wait until it is ready. Kill it at the end if it runs."""
+    """Start a daemon on ``log_dir`` and wait until it is ready; kill it at the end if necessary."""
     config_file = write_config(folder, log_dir, config, **settings)
     ready_file = folder / "ready.json"
     ready_file.unlink(missing_ok=True)
@@ -172,7 +172,7 @@ def new_log(folder: Path) -> Path:
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Wait until ``holds`` returns True; ``what`` names the condition if it never does."""
+    """Wait until ``holds`` returns True; the error names ``what`` if it never does."""
     give_up = time.monotonic() + SECONDS_MAX
     while not holds():
         assert time.monotonic() < give_up, f"not in time: {what}"

@@ -1,4 +1,4 @@
-"""Envelopes as Kafka's own classes wrote them, and others."""
+"""Envelopes that Kafka's own classes wrote, and helpers that build others."""
 
 from __future__ import annotations
 

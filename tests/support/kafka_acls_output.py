@@ -8,7 +8,7 @@ HEADER = re.compile(r"Current ACLs for resource `(ResourcePattern\(.*\))`:")
 
 
 def bindings(printed: str) -> set[tuple[str, str]]:
-    """Return the printed pattern and entry of every binding."""
+    """Return the pattern and entry of each binding, as printed."""
     found: set[tuple[str, str]] = set()
     pattern = ""
     for line in printed.splitlines():

@@ -57,7 +57,7 @@ def data_batch(
     epoch: int = EPOCH,
     time_ms: int = TIME_MS,
 ) -> bytes:
-    """Return a batch of records; bytes are used as a record's value."""
+    """Return a batch of records; a record given as bytes is written as is."""
     values = [each if isinstance(each, bytes) else encode_value(each) for each in records]
     return encode_batch(base_offset, epoch, time_ms, [(None, value) for value in values])
 

@@ -15,7 +15,7 @@ Call = tuple[str, str]
 
 
 class PowerFailure(BaseException):
-    """The process has ended here, so no ``except`` block may write to the disk."""
+    """The simulated process has ended, so no ``except`` block may write to the disk."""
 
 
 class RecordingStorage:
@@ -23,9 +23,9 @@ class RecordingStorage:
 
     Args:
         failing: ``append``, ``sync``, ``sync_directory``, and so on; None: nothing fails.
-        skip: how many calls of that name succeed before it.
+        skip: how many calls of that name succeed before one fails.
         number: the error's errno.
-        is_crash: True if this call and all later ones have no effect.
+        is_crash: True if the process ends at this call: it and all later calls have no effect.
     """
 
     def __init__(

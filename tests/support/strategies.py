@@ -41,7 +41,7 @@ from authorizerd.protocol.records.metadata import (
 PRINCIPALS = ("User:a", "User:b", "Group:a", "User:*")
 HOSTS = ("*", "10.0.0.1", "10.0.0.7", "0:0:0:0:0:0:0:1")
 ODD_CODES = (-128, -1, 0, 1, 16, 127)
-"""Codes that no rule may have: UNKNOWN, ANY, future ones, and the limits of an int8."""
+"""Codes that are invalid in an ACL: UNKNOWN, ANY, future codes, and the limits of an int8."""
 
 resource_names = st.text("ab-._*!", max_size=3)
 ids = st.binary(min_size=16, max_size=16)
@@ -61,7 +61,7 @@ acl_filters = st.builds(
     permission_type=int8s,
 )
 any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul__))
-"""Strings, some longer than 126 bytes, the limit of a size in one byte."""
+"""Strings. Some are longer than 126 bytes, so their size takes more than one byte."""
 
 
 def _codes(usual: tuple[int, ...], unknown_codes: bool) -> st.SearchStrategy[int]:

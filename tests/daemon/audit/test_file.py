@@ -79,7 +79,7 @@ async def test_a_line_torn_by_a_full_disk_is_written_again(tmp_path: Path, room:
 
 
 async def test_a_write_without_lines_ends_a_torn_line_once(tmp_path: Path) -> None:
-    """This shows whether the disk has room again."""
+    """Such a write shows whether the disk has room again."""
     path, disk = tmp_path / "audit.log", Disk(2)
     file = AuditFile(str(path), AuditTurns(), disk.write)
     await written_until_full(file, [b"one"])

@@ -164,7 +164,7 @@ async def test_many_pipelined_requests_yield_to_other_tasks(nursery: trio.Nurser
         await client.send_all(GET * count)
         with trio.fail_after(5):
             await all_handled.wait()
-    # The loop shuffles its tasks, so two turns of one may come between two of another.
+    # trio shuffles its tasks, so a task may get two turns between two turns of another.
     assert 1 < longest <= 2 * ANSWERS_IN_A_TURN_MAX
 
 

@@ -48,7 +48,7 @@ async def test_connection_above_the_limit_gets_503_unread(nursery: trio.Nursery)
 async def test_flood_of_connections_is_refused(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Each gets an answer; how many are awaited, and for how long, is bounded."""
+    """Each connection gets an answer. The server waits for few clients to read it, and briefly."""
     server = new_server(max_connections=0)
     listener = await start_in_memory(nursery, server)
     clients = [listener.connect() for _ in range(100)]

@@ -180,7 +180,7 @@ async def test_listener_describes_endpoints_of_its_own_type(
 ) -> None:
     """KIP-919: brokers on a broker's listener, controllers on a controller's, with Kafka's texts.
 
-    In a version without types the error is a different one.
+    Versions without endpoint types have a different error.
     """
     answer = await describe_cluster(
         service, version, listener_name=listener_name, endpoint_type=endpoint_type, principal=ROOT
@@ -196,7 +196,7 @@ async def test_listener_describes_endpoints_of_its_own_type(
 async def test_controllers_are_described_only_to_callers_with_alter(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """KIP-919: DESCRIBE is not enough, whatever was asked."""
+    """KIP-919: DESCRIBE is not enough, whichever endpoint type is requested."""
     for granted, is_told in ((Operation.DESCRIBE, False), (Operation.ALTER, True)):
         service = await start(nursery, on_cluster(granted, PermissionType.ALLOW))
         for endpoint_type in (CONTROLLER_ENDPOINTS, 0):
@@ -266,7 +266,7 @@ async def test_transactional_id_coordinator_requires_its_own_right(
 async def test_share_groups_have_no_coordinator(
     nursery: trio.Nursery, version: int, key_type: int, principal: str, error: ErrorCode, text: str
 ) -> None:
-    """Version 6 knows them, for callers with CLUSTER_ACTION; no one may ask for other types."""
+    """Version 6 has their type, for callers with CLUSTER_ACTION. Unknown types are refused."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     found = await find_coordinators(
         service, version, "g", "h", key_type=key_type, principal=principal
@@ -276,7 +276,7 @@ async def test_share_groups_have_no_coordinator(
 
 @pytest.mark.parametrize("version", [4, 5, 6])
 async def test_each_of_many_keys_gets_its_own_answer(nursery: trio.Nursery, version: int) -> None:
-    """KIP-699: each with its own key and error, in the request's order; no keys, no answers."""
+    """KIP-699: each answer has its key and error, in the request's order; without keys, none."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     found = await find_coordinators(service, version, "hidden", "g", "other")
     assert [(each.key, each.error_code, each.node_id) for each in found] == [

@@ -213,7 +213,7 @@ async def test_not_ready_for_the_forwarder_is_an_outer_error(
 async def test_not_ready_inner_answer_is_an_outer_error(
     unloaded: KafkaService, version: int, code: ErrorCode, data: bytes
 ) -> None:
-    """A super user forwards for another user: 801, or -1 in version 0, so that it is retried."""
+    """The forwarder, a super user, gets 801, or -1 in version 0, so that it tries again."""
     answer = await forward(unloaded, data, version=version, forwarder=ROOT)
     assert (answer.error_code, answer.response_data) == (code, None)
     await unloaded.load(acl("kept"))
@@ -265,7 +265,7 @@ async def test_super_users_are_forwarded_before_loading(unloaded: KafkaService) 
 async def test_other_inner_errors_are_in_the_inner_answer(
     forwarding: KafkaService, version: int
 ) -> None:
-    """Outer 0, for an error of one item and for the refusal of all of them."""
+    """The outer code is 0, whether one item has an error or all of them are refused."""
     answer = await forward(forwarding, to_create(acl(""), acl()), version=version)
     bad, good = created(answer)
     assert bad == ApiError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")

@@ -30,7 +30,7 @@ from tests.daemon.kafka_listener_service import (
 )
 
 LARGE_BODY = bytes(64 * 1024 * 1024)
-"""More than two sockets hold."""
+"""More bytes than the buffers of two sockets can hold."""
 
 
 async def test_connections_above_the_limit_are_closed(nursery: trio.Nursery) -> None:
@@ -127,7 +127,7 @@ async def test_requests_before_the_log_in_use_only_free_bytes(nursery: trio.Nurs
 
 
 async def test_super_user_logs_in_on_a_reserved_place(nursery: trio.Nursery) -> None:
-    """Other users on a reserved place are closed, unanswered."""
+    """Connections of other users on a reserved place are closed without an answer."""
     service = await start(nursery, users=USERS, max_connections=1, reserved=2)
     alice = await service.connect()
     await alice.log_in()

@@ -67,7 +67,7 @@ def texts(answered: Any, version: int) -> list[str]:  # noqa: ANN401 - an entity
 
 @each_version
 async def test_this_node_is_the_leader_and_only_voter(nursery: trio.Nursery, version: int) -> None:
-    """In the writer's epoch; the log ends at the high water mark, which is the next offset."""
+    """The epoch is the writer's. The log ends at the high water mark, which is the next offset."""
     service = await start(nursery, MAY_DESCRIBE)
     before = now_ms()
     answered = await describe(service, version)
@@ -114,7 +114,7 @@ async def test_high_watermark_follows_acknowledged_writes(nursery: trio.Nursery)
 async def test_other_partitions_are_unknown(
     nursery: trio.Nursery, version: int, asked: dict[str, list[int]]
 ) -> None:
-    """Also the metadata log's own partition, unless it is the only one requested. The outer error
+    """So is the metadata log's own partition, unless it is the only one requested. The outer error
     is 0.
     """
     service = await start(nursery, MAY_DESCRIBE)

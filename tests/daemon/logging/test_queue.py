@@ -116,7 +116,7 @@ def test_number_of_lost_lines_is_logged_in_the_logs_format() -> None:
 
 
 def test_non_blocking_descriptor_is_waited_for() -> None:
-    """Another process that shares it may have set it so."""
+    """Another process that shares the descriptor may have made it non-blocking."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     room = 0

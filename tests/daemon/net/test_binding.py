@@ -97,7 +97,7 @@ async def test_socket_left_by_a_killed_process_is_replaced(tmp_path: Path) -> No
 
 
 async def test_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) -> None:
-    """Another daemon started while this one drains. Its file must not get our inode number."""
+    """Another daemon starts while this one drains. Its file must get another inode number."""
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)
     (listener,) = first.listen()

@@ -72,7 +72,7 @@ def test_sockets_are_taken_by_name_and_not_inherited_further(stack: ExitStack) -
 
 
 def test_sockets_for_another_process_are_ignored() -> None:
-    """The variables are removed all the same."""
+    """The variables are still removed."""
     for environment in (environment_of(1, "a", pid=1), {}, environment_of(0, "")):
         assert take_inherited_sockets(environment, first_descriptor=900) == {}
         assert environment == {}

@@ -104,7 +104,7 @@ def test_log_without_properties_gets_a_cluster_id(tmp_path: Path) -> None:
 
 
 def test_directory_without_a_log_is_not_claimed(tmp_path: Path) -> None:
-    """It may still be formatted, so nothing is written."""
+    """An operator may still format it, so nothing is written."""
     with pytest.raises(LogDirectoryError, match=METADATA_TOPIC_DIRECTORY):
         claimed(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -108,7 +108,7 @@ async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
 async def test_waiters_resume_only_after_the_process_has_ended(
     far: Far, nursery: trio.Nursery
 ) -> None:
-    """Whatever the reason, the process is killed and awaited."""
+    """A link that ends for any reason kills its process and waits for it."""
     number = far.link.order(Report)
     far.link.kill("because")
     went_on = trio.Event()

@@ -122,7 +122,7 @@ async def test_hanging_worker_is_killed_before_updates_continue(
 async def test_hanging_worker_is_found_without_changes(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Its counters are requested regularly; a worker that answers is left alone."""
+    """The pool requests counters regularly; a worker that answers keeps running."""
     running = await start(nursery)
     running.workers[0].hold()
     assert await ends_within(2 * DETECTION_SECONDS, running.workers[0])

@@ -52,7 +52,7 @@ def refusal(body: bytes) -> str:
 
 
 def test_captured_request_is_read_completely() -> None:
-    """Java offers an upgrade to h2c with each request. Its body follows all the same."""
+    """Java offers an upgrade to h2c with each request. The request still has its body."""
     connection = ServerConnection(HttpLimits(body_bytes_max=10_000))
     for _ in range(2):
         data = CAPTURED_HEAD + CAPTURED_BODY
@@ -140,7 +140,7 @@ def test_operations_and_types_have_kafkas_names() -> None:
 
 
 def test_empty_prefix_asks_about_any_resource_of_the_type() -> None:
-    """The plugin sends it for authorizeByResourceType. An empty literal name is a name."""
+    """The plugin sends it for authorizeByResourceType. An empty literal name is an ordinary name."""
     pattern = {"resourceType": "GROUP", "name": "", "patternType": "PREFIXED", "unknown": False}
     question = decoded(("action.resourcePattern", pattern), ("action.resourceReferenceCount", 0))
     assert question.resource_name is None

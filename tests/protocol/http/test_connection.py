@@ -121,7 +121,7 @@ def test_events_do_not_depend_on_the_split(stream: bytes, places: list[int]) -> 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_rejected(garbage: bytes) -> None:
-    """There is at most one event."""
+    """It causes exactly one event."""
     events = events_of([garbage, b"\r\n" * 4])
     assert [type(event) for event in events] == [BadRequest]
 

@@ -28,7 +28,7 @@ from tests.support.strategies import acls, texts
 
 some_examples = settings(max_examples=25)
 each_version = pytest.mark.parametrize("version", range(4))
-# kio's reader knows no code that Kafka has not numbered.
+# kio's reader rejects every code that Kafka does not define.
 errors = st.builds(
     ApiError,
     st.sampled_from([code for code in ErrorCode if code not in (0, 801)]),

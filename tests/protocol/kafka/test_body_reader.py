@@ -192,7 +192,7 @@ def test_reader_continues_after_a_part() -> None:
 
 
 def test_item_limit_applies_to_the_whole_message() -> None:
-    """Over nested and consecutive arrays, in parts too."""
+    """It counts nested and consecutive arrays, also when a message is read in parts."""
     found = BodyReader(bytes.fromhex("03 03 03") + bytes(3), flexible=True, items_max=5)
     assert (found.array_length("first"), found.array_length("second")) == (2, 2)
     found.enter(2, 6)
@@ -237,7 +237,7 @@ def test_structure_that_is_not_flexible_has_no_tags() -> None:
 def test_nothing_is_read_past_the_end(
     read: Callable[[BodyReader], object], data: bytes, flexible: bool, end: int
 ) -> None:
-    """The given end counts, not the buffer's."""
+    """Reading stops at the given end, even if the buffer is longer."""
     end = min(end, len(data))
     bounded = BodyReader(data, flexible=flexible, end=end)
     refused_at = 0

@@ -225,7 +225,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("api_key", OTHERS)
 def test_other_api_gives_invalid_request(api_key: int) -> None:
-    """Whatever its body. An inner Envelope, too."""
+    """The body does not matter. An inner Envelope is rejected, too."""
     assert ApiKey.ENVELOPE in OTHERS
     data = inner(api_key, 1, envelope() if api_key == ApiKey.ENVELOPE else b"")
     assert refusal(envelope(data)) is ErrorCode.INVALID_REQUEST
@@ -268,7 +268,7 @@ def test_invalid_principal_gives_its_own_error(principal: bytes | None) -> None:
 
 
 def test_envelope_is_checked_in_kafkas_order() -> None:
-    """The principal, the address, the API, the request."""
+    """Kafka checks the principal, the address, the API, and then the request."""
     api, body = inner(ApiKey.METADATA, 0, b""), inner(ApiKey.CREATE_ACLS, 99, b"")
     codes = [
         refusal(envelope(api, b"", b"")),

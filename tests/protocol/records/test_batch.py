@@ -245,7 +245,7 @@ def test_damaged_control_batch_is_types_or_a_decode_error(data: st.DataObject) -
 
 @given(records, st.binary(max_size=100))
 def test_sealed_size_ignores_the_announced_length(records: list[Record], following: bytes) -> None:
-    """Nor on the bytes that follow."""
+    """It also ignores the bytes after the batch."""
     batch = encode_batch(5, 1, TIME_MS, records)
     lying = batch[:8] + b"\x7f\xff\xff\xff" + batch[12:]
     assert sealed_size(lying + following) == len(batch)

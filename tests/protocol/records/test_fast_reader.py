@@ -151,8 +151,8 @@ def test_deltas_of_any_size_read_as_by_the_general_decoder(size: int) -> None:
 
 
 def test_key_is_never_read_as_a_value() -> None:
-    """If its size of three were read as two bytes, the key, which looks like an ACL, would take
-    the place of the empty value.
+    """The record's size takes three bytes. A reader that took two would read the key, which looks
+    like an ACL, in place of the empty value.
     """
     key = encode_value(AclAdded(acl_id(1), Acl(2, "x" * 8150, 3, "User:a", "*", 3, 3)))
     record = b"\0\0\1" + varint(len(key)) + key + b"\0\0"
@@ -163,8 +163,8 @@ def test_key_is_never_read_as_a_value() -> None:
 
 
 SHIFTED = "User:".ljust(114, "x")
-"""A principal whose size is the code of its second letter: read from one byte too early, an ACL
-that holds it ends where it should, all the same."""
+"""A principal whose second letter has its size as code. If a reader begins one byte too early, the
+ACL still ends at the right place, so the length alone does not reveal the mistake."""
 
 
 @pytest.mark.parametrize(
