@@ -67,7 +67,7 @@ def acls(broker: Broker, *arguments: str) -> str:
 
 
 def test_acls_equal_those_of_kafka_acls(written: Written) -> None:
-    """Literal, prefixed and wildcard, denied, of one host, with non-ASCII names."""
+    """Some are prefixed or wildcards, some deny or are for one host, some have non-ASCII names."""
     printed = run("acls", "--list", "--log-dir", written.log_dir)
     assert printed.returncode == 0, printed.stderr
     assert bindings(printed.stdout) == bindings(written.listed)

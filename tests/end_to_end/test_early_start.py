@@ -212,7 +212,7 @@ def test_a_super_user_is_served(loading: Held, root: Client) -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_a_super_user_sees_no_acl_yet(root: Client, version: int) -> None:
-    """The list is empty, as StandardAuthorizer's: half a log is never visible."""
+    """The list is empty, as with StandardAuthorizer: half a log is never visible."""
     assert root.describe(version) == []
 
 

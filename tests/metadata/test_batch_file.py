@@ -239,7 +239,7 @@ def test_earlier_batch_with_a_sector_of_zeros_is_damage(path: Path) -> None:
 
 
 def test_complete_batch_with_a_bad_crc_is_damage(path: Path) -> None:
-    """Even the last one: it may be an acknowledged DENY."""
+    """This applies even to the last batch: it may be an acknowledged DENY."""
     for position in range(12, len(LAST)):
         damaged = FIRST + flipped(LAST, position)
         if position in range(12, 16):

@@ -120,7 +120,7 @@ def test_leader_that_is_not_a_voter_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_every_segment_and_checkpoint_is_inspected(tmp_path: Path) -> None:
-    """Also below the newest checkpoint. The last ACLs are still known."""
+    """This includes those below the newest checkpoint. The last ACLs are still known."""
     write_sound_log(tmp_path, checkpoints=True)
     directory = tmp_path / METADATA_TOPIC_DIRECTORY
     for path in directory.iterdir():

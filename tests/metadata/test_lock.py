@@ -51,7 +51,7 @@ def taken_by_another_process(log_dir: Path) -> str:
 
 
 def test_directory_locked_by_another_process_is_rejected(tmp_path: Path) -> None:
-    """Until that process ends."""
+    """The lock lasts until that process ends."""
     path = tmp_path / ".lock"
     with held_by_another_process(path) as process:
         with (
@@ -66,7 +66,7 @@ def test_directory_locked_by_another_process_is_rejected(tmp_path: Path) -> None
 
 
 def test_lock_excludes_other_processes_until_its_block_ends(tmp_path: Path) -> None:
-    """Also if the block ends with an error. The file stays, as with Kafka."""
+    """The lock also ends if the block raises an error. The file stays, as with Kafka."""
     with locked(tmp_path):
         assert taken_by_another_process(tmp_path) == "refused"
     assert taken_by_another_process(tmp_path) == "taken"

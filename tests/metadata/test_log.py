@@ -43,7 +43,7 @@ FOOTER = control_batch(1, ControlType.SNAPSHOT_FOOTER)
 
 
 def test_batches_come_in_order(tmp_path: Path) -> None:
-    """Control batches, too."""
+    """Control batches are included."""
     path = write_segment(tmp_path, 0, *BATCHES)
     batches, progress = read(tmp_path)
     assert [each.last_offset for each in batches] == [0, 1, 3, 5]
@@ -87,7 +87,7 @@ UNFIT_EPOCHS = {
 
 @pytest.mark.parametrize("name", UNFIT_EPOCHS)
 def test_epoch_without_a_leader_change_is_rejected(tmp_path: Path, name: str) -> None:
-    """Also at the end of the log. No CRC covers epochs."""
+    """This applies at the end of the log, too, because no CRC covers epochs."""
     batch, reason = UNFIT_EPOCHS[name]
     path = write_segment(tmp_path, 0, *BATCHES, batch)
     error = refusal(tmp_path)

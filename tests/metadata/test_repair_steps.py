@@ -78,7 +78,7 @@ def placed(step: Step, directory: Path) -> Step:
 def test_planned_result_equals_the_actual_one(
     steps: list[Step], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Byte by byte, for any steps. Planning changes nothing."""
+    """Both are equal byte by byte, for any steps. Planning changes nothing."""
     directory = tmp_path_factory.mktemp("log")
     for name in (ONE, TWO):
         (directory / name).write_bytes(bytes(range(SIZE)))

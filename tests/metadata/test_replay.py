@@ -114,7 +114,7 @@ def test_records_become_visible_with_their_batch(tmp_path: Path) -> None:
 
 
 def test_transaction_in_one_batch_becomes_visible_with_it(tmp_path: Path) -> None:
-    """In log order with the records around it."""
+    """Its changes and the records around it stay in log order."""
     write_log(tmp_path, [added(1), BEGIN, added(2), removed(1), END, added(3)])
     assert shown(tmp_path) == [ChangeBatch(7, (added(1), added(2), removed(1), added(3)))]
 
@@ -311,7 +311,7 @@ def test_any_log_reads_back_with_any_transactions(
 
 
 def test_log_of_a_broker_gives_the_acls_kafka_listed(tmp_path: Path, real_log_dir: Path) -> None:
-    """From the newest checkpoint, and from offset 0 without checkpoints."""
+    """The log is read from the newest checkpoint, and from offset 0 without checkpoints."""
     listing = listed(real_log_dir / "acls-list.txt")
     assert len(listing) == len(set(listing)) == 1751
     from_checkpoint = read_acls(real_log_dir)
@@ -393,7 +393,7 @@ def test_long_batch_of_any_changes_comes_in_slices(tmp_path: Path) -> None:
     ids=lambda record: type(record).__name__,
 )
 def test_checkpoint_contains_no_changes(tmp_path: Path, record: MetadataRecord) -> None:
-    """Neither a removal nor a partial state of a partition."""
+    """It may contain neither a removal nor a partial state of a partition."""
     path = write_checkpoint(tmp_path, 90, [METADATA_VERSION, TOPIC, CONFIG, record])
     assert refusal(path).reason.startswith(f"{type(record).__name__} in a checkpoint")
 

@@ -94,7 +94,7 @@ def test_directory_is_not_a_file(tmp_path: Path) -> None:
 
 
 def test_sync_reaches_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a file's data, a cut, and the names in a directory."""
+    """This covers a file's data, a cut, and the names in a directory."""
     synced: list[str] = []
 
     def note(descriptor: int) -> None:

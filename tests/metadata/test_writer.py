@@ -124,7 +124,7 @@ def test_log_begins_with_a_leader_change_and_a_metadata_version(tmp_path: Path) 
 
 
 def test_each_start_begins_the_next_epoch(tmp_path: Path) -> None:
-    """With a LeaderChange, but without a second metadata.version."""
+    """It begins with a LeaderChange, but without a second metadata.version."""
     for _ in range(3):
         started(tmp_path).close()
     assert epochs(tmp_path) == [(0, 1, True), (1, 1, False), (BEGUN, 2, True), (BEGUN + 1, 3, True)]
@@ -172,7 +172,7 @@ def test_full_segment_is_followed_by_a_new_one(tmp_path: Path) -> None:
 
 
 def test_batches_of_one_append_are_in_one_segment(tmp_path: Path) -> None:
-    """Even if it exceeds the maximum segment size."""
+    """They stay together even if the segment then exceeds its maximum size."""
     writer = started(tmp_path, segment_bytes_max=500)
     writer.append([[added(number) for number in range(50)], [added(50)]])
     writer.append([[added(51)]])
@@ -321,7 +321,7 @@ def test_log_continues_after_a_single_checkpoint(tmp_path: Path) -> None:
 
 
 def test_clean_shutdown_mark_is_removed_before_the_first_write(tmp_path: Path) -> None:
-    """Durably: a later torn tail must not look clean."""
+    """The removal is durable, or a later torn tail might look clean."""
     started(tmp_path).close()
     assert (tmp_path / CLEAN_SHUTDOWN_NAME).read_bytes() == CLEAN_SHUTDOWN_MARK
     storage = RecordingStorage()

@@ -99,7 +99,7 @@ def test_null_string_is_rejected_by_field() -> None:
 
 @pytest.mark.parametrize("encoded", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xc3"])
 def test_invalid_utf8_is_rejected_at_its_position(encoded: bytes) -> None:
-    """Also overlong forms and surrogates, which would give a name a second spelling."""
+    """This includes overlong forms and surrogates, which would give a name a second spelling."""
     error = refusal(
         unsigned_varint(len(encoded) + 3) + b"ab" + encoded, lambda r: r.compact_string("s")
     )

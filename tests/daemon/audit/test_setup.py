@@ -201,7 +201,7 @@ def test_a_secret_must_be_in_a_regular_file(tmp_path: Path) -> None:
 async def test_every_surface_refuses_while_a_required_audit_cannot_be_written(
     nursery: trio.Nursery,
 ) -> None:
-    """As before the ACLs are loaded: plain text over HTTP, and no decision on the stream."""
+    """They refuse as before loading: plain text over HTTP, and no decision on the stream."""
     place = Place(None, acl("User:alice", "READ", topic="orders"))
     request = Request(
         method="POST",

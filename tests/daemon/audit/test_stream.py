@@ -49,7 +49,7 @@ def fill(descriptor: int) -> int:
 
 
 async def test_lines_are_written_in_blocks(pipe: tuple[int, int]) -> None:
-    """Short lines together, as many as a pipe accepts at once. Without lines nothing is written."""
+    """A block has as many lines as a pipe accepts at once. Without lines, nothing is written."""
     sizes: list[int] = []
 
     def write(descriptor: int, data: bytes | memoryview) -> int:
@@ -199,7 +199,7 @@ def _received(end: socket.socket) -> bytes:
 async def test_standard_output_may_be_a_file_or_a_socket(
     tmp_path: Path, make: Callable[[Path], tuple[int, Callable[[], bytes]]]
 ) -> None:
-    """Such as a file, or a service manager's socket."""
+    """A service manager, for example, passes a socket."""
     descriptor, written = make(tmp_path)
     stream = AuditStream(descriptor, AuditTurns(), is_ours=True)
     await stream.write([b"one"])

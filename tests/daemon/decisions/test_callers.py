@@ -99,7 +99,7 @@ def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
 
 
 def test_a_removed_token_is_invalid(tmp_path: Path) -> None:
-    """On open connections, too. Other tokens stay valid."""
+    """It is invalid on open connections, too. Other tokens stay valid."""
     place = Place(tmp_path, cluster_action(PROXY))
     proxy, root = place.caller("proxy"), place.caller("root")
     place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))

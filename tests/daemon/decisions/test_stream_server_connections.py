@@ -70,7 +70,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(
 async def test_an_idle_connection_is_closed(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Before its hello, between frames and within a frame. It does not count as broken."""
+    """It may idle before its hello, between frames or within one. It does not count as broken."""
     server = new_server(Place(None))
     listener = await start(nursery, server)
     for has_greeted, sent in ((False, b""), (False, b"\0\0"), (True, b""), (True, b"\0\0")):
@@ -157,7 +157,7 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
 async def test_a_drain_answers_current_requests(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Also a frame that waits for its offset. Idle connections are closed at once."""
+    """This includes a frame that waits for its offset. Idle connections are closed at once."""
     place = Place(None)
     server = new_server(place)
     listener = await start(nursery, server)

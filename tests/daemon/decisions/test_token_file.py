@@ -51,7 +51,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_refused_with_its_line(tmp_path: Path) -> None:
-    """Too long, or not UTF-8."""
+    """The file has a line that is not UTF-8, or is too long as a whole."""
     path = tmp_path / "tokens"
     path.write_bytes(LINE * 2 + b"b\xff\n")
     assert refusal(path) == f"authorizerd.tokens.file: {path}:3: expected UTF-8 text"

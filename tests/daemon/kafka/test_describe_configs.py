@@ -44,7 +44,7 @@ async def test_other_nodes_and_types_are_not_described(
 async def test_unknown_resource_type_fails_the_whole_description(
     service: KafkaService, principal: str
 ) -> None:
-    """For any caller. A type that Kafka knows but the daemon lacks fails only its own resource."""
+    """This holds for any caller. A type that only Kafka has fails only its own resource."""
     results = await describe(
         service, described(), described("x", kind=9), described(), principal=principal
     )

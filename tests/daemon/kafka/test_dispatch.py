@@ -145,7 +145,7 @@ async def test_callers_are_served_once_the_acls_are_loaded(unloaded: KafkaServic
 
 
 async def test_requests_are_timed_by_api_name(unloaded: KafkaService) -> None:
-    """Including refused ones."""
+    """Refused requests are included."""
     await unloaded.describe(principal=ALICE)
     await metadata(unloaded, 13)
     await unloaded.load()

@@ -148,7 +148,7 @@ async def test_super_user_logs_in_on_a_reserved_place(nursery: trio.Nursery) -> 
 async def test_failed_log_in_gives_way_to_newcomers(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    """Even while its answer is delayed. No authenticated connection gives way instead."""
+    """It gives way even while its answer is delayed. Authenticated connections stay."""
     service = await start(nursery, users=USERS, max_connections=2)
     alice = await service.connect()
     await alice.log_in()

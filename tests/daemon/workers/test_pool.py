@@ -275,7 +275,7 @@ async def test_drained_workers_are_not_replaced(
 async def test_workers_get_the_files_in_force(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """All of them at a reload, once everything is in force; a replacement, from its start."""
+    """At a reload, all workers get them once everything is in force; a new worker, at its start."""
     running = await start(nursery)
     apply = running.pool.prepare_reload()
     await wait_all_tasks_blocked()

@@ -179,7 +179,7 @@ def test_object_is_checked_around_its_array(
     ],
 )
 def test_repeated_key_around_the_array_is_found(text: str) -> None:
-    """Also if it is the array's own key."""
+    """This includes the array's own key."""
     with pytest.raises(JsonKeysError):
         check_keys_around(ARRAY, 2, text.encode())
 

@@ -140,7 +140,7 @@ def test_operations_and_types_have_kafkas_names() -> None:
 
 
 def test_empty_prefix_asks_about_any_resource_of_the_type() -> None:
-    """The plugin sends it for authorizeByResourceType. An empty literal name is an ordinary name."""
+    """The plugin sends it for authorizeByResourceType. An empty literal name is just a name."""
     pattern = {"resourceType": "GROUP", "name": "", "patternType": "PREFIXED", "unknown": False}
     question = decoded(("action.resourcePattern", pattern), ("action.resourceReferenceCount", 0))
     assert question.resource_name is None

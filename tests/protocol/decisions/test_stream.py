@@ -285,7 +285,7 @@ def test_value_that_cannot_be_encoded_is_an_error(text: str, number: int) -> Non
 
 
 def test_operations_and_types_are_known_by_code_and_name() -> None:
-    """Not ANY or UNKNOWN, and not in another case."""
+    """ANY, UNKNOWN, and names in another case are not accepted."""
     for code in OPERATIONS:
         assert OPERATION_OF[code] == OPERATION_OF[Operation(code).name] == code
     for code in RESOURCE_TYPES:

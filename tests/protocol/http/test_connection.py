@@ -112,7 +112,7 @@ def test_pipelined_requests_are_read_in_order(
 
 @given(st.lists(FRAGMENTS, max_size=14).map(b"".join), st.lists(st.integers(0, 500), max_size=6))
 def test_events_do_not_depend_on_the_split(stream: bytes, places: list[int]) -> None:
-    """Also for invalid bytes, and past the limits."""
+    """This holds for invalid bytes and beyond the limits, too."""
     for limits in (LIMITS, TIGHT):
         whole = [fields(event) for event in events_of([stream], limits)]
         assert [fields(event) for event in events_of(cut(stream, places), limits)] == whole
@@ -319,7 +319,7 @@ def test_upgrade_to_http2_is_ignored() -> None:
 
 
 def test_client_that_expects_100_continue_gets_it() -> None:
-    """Once, after the head, and not if the body is too large."""
+    """The server sends it once, after the head, but not if the body is too large."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: %d\r\n\r\n"
     first, second = events_of([head % 3, b"abc"])
     assert first == CONTINUE

@@ -89,7 +89,7 @@ def test_described_acls_arrive(version: int, found: list[Acl]) -> None:
 @some_examples
 @given(error=errors)
 def test_failed_describe_gives_its_error(version: int, error: ApiError) -> None:
-    """Also with a code that is unknown here."""
+    """This includes error codes that the client does not know."""
     assert (
         decode_describe_acls_response(version, encode_describe_acls_error(version, error)) == error
     )

@@ -262,7 +262,7 @@ def test_host_is_written_as_in_kafka(address: str, host: str) -> None:
     "principal", [None, b"", ALICE[:-1], ALICE + b"\0", b"\0\1" + ALICE[2:], b"alice"]
 )
 def test_invalid_principal_gives_its_own_error(principal: bytes | None) -> None:
-    """Also a missing one."""
+    """A missing principal gives the same error."""
     code = refusal(envelope(principal=principal))
     assert code is ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
 
