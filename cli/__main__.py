@@ -9,7 +9,7 @@ from authorizerd.daemon.early_signals import hold_sighup
 
 
 def run_and_exit() -> NoReturn:
-    """Run the command; hold back a SIGHUP to ``serve`` while the other modules are imported."""
+    """Run the command. If it is ``serve``, block SIGHUP before importing the other modules."""
     hold_sighup(sys.argv[1:])
     from authorizerd.cli import main as command_line  # this import takes most of the start-up time
 

@@ -55,7 +55,7 @@ def run_check_log(
     """Run the command with the words that follow its name; return its exit code.
 
     Raises:
-        MetadataLogError: the directory has no log, cannot be read, or is locked during a repair.
+        MetadataLogError: the directory has no log or cannot be read, or a repair finds it locked.
     """
     arguments = new_parser().parse_args(words)
     if isinstance(out, TextIOWrapper):

@@ -121,7 +121,7 @@ def _check_authorizer(configuration: Configuration) -> None:
 
 
 class _Setting(NamedTuple):
-    """A setting's text and its origin; an ``origin`` of None means that it is assumed."""
+    """A setting's text and its origin; ``origin`` is None if Kafka's default is assumed."""
 
     key: str
     text: str

@@ -232,7 +232,7 @@ def run_and_exit() -> NoReturn:
     except SystemExit as end:  # argparse has already printed its message
         code = end.code
     try:
-        # If Python's own flush at the exit failed, the exit code would be 120.
+        # If Python's own flush at exit failed, the exit code would be 120.
         sys.stdout.flush()
     except StartError as error:
         code = _report(error)

@@ -1,6 +1,6 @@
 """``authorizerd replay``: replace this process with ``authorizerd.replay``, a separate program.
 
-**Invariant:** this process imports nothing of that program. Because the program takes over the
+**Invariant:** this process imports nothing from that program. Because the program takes over the
 process id, it receives the signals and sets the exit code.
 """
 

@@ -1,13 +1,13 @@
-"""``--add-scram`` of ``authorizerd format``, in kafka-storage's syntax: the first credentials.
+"""Parse ``authorizerd format --add-scram``, which adds credentials in kafka-storage's syntax.
 
     --add-scram 'SCRAM-SHA-256=[name=alice,password=alice-secret]'
     --add-scram 'SCRAM-SHA-512=[name=bob,iterations=8192,salt="MTIz",saltedpassword="NDU2"]'
 
 **Invariant:** errors never show any part of an argument's value. A comma ends a value, so any part
-may be the rest of a password.
+may be the remainder of a password that contains a comma.
 
-Source: Kafka 4.3 ScramParser. Two things are stricter: an empty name, with which nobody can log in,
-and an empty password, which breaks kafka-storage, are rejected.
+Source: Kafka 4.3 ScramParser. Two checks are stricter than Kafka's: they reject an empty name, with
+which nobody can log in, and an empty password, which breaks kafka-storage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from authorizerd.image.changes import CredentialAdded
 from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
 
 ITERATIONS: Final = 4096
-"""The number of iterations if an argument gives none."""
+"""The number of iterations if an argument does not set it."""
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16_384
@@ -87,7 +87,7 @@ def _split(argument: str) -> tuple[ScramMechanism, list[str]]:
 
 
 def _values(parts: Sequence[str]) -> dict[str, str]:
-    """Return values by key, without quotes around them; the last value of a key counts."""
+    """Return the values by key, without their quotes; the last value of a repeated key counts."""
     values: dict[str, str] = {}
     for number, part in enumerate(parts, 1):
         key, equals, value = part.partition("=")
@@ -105,7 +105,7 @@ def _values(parts: Sequence[str]) -> dict[str, str]:
 
 
 def _is_utf8(text: str) -> bool:
-    """Return True if a word was valid text: undecodable bytes appear as surrogates."""
+    """Return True if a word was valid UTF-8: Python decodes invalid bytes as surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -127,7 +127,7 @@ def _iterations(text: str, mechanism: ScramMechanism) -> int:
 
 
 def _decoded(values: dict[str, str], key: str) -> bytes:
-    """Return the bytes of a value in base64; as in Java, it may lack its padding."""
+    """Return the decoded bytes of a base64 value; as in Java, its padding may be missing."""
     text = values[key]
     padded = text if "=" in text else text + "=" * (-len(text) % 4)
     try:

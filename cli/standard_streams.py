@@ -63,7 +63,7 @@ def _fill_closed_descriptors() -> None:
     Otherwise the next file that is opened, such as the log, would receive the output.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
-        # Standard streams are inherited, and `os.open` makes descriptors that are not.
+        # Child processes inherit standard streams, but not the descriptors that `os.open` returns.
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
 

@@ -19,7 +19,7 @@ from authorizerd.daemon.decisions.token_file import read_tokens
 from authorizerd.daemon.errors import StartError
 
 FILE_MODE: Final = 0o644
-"""The mode of a new file: everyone may read hashes of random secrets."""
+"""The mode of a new file: everyone may read it, because it contains only hashes."""
 
 _ID_BYTES: Final = 6
 
@@ -66,7 +66,7 @@ def _append(path: Path, line: str) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
         with open(descriptor, "rb+", buffering=0) as file:
-            read_tokens(str(path))  # also rejects a file that everyone may write
+            read_tokens(str(path))  # also rejects a file that everyone may write to
             before = file.read()
             separator = b"\n" if before and not before.endswith(b"\n") else b""
             addition = separator + line.encode() + b"\n"

@@ -1,7 +1,7 @@
 """Create the daemon's parts from its configuration and wire them together; run none of them.
 
 **Invariant:** each part is created after the parts that it holds, and closed before them. Ports are
-created elsewhere: ``endpoints`` binds them, ``servers`` creates what serves there.
+created elsewhere: ``endpoints`` binds them, and ``servers`` creates their servers.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Parts:
         self.times: Final = RequestTimes()
 
     def _files(self) -> Files:
-        """Return the content in force of the files that the configuration names."""
+        """Return the loaded content of the files that the configuration names."""
         return Files(self.callers.text, b"" if self.audit is None else self.audit.secret)
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class Log:
         self._storage = storage
 
     def leadership(self, snapshot: AclSnapshot | None) -> Leadership | None:
-        """Return the leadership that clients see of the log behind ``snapshot``."""
+        """Return the log's leadership as clients see it, None if ``snapshot`` is None."""
         return None if snapshot is None else Leadership(self.writer.epoch, snapshot.offset + 1)
 
     def new_checkpointer(

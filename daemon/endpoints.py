@@ -1,4 +1,4 @@
-"""The configured endpoints: their names, their bound addresses, and what clients learn of them.
+"""The configured endpoints: their names, bound addresses, and the addresses that clients are told.
 
 **Invariant:** every address is bound before anything else starts. Reported addresses are the bound
 ones, which may differ from the configured ones (port 0).
@@ -103,7 +103,7 @@ async def _bind(
 def new_cluster(
     configuration: Configuration, cluster_id: str, bound: dict[str, BoundEndpoint], host_name: str
 ) -> Cluster:
-    """Return what clients learn of the cluster: advertised addresses, with bound ports for port 0.
+    """Return the cluster as clients see it. An advertised port 0 becomes the bound port.
 
     Args:
         host_name: the advertised host of a listener on every interface.

@@ -1,4 +1,4 @@
-"""Force the daemon's end if something hangs.
+"""Force the daemon to end if something hangs.
 
 **Invariant:** after ``begin`` the process ends in time, even if a disk, a plug-in or an
 uncancellable thread hangs. A kill at any time leaves a valid log, so no acknowledged change is
@@ -20,7 +20,7 @@ from authorizerd.daemon.logging.queue import THREAD_NAME as LOG_WRITER
 from authorizerd.daemon.logging.setup import flush_log
 
 ENDING_SECONDS: Final = 15
-"""Time limit of the end, in addition to the limits for connections and workers."""
+"""Time limit of the shutdown, in addition to the limits for connections and workers."""
 _EXIT_FAULT: Final = 1
 """The exit code of any fault that ends the daemon."""
 KERNEL_SECONDS: Final = 5

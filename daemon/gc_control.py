@@ -1,10 +1,10 @@
 """Run the garbage collector at chosen times; automatic collections would pause decisions.
 
 A collection scans every container created since the last freeze and everything that it refers to.
-One ACL change creates about fifteen map nodes with hundreds of references, so after 100,000
-changes an automatic collection would stop the loop for a third of a second. Instead, new objects
-are collected and frozen after each slice of changes, while many changes are planned, and every
-50 ms for what large requests create. Frozen objects are never scanned again.
+One ACL change creates about fifteen map nodes with hundreds of references, so after 100,000 changes
+an automatic collection would stop the loop for a third of a second. Instead, new objects are
+collected and frozen after each slice of changes, while many changes are planned, and every 50 ms,
+for the objects that large requests create. Frozen objects are never scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
 cycles, so this does not add up.
@@ -35,14 +35,14 @@ def automatic_collection_off() -> Iterator[None]:
 
 
 class Collector:
-    """Collect garbage once the ACLs are loaded; before, each collection would scan everything."""
+    """Collect garbage once the ACLs are loaded; earlier, each collection would scan everything."""
 
     def __init__(self) -> None:
         self._loaded = False
 
     def collect_garbage(self) -> None:
         """Freeze all objects; from the second call on, collect garbage first."""
-        if self._loaded:  # the first would scan the whole load and find almost no garbage
+        if self._loaded:  # the first would scan all loaded ACLs and find little garbage
             gc.collect()
         gc.freeze()
         self._loaded = True

@@ -2,7 +2,7 @@
 
 The stages start in the order in which ``Daemon`` lists them, and end in reverse order: the servers
 answer the requests under way, the update queue writes the accepted changes, the other actors end,
-and the audit log writes its queued lines. A fault in any of them ends everything. A shutdown that
+and the audit log writes its queued lines. A fault in any stage ends everything. A shutdown that
 takes too long is forced.
 """
 
@@ -157,7 +157,7 @@ class Daemon:
         return Stage(name="writing accepted changes", awaited=(parts.updates.run,), end=finish)
 
     def _serving(self) -> Stage:
-        """Return the stage of the servers, the workers, and the load that opens the endpoints."""
+        """Return the stage of the servers, the workers, and the task that loads the log."""
         workers = self._parts.workers
 
         async def drain(scope: trio.CancelScope) -> None:
@@ -179,7 +179,7 @@ class Daemon:
         )
 
     async def _wait_for_end(self, signals: AsyncIterator[int]) -> None:
-        """Return when a signal ends the daemon; from then on its end is limited in time."""
+        """Return when a signal ends the daemon; from then on, the shutdown has a time limit."""
         parts = self._parts
         handler = SignalHandler(parts.settings, self._service_manager, parts.workers)
         try:
@@ -206,7 +206,7 @@ class Daemon:
 
     @property
     def _end_seconds(self) -> int:
-        """Return the time limit of the end: for connections, for workers, and for the rest."""
+        """Return the shutdown's time limit: the sum for connections, workers and the rest."""
         waited_ms = self._drain_timeout_ms
         if self._parts.workers is not None:
             waited_ms += self._parts.configuration.worker_timeout_ms

@@ -26,7 +26,7 @@ async def load_log(parts: Parts) -> AclSnapshot:
     try:
         await _read_log(parts)
     except Exception as error:
-        parts.standard.complete_initial_load(error)  # fail those that wait for the authorizer
+        parts.standard.complete_initial_load(error)  # fail the tasks that wait for the authorizer
         raise
     snapshot = await parts.applier.snapshot.wait_until(lambda newest: newest is not None)
     assert snapshot is not None

@@ -51,7 +51,7 @@ class Settings:
 
     Args:
         image: the image that holds the dynamic configs.
-        authorizer: judges new settings, and is given them.
+        authorizer: validates new settings, and then receives them.
         standard: the built-in authorizer. It gets new settings even if ``authorizer`` wraps it and
             does not pass them on: a removed super user must not stay one.
         read: reads the configuration again; blocks.
@@ -81,12 +81,12 @@ class Settings:
 
     @property
     def layers(self) -> Layers:
-        """The values of each layer that are in force."""
+        """The layers of values that are in force."""
         return self._layers
 
     @property
     def plugged(self) -> frozenset[str]:
-        """The plugged-in authorizer's own keys that it accepts while it runs."""
+        """The plugged-in authorizer's own keys that can be changed while the daemon runs."""
         return select_plugged_keys(self._authorizer.reconfigurable_configs)
 
     @property
@@ -125,7 +125,7 @@ class Settings:
     ) -> Layers:
         """Return the layers with these dynamic configs; None leaves a level unchanged.
 
-        Values that are invalid for their key, from a log that other software wrote, are ignored.
+        Values that are invalid for their key are ignored: other software may have written the log.
         """
         layers, plugged = self._layers, self.plugged
         # A value of None in ``guarded`` removes the key, so that the file's value counts again.
@@ -175,7 +175,7 @@ class Settings:
         except (ConfigurationError, StartError, InvalidValueError) as error:
             _logger.error("the configuration is not reloaded: %s", error)
             return
-        # A reloaded key may differ; any other difference needs a restart.
+        # Reloadable keys may differ; any other difference needs a restart.
         unchanged = dataclasses.replace(configuration, reloadable=self._configuration.reloadable)
         if unchanged != self._configuration:
             _logger.warning(

@@ -1,4 +1,4 @@
-"""Obey signals while the daemon runs: SIGHUP reloads, SIGTERM and SIGINT end."""
+"""Obey signals while the daemon runs: SIGHUP reloads its settings, SIGTERM and SIGINT end it."""
 
 from __future__ import annotations
 

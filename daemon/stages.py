@@ -26,8 +26,8 @@ class Stage:
     Attributes:
         name: what happens while the stage ends, such as "draining connections".
         awaited: services that must report that they have started, one after the other.
-        services: services that nobody waits for.
-        end: lets the services end, or cancels them by the scope that it is given.
+        services: services whose start nobody waits for.
+        end: lets the services end, or cancels them through the scope that it is given.
     """
 
     name: str
@@ -53,7 +53,7 @@ async def run_stages(
         await body()
         return
     stage, *later = stages
-    # Recursion, not one nursery: a stage must end completely before the stage below it may.
+    # Nested nurseries, not one for all: a stage must end completely before an earlier one may.
     async with trio.open_nursery() as nursery:
         for service in stage.awaited:
             await nursery.start(service)

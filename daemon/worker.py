@@ -53,7 +53,8 @@ def run_worker(feed_descriptor: int) -> None:
         StartError: the descriptor is not a socket.
         ConfigurationError, StartError, UnfitChangeError (in a group): see ``Worker.run``.
     """
-    # A terminal or a service manager may signal all processes; the daemon orders the drain.
+    # A terminal or a service manager may signal all processes, but a worker drains only when the
+    # daemon orders it.
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -1,8 +1,9 @@
 """The flags of kafka-acls, and ``--log-dir``: parsed, and checked for invalid combinations.
 
-Arguments are parsed as kafka-acls parses them. A flag is written in full, with one hyphen or two.
-A required value may look like a flag. Words that belong to no flag are ignored. Two things differ:
-``--help`` has its own texts, and ``--version`` prints the version of authorizerd.
+Arguments are parsed as kafka-acls parses them. Flags cannot be abbreviated, and begin with one
+hyphen or two. A required value may itself look like a flag. Words that are neither a flag nor a
+flag's value are ignored. Two things differ: ``--help`` has its own texts, and ``--version`` prints
+the version of authorizerd.
 
 Source: Kafka 4.3 AclCommand.AclCommandOptions, CommandLineUtils; jopt-simple 5.0.4 OptionParser.
 """
@@ -21,7 +22,7 @@ HELP: Final = "This tool helps to manage acls on kafka."
 
 
 class Argument(Enum):
-    """Whether a flag has a value; the value is the suffix of the flag in the help."""
+    """Whether a flag takes a value. The text is what the help prints after the flag."""
 
     NONE = ""
     OPTIONAL = " [VALUE]"
@@ -133,7 +134,7 @@ class Arguments:
         return self._values.get(flag, ())
 
     def value(self, flag: str) -> str | None:
-        """Return the one value of a flag, None if it has none.
+        """Return a flag's value, or None if the flag has no value.
 
         Raises:
             CommandError: the flag has several values.
@@ -165,7 +166,8 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
             continue
         flag, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
         if flag not in FLAGS:
-            # One hyphen begins a group of one-letter flags, and no such flag exists.
+            # A single hyphen begins a group of one-letter flags. No such flags exist, so the error
+            # names the first letter.
             raise UsageError(
                 f"{flag if word.startswith('--') else word[1]} is not a recognized option"
             )
@@ -199,10 +201,10 @@ def check_arguments(given: Arguments) -> None:
     """Raise an error unless the flags can be combined; the checks run in kafka-acls' order.
 
     Raises:
-        UsageError: they cannot; the text is kafka-acls'.
+        UsageError: the flags cannot be combined; the text is the one that kafka-acls prints.
     """
     _check_server(given)
-    # kafka-acls' text ends in a blank, too.
+    # The trailing space is part of kafka-acls' text.
     if sum(map(given.has, _ACTIONS)) != 1:
         raise UsageError("Command must include exactly one action: --list, --add, --remove. ")
     for used, refused in _CONFLICTS:

@@ -111,6 +111,7 @@ async def _execute_remotely(
     def warn(text: str) -> None:
         terminal.complain(f"authorizerd: {text}\n")
 
-    # As in kafka-acls, the other flags are read once the client exists: its errors come first.
+    # As in kafka-acls, create the client before reading the other flags, so that its errors come
+    # first.
     async with open_server(settings, warn) as admin:
         await execute(make_plan(given), admin, terminal)

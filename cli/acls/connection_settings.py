@@ -1,8 +1,8 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
 The command reads Kafka's client properties for the servers and the log-in, and ignores all others.
-It supports PLAINTEXT, and SASL_PLAINTEXT with PLAIN. It rejects a file that asks for more security.
-Errors never contain a password.
+It supports PLAINTEXT, and SASL_PLAINTEXT with PLAIN. It rejects a file that asks for TLS or for
+another mechanism. Errors never contain a password.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
 """
@@ -56,7 +56,7 @@ def read_settings(given: Arguments) -> ClientSettings:
     defaults = ClientSettings(bootstrap=())
     request_timeout_ms = _milliseconds(properties, _REQUEST_TIMEOUT, defaults.request_timeout_ms)
     api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
-    bootstrap = _bootstrap(properties)  # the order of the checks is the Java client's
+    bootstrap = _bootstrap(properties)  # checked in the Java client's order
     if api_timeout_ms < request_timeout_ms and _API_TIMEOUT in properties:
         raise configuration_error(
             f"The specified value of {_API_TIMEOUT} must be no smaller than the value of "
@@ -111,7 +111,7 @@ def _invalid(key: str, text: str, reason: str) -> CommandError:
 
 
 def _bootstrap(properties: Mapping[str, str]) -> list[Address]:
-    """Return the addresses of the servers or of the controllers; exactly one must be given."""
+    """Return the addresses of the servers or controllers; exactly one of the two must be set."""
     servers, controllers = (_list(properties, key) for key in (_SERVERS, _CONTROLLERS))
     if not (servers or controllers):
         raise configuration_error(f"You must set either {_SERVERS} or {_CONTROLLERS}")
@@ -135,7 +135,7 @@ def _address(text: str) -> Address:
         advice = "expected HOST:PORT, for example localhost:9092; separate several with commas.\n"
         raise configuration_error(f"Invalid url in {_SERVERS}: {text}", advice)
     port = match["port"].lstrip("0") or "0"
-    # The length comes first, since Python refuses to convert thousands of digits.
+    # Check the length first: Python refuses to convert thousands of digits.
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
         raise configuration_error(f"Invalid port in {_SERVERS}: {text}")
     return Address(match["host"], int(port))

@@ -1,8 +1,8 @@
 """The output of ``authorizerd acls``, byte for byte as kafka-acls prints it.
 
 Only the order differs, because kafka-acls iterates over hash tables. Here patterns are sorted by
-their type's code, name and pattern type, ACLs by principal, host, and the codes of operation and
-permission. Several ``--principal`` are listed in the order in which they are given.
+resource type code, name and pattern type; ACLs by principal, host, operation code and permission
+code. If ``--principal`` is given several times, the principals are listed in the given order.
 
 Source: Kafka 4.3 AclCommand; ResourcePattern, AccessControlEntry and AclBinding.toString.
 """
@@ -36,7 +36,7 @@ def _format_pattern(resource_type: int, name: str | None, pattern_type: int) -> 
 
 
 def format_entry(entry: Acl | Entry) -> str:
-    """Return the rest of an ACL as Java prints it."""
+    """Return an ACL without its resource pattern, as Java prints it."""
     return (
         f"(principal={entry.principal}, host={entry.host}, "
         f"operation={Operation.read(entry.operation).name}, "
@@ -49,7 +49,7 @@ def _format_entries(entries: Iterable[Acl | Entry]) -> str:
 
 
 def format_acls(acls: Iterable[Acl]) -> str:
-    """Return ACLs by pattern. Codes that this version does not know are shown as UNKNOWN."""
+    """Return the ACLs grouped by pattern. Unknown codes are shown as UNKNOWN."""
     entries_by_pattern: dict[tuple[int, str, int], set[Entry]] = defaultdict(set)
     for acl in acls:
         pattern = (
@@ -84,7 +84,7 @@ def format_by_principal(acls: Iterable[Acl], principals: Sequence[str]) -> str:
 
 
 def format_addition(acls: Sequence[Acl]) -> str:
-    """Return the announcement of ACLs, all of one pattern, that are about to be created."""
+    """Return the announcement of the ACLs that will be created; all have the same pattern."""
     return f"Adding ACLs for resource `{format_pattern(acls[0])}`: \n {_format_entries(acls)}\n\n"
 
 

@@ -1,7 +1,7 @@
 """Turn the flags of ``authorizerd acls`` into a plan of ACLs and filters, without I/O.
 
-No request has been sent yet, so an error found here has changed nothing. ACLs come in groups of one
-resource pattern each, because kafka-acls checks, creates and deletes them in such groups.
+No request has been sent yet, so an error found here has changed nothing. ACLs are grouped by
+resource pattern, because kafka-acls checks, creates and deletes them in such groups.
 
 Source: Kafka 4.3 AclCommand, AclEntry, SecurityUtils.
 """
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries of one resource pattern, which may be ANY or MATCH for a removal."""
+    """The entries of one resource pattern, whose type may be ANY or MATCH in a removal."""
 
     pattern: AclFilter
     entries: tuple[Entry, ...]
@@ -57,7 +57,7 @@ class Group:
         ]
 
     def filters(self) -> list[AclFilter]:
-        """Return the filters to delete by: one for each entry, or the pattern if there is none."""
+        """Return the filters to delete by: one per entry, or the pattern if it has none."""
         return [
             msgspec.structs.replace(self.pattern, **entry._asdict()) for entry in self.entries
         ] or [self.pattern]
@@ -207,7 +207,7 @@ def _entries(given: Arguments, operations: Iterable[Operation]) -> list[Entry]:
         )
         for principal, operation, host in product(principals, wanted, hosts)
     ]
-    # Java rejects ANY when it makes an entry, so without principals it is not noticed.
+    # Java rejects ANY when it creates an entry, so without principals it accepts ANY.
     if entries and Operation.ANY in wanted:
         raise CommandError((ILLEGAL_ARGUMENT, "operation must not be ANY"))
     return entries
@@ -227,7 +227,7 @@ def _hosts(given: Arguments, flag: str) -> list[str]:
 
 
 def _operations(given: Arguments) -> list[Operation]:
-    """Return the operations by name, without underscores or case; UNKNOWN for other names."""
+    """Return the operations by their kafka-acls names, in any case; UNKNOWN for other names."""
     names = [text.strip(_JAVA_BLANKS) for text in given.values("operation")] or ["All"]
     return [_OPERATIONS.get(ascii_upper(name), Operation.UNKNOWN) for name in names]
 

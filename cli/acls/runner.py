@@ -75,7 +75,7 @@ class Terminal:
 
 
 async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
-    """Carry out a plan. A question blocks the event loop, which runs nothing else.
+    """Carry out a plan. Asking the user blocks the event loop, which has no other tasks.
 
     Raises:
         CommandError: the server rejects a request, or does not answer.

@@ -67,7 +67,7 @@ def _examine_log_dir(log_dir: Path) -> Iterator[Finding]:
         yield error(_CHECK, f"{log_dir}: not a directory", "correct metadata.log.dir")
         return
     user = os.geteuid()
-    # By the effective ids, as open(2) checks: os.access uses the real ones by default.
+    # Check the effective ids, as open(2) does; os.access checks the real ones by default.
     if not os.access(log_dir, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
         text = f"{log_dir}: {user_name(user)} cannot both read and write it"
         yield error(_CHECK, text, "chown it to the daemon's user")

@@ -1,4 +1,4 @@
-"""``authorizerd doctor``: find problems of a daemon on this machine, before it starts or later.
+"""``authorizerd doctor``: find problems of the daemon on this machine, before or after it starts.
 
 **Invariant:** the command prints no secret and changes nothing. It removes the file that it writes
 to time the disk, and takes no address from a running daemon.

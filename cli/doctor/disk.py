@@ -80,7 +80,7 @@ def measure_syncs_ms(log_dir: Path) -> list[float]:
         for _ in range(SYNCS):
             started = time.perf_counter()
             file.write(bytes(SYNC_BYTES))
-            # The same call with which the log is synced.
+            # The daemon syncs its log with the same call.
             os.fdatasync(file.fileno())
             times_ms.append((time.perf_counter() - started) * 1000)
     return times_ms

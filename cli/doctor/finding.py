@@ -10,7 +10,7 @@ from authorizerd.daemon.logging.setup import escape_line
 
 
 class Level(Enum):
-    """An error prevents the daemon's start, or endangers its secrets or its log."""
+    """The severity of a finding: an error prevents the start, or endangers secrets or the log."""
 
     OK = "ok"
     WARNING = "warning"

@@ -1,7 +1,7 @@
 """Check whether each address could be bound.
 
-**Invariant:** an address is bound as the daemon binds it, but never listened on, and is released
-at once. So no client can connect here, and another process can start to listen there.
+**Invariant:** an address is bound as the daemon binds it, but never listened on, and is released at
+once. So no client can connect to this command, and the daemon can still listen on the address.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _examine_path(key: str, path: Path, *, is_running: bool) -> Finding:
         return error(_CHECK, f"{key}: unix:{path}: {fault.strerror}", "correct the path")
     if not stat.S_ISSOCK(mode):
         return error(_CHECK, f"{key}: unix:{path}: exists, but is not a socket", "move it away")
-    # The socket's file outlives its process: only connecting shows whether one still listens.
+    # The socket's file outlives its process: only a connection shows if a process still listens.
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:

@@ -20,7 +20,7 @@ from authorizerd.daemon.utc_time import format_utc
 
 DISTRIBUTION: Final = "authorizerd"
 CLOCK_START_S: Final = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-"""This version was released later, so an earlier time shows that the clock was never set."""
+"""This version was released later, so an earlier time means that the clock was never set."""
 CLOCK_SAMPLE_S: Final = 0.02
 CLOCK_STEP_S: Final = 0.005
 PYTHON_LEAST: Final = (3, 11)
@@ -29,7 +29,7 @@ _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?!.*\bextra\b)")
 
 
 def examine_clock() -> Iterator[Finding]:
-    """Examine the clock, which times audit lines and checkpoints."""
+    """Examine the clock, whose time is written to audit lines and checkpoints."""
     wall_s, steady_s = time.time(), time.monotonic()
     time.sleep(CLOCK_SAMPLE_S)
     step_s = (time.time() - wall_s) - (time.monotonic() - steady_s)
@@ -37,7 +37,7 @@ def examine_clock() -> Iterator[Finding]:
 
 
 def judge_clock(wall_s: float, step_s: float) -> Finding:
-    """Judge a clock at ``wall_s`` that moved ``step_s`` ahead of the monotonic clock."""
+    """Judge a clock that shows ``wall_s`` and has just gained ``step_s`` on the monotonic clock."""
     shown = format_utc(wall_s)
     advice = "let chrony or systemd-timesyncd set the clock"
     if wall_s < CLOCK_START_S:
@@ -49,7 +49,7 @@ def judge_clock(wall_s: float, step_s: float) -> Finding:
 
 
 def examine_limits(configuration: Configuration) -> Iterator[Finding]:
-    """Examine whether the limit of open files suffices for all connections."""
+    """Check whether the limit on open files is high enough for all connections."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections_wanted(configuration, configuration.reloadable.max_connections)
     yield judge_limit(sum(wanted.values()) + OTHER_FILES, most)
@@ -65,7 +65,7 @@ def judge_limit(wanted: int, most: int) -> Finding:
 
 
 def examine_versions(installed: Callable[[str], str] = version) -> Iterator[Finding]:
-    """Examine whether Python is new enough and every requirement is installed."""
+    """Check whether Python is new enough and every requirement is installed."""
     python = platform.python_version()
     if sys.version_info < PYTHON_LEAST:
         yield error("versions", f"Python {python} is too old", "install Python 3.11 or newer")
@@ -80,6 +80,6 @@ def examine_versions(installed: Callable[[str], str] = version) -> Iterator[Find
 
 
 def list_requirements(requirements: Iterable[str]) -> list[str]:
-    """Return the distributions of ``requirements`` that are needed without any extra."""
+    """Return the distributions in ``requirements``, except those that only an extra needs."""
     matches = map(_REQUIREMENT.match, requirements)
     return [match[1] for match in matches if match is not None]

@@ -96,7 +96,7 @@ class AuditFile:
         return size > 0 and os.pread(self._file, 1, size - 1) not in (b"\n", b"")
 
     def _write_lines(self, lines: Sequence[bytes]) -> None:
-        # Write in one call, so that a truncation from outside falls between lines.
+        # Write in one call, so that another process can truncate the file only between lines.
         data = b"".join(line + b"\n" for line in lines)
         written = 0
         view = memoryview(data)
@@ -110,7 +110,7 @@ class AuditFile:
 def count_whole_lines(lines: Sequence[bytes], size: int) -> int:
     """Return the number of complete lines in the first ``size`` bytes.
 
-    A line counts as complete without its line feed.
+    A line is complete even if only its line feed is missing.
     """
     ends = accumulate(len(line) + 1 for line in lines)
     return sum(end - 1 <= size for end in ends) if size else 0

@@ -1,8 +1,8 @@
 """The format of an audit line: Kafka's own, or JSON.
 
-**Invariant:** one event is one line, and no name in it can fake another. Characters that break a
-line, control a terminal, or hide or reorder text are escaped. Apart from that, Kafka's format is
-the one that a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
+**Invariant:** one event is one line, and no name in a line can fake another line. Characters that
+break a line, control a terminal, or hide or reorder text are escaped. Apart from that, Kafka's
+format is the one that a broker's log4j layout ``[%d] %p %m (%c)%n`` writes.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ _JSON_ESCAPES: Final = _Escapes(_escape_as_json)
 
 
 def format_kafka(event: AuditEvent) -> bytes:
-    """Return the line as a broker writes it, with the local time in milliseconds.
+    """Return the line as a broker writes it, with the local time to the millisecond.
 
-    A sampled line ends with its rate. It follows the logger, where a log4j layout may put any text.
+    A sampled line ends with its rate. The rate follows the logger's name, where a log4j layout may
+    put any text.
     """
     message = audit_message(
         event.question, event.decision, event.request_name, event.resource_reference_count
@@ -83,7 +84,7 @@ def format_kafka(event: AuditEvent) -> bytes:
     return line.encode("utf-8", "backslashreplace")
 
 
-# All lines of one second share its text.
+# Cached, because all lines of one second share this text.
 @lru_cache(maxsize=4)
 def _local_time(seconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
@@ -112,7 +113,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
-    """Return the event as one JSON object, with the time in UTC, in milliseconds.
+    """Return the event as one JSON object, with the UTC time to the millisecond.
 
     Args:
         masked: which of principal, host and resource are masked.

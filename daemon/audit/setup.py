@@ -41,7 +41,7 @@ class Audit:
     Args:
         target: a path, or the name of a standard stream.
         secret: the key for the hashes of names.
-        turns: the lock shared by all processes that write there.
+        turns: the lock shared by all processes that write to the output.
 
     Raises:
         StartError: the output is unusable.

@@ -54,7 +54,7 @@ class AuditStream:
         Raises:
             PartialWriteError, OSError: the reader has closed the pipe, or the device is full.
         """
-        # Even without lines, a torn one must be ended.
+        # Even if there are no new lines, a torn line must be ended.
         if not (lines or self._is_torn):
             return
         try:

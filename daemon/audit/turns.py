@@ -1,7 +1,8 @@
 """The lock by which a daemon and its workers take turns to write to one audit output.
 
-**Invariant:** only the daemon and its workers can hold it. Anyone who may read the output could
-lock the output itself, so the lock is on memory that only these processes have open.
+**Invariant:** only the daemon and its workers can hold it. A lock on the output itself could be
+taken by anyone who may read it. Therefore the lock is on memory that only these processes have
+open.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class AuditTurns:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Wait for the lock, which blocks the thread, and hold it until the block ends."""
+        """Wait for the lock, blocking the thread, and hold it until the ``with`` block ends."""
         # Not ``flock``: it would not exclude processes that inherited the same open file.
         fcntl.lockf(self.descriptor, fcntl.LOCK_EX)
         try:

@@ -3,8 +3,8 @@
 Clients repeat their questions: two of three in a real broker's log of 75 seconds were repetitions.
 A cached answer in a batch takes 2 µs instead of 9.
 
-**Invariant:** an answer is returned only for exactly the same bytes, and only while the snapshot
-and the settings that produced it are the ones that the question is judged by.
+**Invariant:** an answer is returned only for exactly the same bytes, and only while questions are
+judged by the snapshot and the settings that produced it.
 """
 
 from __future__ import annotations

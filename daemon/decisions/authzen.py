@@ -1,4 +1,4 @@
-"""AuthZEN's evaluation and evaluations on the decision port.
+"""AuthZEN's endpoints for one evaluation and for several, on the decision port.
 
 **Invariant:** one request is judged by one snapshot. An unreadable request is rejected as a whole
 with HTTP 400 and a line of text. In a batch, an evaluation that is unreadable, or that the caller
@@ -51,7 +51,7 @@ EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 _REQUEST_ID: Final = b"x-request-id"
 _SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
-"""The fixed cost of an evaluation, as the number of bytes of text that take as long to read."""
+"""The fixed cost of an evaluation: reading this many bytes of text takes as long."""
 _LOOKUPS_PER_EVALUATION: Final = 32
 """Each group of this many lookups counts as one more evaluation."""
 
@@ -135,7 +135,7 @@ class AuthZenHandler(HttpSurface):
     ) -> tuple[bytes, bool]:
         """Return the answer to one evaluation, and True if it allows.
 
-        The cache is skipped with ``defaults``: then the same text can mean different questions.
+        With ``defaults``, the cache is skipped, because the same text can mean different questions.
         """
         state, generation = judgement.state, judgement.generation
         cached = self._cache.find(text, generation) if defaults is None else None
@@ -167,7 +167,7 @@ class AuthZenHandler(HttpSurface):
 
 
 def _weight(state: DecisionState, text_size: int) -> int:
-    """Return how many evaluations an evaluation with a text of this size counts as."""
+    """Return the weight of an evaluation with a text of this size, 1 if it needs few lookups."""
     if state.snapshot is None:
         return 1
     return 1 + bound_lookups(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION

@@ -2,7 +2,7 @@
 
 **Invariant:** if there is a tokens file, every caller needs a token. A caller may ask about itself.
 To ask about others, it needs CLUSTER_ACTION on the cluster, as a broker does to forward requests.
-One state decides both the question and this right. Without a tokens file, every caller is trusted,
+The same state decides the question and this right. Without a tokens file, every caller is trusted,
 and the port is bound to loopback or a Unix socket.
 
 Source: KIP-590 (Envelope).

@@ -30,8 +30,8 @@ class HttpSurface(ABC):
     """Answer questions that arrive as JSON documents.
 
     Args:
-        name: the surface, in the counts and in the audit log.
-        unreadable: the error that the surface's document raises.
+        name: the surface's name in the counts and in the audit log.
+        unreadable: the error that is raised for a document that the surface cannot read.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class HttpSurface(ABC):
 
     @abstractmethod
     async def _answer(self, request: Request, caller: Caller) -> Response:
-        """Return the answer to a document. Raise an error if the caller made one."""
+        """Return the answer, or raise an error that ``_respond`` turns into a response."""
 
     async def _respond(self, request: Request, token: str | bytes | None) -> Response:
         """Return the answer to a POST request, or an error response that gives the reason."""

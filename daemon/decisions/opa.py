@@ -1,7 +1,8 @@
 """OPA's data API on the decision port, as Kafka's OPA plugin uses it.
 
 **Invariant:** the only JSON answers to questions are decisions; errors are plain text. The plugin
-would cache a JSON error as a denial. To plain text it applies ``opa.authorizer.allow.on.error``.
+would cache a JSON error as a denial. If it gets plain text, it obeys
+``opa.authorizer.allow.on.error``.
 
 Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1; OPA's REST API.
 """

@@ -1,8 +1,8 @@
 """The decision stream's server: frames of questions in, frames of decisions out, in order.
 
 **Invariant:** one frame is judged by one state of the ACLs, and the answer carries its offset. The
-server stops reading from a client that does not read its answers, so at most one frame, and what
-was received with it, waits in memory.
+server stops reading from a client that does not read its answers, so at most one frame waits in
+memory, together with the bytes received with it.
 
 If no question of a frame can be decided yet, AUTHORIZER_NOT_READY is the frame's error code.
 
@@ -64,8 +64,8 @@ class StreamServer(ConnectionServer):
 
     Args:
         offset_timeout_ms: how long a frame may wait for the offset that it names.
-        turn_ms_max: a frame is refused if its turn of the event loop has already done more
-            milliseconds of work than this.
+        turn_ms_max: a frame is refused if the current turn of the event loop has already done work
+            for more than this many milliseconds.
     """
 
     def __init__(
@@ -241,7 +241,8 @@ class _Conversation:
         self, caller: Caller, questions: Sequence[StreamQuestion], state: DecisionState
     ) -> ErrorCode:
         """Return NONE if the caller may ask these questions, otherwise the error."""
-        # Two principals suffice: the right to ask about another principal covers all of them.
+        # Two principals suffice: at least one is not the caller itself, and the right to ask about
+        # that one covers all others.
         principals = islice({question[0] for question in questions}, 2)
         try:
             if all(caller.may_ask_about(principal, state) for principal in principals):

@@ -58,9 +58,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class HttpStatistics(ConnectionStatistics):
-    """``requests`` are complete and valid; ``requests_failed`` of them ended in an internal error.
+    """The counters of one HTTP server.
 
-    ``requests_bad`` are invalid or too large, and not among ``requests``.
+    ``requests`` counts complete, valid requests, and ``requests_failed`` those of them that ended
+    in an internal error. ``requests_bad`` counts invalid or too large requests; ``requests`` does
+    not include these.
     """
 
     requests_bad: int = 0

@@ -73,10 +73,10 @@ _logger = logging.getLogger(__name__)
 
 
 class AclHandlers:
-    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
+    """For each API, one method answers it and another refuses it until the ACLs are loaded.
 
     Raises (all methods):
-        DecodeError: the request is invalid. Kafka closes the connection, too.
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
 
     def __init__(self, authorizer: Authorizer, purgatory: Purgatory) -> None:
@@ -164,7 +164,7 @@ class AclHandlers:
         return await _refuse_deletions(request, _NOT_READY)
 
     async def _wait(self, completions: Sequence[Completion[ResultT]]) -> float:
-        """Wait in purgatory; return the time waited in seconds."""
+        """Wait in purgatory; return how many seconds that took."""
         started = time.perf_counter()
         await self._purgatory.wait(completions)
         return time.perf_counter() - started
@@ -212,7 +212,7 @@ def _resource_error(acl: Acl) -> ApiError | None:
 
 @cache
 def _invalid_request(text: str) -> ApiError:
-    """Return a cached error, as Kafka has few such texts and a request may have many items."""
+    """Return INVALID_REQUEST, cached: there are few texts, but a request may have many items."""
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 

@@ -1,8 +1,8 @@
 """The log-in of one connection, from unauthenticated to a principal, without any I/O.
 
-**Invariant:** first the mechanism is chosen, then one token is accepted, once. A failed log-in ends
-the connection after its answer, and a request out of turn ends it, in most cases without an answer.
-An authenticated connection never changes its principal.
+**Invariant:** the client first chooses a mechanism, and then sends exactly one token. A failed
+log-in ends the connection after the answer. A request out of turn ends it too, usually without an
+answer. An authenticated connection never changes its principal.
 
 Source: KIP-43, KIP-152; Kafka 4.3 SaslServerAuthenticator.
 """
@@ -98,7 +98,7 @@ class SaslExchange:
         """Answer a SaslAuthenticate, or a raw token; on success ``principal`` is set.
 
         Raises:
-            OutOfTurnError: no mechanism is chosen yet.
+            OutOfTurnError: no mechanism has been chosen.
         """
         if self._state is _State.LOGGED_IN:
             return SaslAuthenticateAnswer(ErrorCode.ILLEGAL_SASL_STATE, _LOGGED_IN_ALREADY)

@@ -1,7 +1,7 @@
 """Metadata, DescribeCluster and FindCoordinator: the cluster as clients see it.
 
-**Invariant:** this node is the whole cluster, and serves no topic. The topics that the log names
-are listed to callers who may describe them, with the caller's other rights.
+**Invariant:** this node is the whole cluster, and serves no topic. A caller sees those topics of
+the log that it may describe, with its other rights to them.
 
 Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 """
@@ -49,10 +49,10 @@ _KEYS_PER_TURN: Final = 16
 _IDS_TOO_EARLY: Final = (10, 11)
 """The versions of Metadata that have topic ids in their schema, but reject them."""
 _MANY_KEYS: Final = 4
-"""The version of FindCoordinator from which one request may ask for many keys."""
+"""The first version of FindCoordinator in which one request may ask for many keys."""
 
 _UNTYPED: Final = ErrorCode.INVALID_REQUEST
-"""The error for a mismatch in a version without endpoint types."""
+"""The error for an endpoint of the wrong type in version 0, which has no endpoint types."""
 _ENDPOINT_TYPES: Final = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
 
 _GROUP_KEY: Final = 0
@@ -70,10 +70,10 @@ _COORDINATOR_KEYS: Final = {
 
 
 class ClusterHandlers:
-    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
+    """For each API, one method answers it and another refuses it until the ACLs are loaded.
 
     Raises (all methods):
-        DecodeError: the request is invalid. Kafka closes the connection, too.
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
 
     def __init__(self, authorizer: Authorizer, image: View[ClusterImage], cluster: Cluster) -> None:
@@ -179,7 +179,7 @@ class ClusterHandlers:
     ) -> tuple[ErrorCode, str]:
         """Return the error for keys of a type without coordinators.
 
-        No share group exists here, so every key of one is invalid.
+        No share group exists here, so the key of any share group is invalid.
         """
         error = ErrorCode.INVALID_REQUEST
         if key_type != _SHARE_KEY:
@@ -235,7 +235,7 @@ def _coordinator_keys(request: KafkaRequest, asked: FindCoordinatorRequest) -> S
 
 
 async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Chunk]:
-    """Write the coordinators, with Kafka's error texts: for a single key, NONE has a text too."""
+    """Write the coordinators. As in Kafka, the answer to a single key has a text even for NONE."""
     if request.api_version >= _MANY_KEYS:
         return await write_body(request, FindCoordinatorAnswer(found))
     (only,) = found

@@ -17,7 +17,7 @@ async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - an entity o
     """Return kio's entity of the request's API and version; see ``requests`` for its fields.
 
     Raises:
-        DecodeError: the request is invalid. Kafka closes the connection, too.
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
     return await finish_in_turns(decode_request(request.api_key, request.api_version, request.body))
 

@@ -40,7 +40,7 @@ _NUMBER_CHARACTERS_MAX: Final = 20
 
 @dataclass(slots=True)
 class WantedResource:
-    """A resource to describe; ``keys`` None means all of them."""
+    """A resource to describe; ``keys`` is None if all keys are wanted."""
 
     kind: int
     name: str

@@ -1,8 +1,8 @@
 """The changes that one request makes to dynamic configs, and the result for each resource.
 
-**Invariant:** a resource is changed completely or not at all. The right to alter configs allows
-nobody to become a super user or to disable the audit: guarded keys, and those of a plugged-in
-authorizer, can be changed only by super users.
+**Invariant:** a resource is changed completely or not at all. The right to alter configs is not
+enough to become a super user or to disable the audit: only super users can change guarded keys and
+the keys of a plugged-in authorizer.
 
 Source: KIP-133, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigurationControlManager.
 """

@@ -1,7 +1,7 @@
 """DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, of this node and of every node.
 
-**Invariant:** a resource's changes are all checked first, then all made or none. They are answered
-once they are durable and in force.
+**Invariant:** all changes of a resource are checked first; then all of them are made, or none. The
+daemon answers once they are durable and in force.
 
 Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
 """
@@ -102,10 +102,10 @@ class ClusterUpdates(Protocol):
 
 
 class ConfigHandlers:
-    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
+    """For each API, one method answers it and another refuses it until the ACLs are loaded.
 
     Raises (all methods):
-        DecodeError: the request is invalid. Kafka closes the connection, too.
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class ConfigHandlers:
         resources: Sequence[ResourceToAlter],
         results: Iterable[ApiError | None],
     ) -> list[Chunk]:
-        """Write a result for each resource, in their order, created as it is written."""
+        """Write one result for each resource, in order; each is created as it is written."""
         remaining = iter(results)
 
         def alter(resource: ResourceToAlter) -> AlteredResource:
@@ -300,7 +300,7 @@ async def _write_undescribed(
 
 
 def _unless_authorized(error: ApiError | None) -> ApiError:
-    """Return the result for a caller without the right: ``error``, unless it is a missing right."""
+    """Return ``error``, or NOT_AUTHORIZED if no other error was found: the caller has no right."""
     if error is None or error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return NOT_AUTHORIZED
     return error

@@ -1,7 +1,7 @@
 """Choose the handler of each Kafka request, once the connection's principal is known.
 
 **Invariant:** until the ACLs are loaded, callers other than super users get AUTHORIZER_NOT_READY,
-in the form of each API, and no handler sees the request.
+in the form that each API defines, and no handler sees the request.
 
 Source: KIP-504, KIP-801; Kafka 4.3 KafkaApis.
 """
@@ -69,7 +69,7 @@ class KafkaHandlers:
         groups = GroupHandlers(authorizer)
         configs = ConfigHandlers(authorizer, image, updates, settings)
         quorum = QuorumHandler(authorizer, cluster, leadership)
-        # The inner request passes the same check of readiness as any other.
+        # The inner request must pass the same readiness check as any other.
         envelopes = EnvelopeHandler(authorizer, self._handle)
         self._handlers: Final[Mapping[ApiKey, _Handler]] = {
             ApiKey.METADATA: _Handler(whole.answer_metadata, whole.refuse_metadata),
@@ -95,7 +95,7 @@ class KafkaHandlers:
         """Return the body of the response, in chunks.
 
         Raises:
-            DecodeError: the request is invalid. Kafka closes the connection, too.
+            DecodeError: the request is invalid. As in Kafka, the connection is then closed.
         """
         context = RequestContext(
             principal=session.principal,
@@ -116,7 +116,7 @@ class KafkaHandlers:
         return body
 
     async def _handle(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Answer a request, or the one in an Envelope.
+        """Answer a request, which may be the inner one of an Envelope.
 
         Raises:
             NotReadyError: the answer, or one item of it, would be AUTHORIZER_NOT_READY.

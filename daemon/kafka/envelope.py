@@ -56,7 +56,7 @@ class EnvelopeHandler:
         """Answer an Envelope with the answer to its inner request, or with an outer error.
 
         Raises:
-            DecodeError: the request is invalid. Kafka closes the connection, too.
+            DecodeError: the request is invalid. As in Kafka, the connection is then closed.
             NotReadyError: the ACLs are not loaded for the forwarder, or for the inner principal.
         """
         if not self._rights.may(context, Operation.CLUSTER_ACTION):

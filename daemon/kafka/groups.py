@@ -37,10 +37,10 @@ _NOT_FOUND: Final = 6
 
 
 class GroupHandlers:
-    """For each API, a method that answers it and one that refuses it until the ACLs are loaded.
+    """For each API, one method answers it and another refuses it until the ACLs are loaded.
 
     Raises (all methods):
-        DecodeError: the request is invalid. Kafka closes the connection, too.
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -66,7 +66,7 @@ class GroupHandlers:
         return await write_body(request, DescribeGroupsAnswer(LazyItems(refuse, asked.groups)))
 
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Return an empty list to every caller. The check of its rights only writes audit lines."""
+        """Return an empty list to every caller. Its rights are checked only for the audit log."""
         await read_body(request)
         rights = self._rights.pin(context)
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)

@@ -1,7 +1,7 @@
 """A Kafka listener: accepts connections, logs them in if required, and answers their requests.
 
 **Invariant:** the requests of one connection are answered in order, one at a time, so each request
-is judged after the effects of the earlier ones. A misbehaving peer ends only its own connection.
+is judged after the earlier ones have taken effect. A misbehaving peer ends only its own connection.
 
 Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL), KIP-511.
 """
@@ -128,7 +128,7 @@ class KafkaListener(ConnectionServer):
         """Return the body of the response; a listing may first wait for other listings.
 
         Raises:
-            BrokenResourceError: the client of a listing has disconnected while it waited.
+            BrokenResourceError: the client of a listing disconnected while it waited.
         """
         if request.api_key not in _LISTING_APIS:
             return await self._handlers.answer(request, session)

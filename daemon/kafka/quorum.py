@@ -1,4 +1,4 @@
-"""DescribeQuorum: this node is the only voter of its log, and leads it once it has loaded it.
+"""DescribeQuorum: this node is the only voter of its log, and its leader once the log is loaded.
 
 **Invariant:** as in Kafka, a request must name exactly the one partition of the metadata log.
 Otherwise every partition that it names is answered with UNKNOWN_TOPIC_OR_PARTITION.
@@ -97,7 +97,7 @@ class QuorumHandler:
         leadership: returns the current leadership, None until the log is loaded.
 
     Raises (all methods):
-        DecodeError: the request is invalid. Kafka closes the connection, too.
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ def _is_the_metadata_log(topics: Sequence[RequestedQuorumTopic]) -> bool:
 
 
 def _refuse_all(topics: Sequence[RequestedQuorumTopic], error: ErrorCode) -> DescribeQuorumAnswer:
-    """Return every requested partition with this error, created as it is written."""
+    """Return this error for every requested partition; each answer is created as it is written."""
 
     def refuse_partition(asked: RequestedPartition) -> QuorumPartition:
         return QuorumPartition(asked.partition_index, error, error.text)

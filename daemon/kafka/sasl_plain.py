@@ -15,7 +15,7 @@ from authorizerd.config.jaas import PlainUsers, password_digest
 
 MECHANISM: Final = "PLAIN"
 INVALID_CREDENTIALS: Final = "Authentication failed: Invalid username or password"
-_NOBODYS_DIGEST: Final = bytes(32)  # no known password has it
+_NOBODYS_DIGEST: Final = bytes(32)  # no known password has this digest
 
 
 class AuthenticationError(Exception):

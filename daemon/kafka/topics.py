@@ -5,11 +5,11 @@ topic that the caller may not describe, a query by name gets the same answer whe
 exists or not. (A query by id reveals whether it exists: Kafka does not treat ids as secret.)
 
 A leader or replica counts as available only if it is this node, the only one that exists; Kafka
-does the same for nodes that are not registered. All topics come in the order of the image's map, as
-in Kafka; requested topics come in the order of the request.
+also treats nodes that are not registered as unavailable. All topics come in the order of the
+image's map, as in Kafka; requested topics come in the order of the request.
 
 Each topic's answer is created as it is written, because creating, keeping and freeing all of them
-at once would block the loop for long.
+at once would block the loop for a long time.
 
 Source: KIP-430, KIP-516 (topic ids); Kafka 4.3 KafkaApis.handleTopicMetadataRequest,
 KRaftMetadataCache.
@@ -42,7 +42,7 @@ ItemT = TypeVar("ItemT")
 TOPICS_PER_STEP: Final = 16
 """Each topic costs nine questions if its operations are requested."""
 TOPIC_IDS_VERSION: Final = 12
-"""The version of Metadata from which topics may be asked for by id, and a name may be null."""
+"""The first version of Metadata in which topics may be requested by id, and a name may be null."""
 INTERNAL_TOPICS: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state")
 )
@@ -100,7 +100,7 @@ class TopicAnswers:
             seen.update(named)  # otherwise a few repeated bytes could cause an answer of any size
             wanted = [self._resolve(item) for item in some]
             names = [each.name for each in wanted if each.name is not None]
-            # The rights are only asked for items with a name, so the results skip the others.
+            # Only the rights to items with a name are checked, so ``described`` skips the others.
             described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
             for item, each in zip(some, wanted, strict=True):
                 if each.name is None:
@@ -130,8 +130,8 @@ class TopicAnswers:
 class _Answers:
     """The answer for each topic, in order.
 
-    Operations are kept in an array of plain integers, because an array of any length is freed at
-    once.
+    Operations are kept in an array of plain integers, because freeing an array takes one step,
+    whatever its length.
     """
 
     def __init__(self, node_id: int) -> None:

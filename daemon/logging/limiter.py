@@ -15,7 +15,7 @@ class LogLimit(logging.Filter):
     """Pass a limited number of records of each kind per second, and count the others.
 
     The next record that passes reports how many were dropped. A kind is a logger's message before
-    its arguments are inserted, so there are few.
+    its arguments are inserted, so there are few kinds.
     """
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -39,7 +39,7 @@ class LogLimit(logging.Filter):
 
 
 class _Passed:
-    """How many records of one kind passed and were dropped. ``since`` is when the second began."""
+    """How many records of one kind passed and were dropped. ``since`` is when this second began."""
 
     __slots__ = ("count", "held", "since")
 

@@ -22,7 +22,7 @@ FLUSH_SECONDS_MAX: Final = 1.0
 THREAD_NAME: Final = "log writer"
 
 Write = Callable[[bytes], int]
-"""Write some of the data, waiting if necessary, and return how much. Raises OSError."""
+"""Write some of the data, waiting if necessary, and return how many bytes. Raises OSError."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class LogStatistics:
 
 @dataclass(slots=True)
 class _Lost:
-    """Marks where lines were dropped in the queue, and how many."""
+    """The place in the queue where lines were dropped, and how many were."""
 
     lines: int = 0
 
@@ -60,7 +60,7 @@ class LogQueue:
 
     def put(self, line: str) -> None:
         """Queue ``line`` with a line feed, or drop it; never blocks."""
-        # A lone surrogate, from a file name for instance, must not lose the line.
+        # A lone surrogate, from a file name for instance, must not make the line unwritable.
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
             if self._size + len(data) > QUEUE_BYTES_MAX:
@@ -94,7 +94,8 @@ class LogQueue:
             if is_written:
                 self._report_lost()
             with self._changed:
-                # Only now, or a hanging reader would make the process hold twice the limit.
+                # Not before the write: a hanging reader would make the process hold twice the
+                # limit.
                 self._size -= len(item)
                 if not is_written:
                     self._unreported += 1
@@ -115,7 +116,7 @@ class LogQueue:
             self._unreported = 0
 
     def _write_whole(self, data: bytes) -> bool:
-        """Write ``data``; return False if standard error accepts no more of it."""
+        """Write ``data``; return False if standard error cannot be written to."""
         try:
             while data:
                 data = data[self._write(data) :]

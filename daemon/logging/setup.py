@@ -1,8 +1,8 @@
 """The daemon's log on standard error: one line per event, as text or as JSON.
 
 **Invariant:** an event's text cannot end its line or send control characters to a terminal, so
-nobody can forge an event. Only the fields named here are written. On the journal each line begins
-with its priority and has no time, because the journal records it.
+nobody can forge an event. Only the fields that this module names are written. In the journal, each
+line begins with its priority and has no time, because the journal itself records the time.
 
 Source: sd-daemon(3); systemd.exec(5), JOURNAL_STREAM.
 """
@@ -27,7 +27,7 @@ from authorizerd.daemon.utc_time import format_utc
 LINE_BYTES_MAX: Final = 40_000
 """The journal accepts 48 KiB per line, and splits a longer one."""
 
-# A character takes at most 4 bytes in UTF-8; 200 are left for the head of the line.
+# A character takes at most 4 bytes in UTF-8; 200 characters are left for the head of the line.
 _TEXT_CHARACTERS_MAX: Final = LINE_BYTES_MAX // 4 - 200
 _PRIORITIES: Final = (
     (logging.CRITICAL, 2),
@@ -83,7 +83,7 @@ class LineFormatter(logging.Formatter):
         return _json_line(head, texts)
 
     def fault(self, text: str) -> str:
-        """Return the line of a fault that ends the process; as text, it looks like a command's."""
+        """Return the line for a fault that ends the process. As text, it has no time or level."""
         if self.format_as is LogFormat.TEXT:
             line = escape_line(f"authorizerd: {text}")
             return f"<{_priority(logging.CRITICAL)}>{line}" if self.is_journal else line
@@ -95,7 +95,8 @@ class LineFormatter(logging.Formatter):
 
 def escape_line(text: str) -> str:
     """Return ``text`` as one line of bounded length, with unprintable characters escaped."""
-    # Cut twice: a huge text is not escaped in full, and escapes are longer than characters.
+    # Cut before escaping, so that a huge text is not escaped in full, and again afterwards, because
+    # escapes are longer than characters.
     return _cut(escape_unprintable(_cut(text, _TEXT_CHARACTERS_MAX)), _TEXT_CHARACTERS_MAX)
 
 
@@ -108,7 +109,7 @@ def _cut(text: str, characters_max: int) -> str:
 
 
 def _json_line(head: Mapping[str, object], texts: Mapping[str, str]) -> str:
-    """Return one object in printable ASCII; texts are cut if the line would be too long."""
+    """Return one JSON object in printable ASCII; texts are cut if the line would be too long."""
     characters_max = LINE_BYTES_MAX
     while True:
         cut = {name: _cut(text, characters_max) for name, text in texts.items()}
@@ -169,7 +170,7 @@ def _report_defect(
 
 
 def set_log_format(format_as: LogFormat) -> None:
-    """Write lines of this format from now on."""
+    """Write lines in this format from now on."""
     for handler in _handlers():
         handler.formatter.format_as = format_as
 

@@ -1,7 +1,8 @@
 """Bind addresses at the start, and accept connections from them later.
 
-Binding first finds a port in use before anything is loaded. Until its endpoint opens, a socket is
-bound but does not listen, so early clients are refused at once instead of waiting.
+Because binding comes first, a port in use is noticed before anything is loaded. Until its endpoint
+opens, a socket is bound but does not listen, so early clients are refused at once instead of
+waiting.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from authorizerd.protocol.worker_feed import Place
 
 BACKLOG: Final = 1024
 UNIX_MODE: Final = 0o660
-"""Permissions of a Unix socket: its owner and its group may connect, and so may ask."""
+"""Permissions of a Unix socket: its owner and its group may connect, and so may ask questions."""
 
 
 class SocketFile:
@@ -97,10 +98,11 @@ class BoundEndpoint:
         """Start listening; from now on the listeners own the sockets.
 
         Until a Unix socket listens, it looks like one that a killed process has left, so a second
-        daemon may remove its file. Once it listens that ends, so the check comes after ``listen``.
+        daemon may remove its file. That is impossible once it listens, so the check comes after
+        ``listen``.
 
         Raises:
-            StartError: meanwhile another process listens there or has bound the path.
+            StartError: another process has started to listen there, or has bound the path.
         """
         try:
             for bound in self._sockets:
@@ -120,7 +122,7 @@ class BoundEndpoint:
         await self._listening.wait()
 
     def place(self, name: str) -> Place:
-        """Return where a worker accepts: the same addresses, or the same sockets.
+        """Return where a worker accepts connections: the same addresses, or the same sockets.
 
         A worker inherits Unix and inherited sockets, because their addresses cannot be bound twice.
         """
@@ -145,7 +147,7 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
         is_shared: worker processes of this daemon bind the same addresses; nobody else may.
 
     Raises:
-        StartError: an address is in use or does not belong to this machine; it names ``key``.
+        StartError: an address is in use, or is not this machine's; the error names ``key``.
     """
     sockets: list[trio.socket.SocketType] = []
     wanted = port
@@ -162,7 +164,7 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
                 await _check_unused(bound, wanted_address)
                 bound.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEPORT, 1)
             await bound.bind(wanted_address)
-            port = bound.getsockname()[1]  # with port 0, the first address chooses for all
+            port = bound.getsockname()[1]  # with port 0, all use the first address's port
     except OSError as error:
         for bound in sockets:
             bound.close()
@@ -187,7 +189,7 @@ async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, 
 
 
 async def listen_at(place: Place) -> list[trio.SocketListener]:
-    """Listen, in a worker, where the daemon says.
+    """In a worker, listen at the place that the daemon names.
 
     Raises:
         StartError: an address cannot be shared; the error names the place.

@@ -1,4 +1,4 @@
-"""One connection of a server: its phase, when that began, and how much memory it holds.
+"""One connection of a server: its phase, when the phase began, and how much memory it holds.
 
 A connection is *established* once its peer has logged in or sent its hello. On ports with neither,
 it is established once its first request has been answered. Until then it may hold little memory,
@@ -83,7 +83,8 @@ class Connection:
         self.admission = Admission(server.load_shedder)
         self.scope = trio.CancelScope()
         self.phase = Phase.IDLE
-        # The sweep's time suffices for time-outs, and saves reading the clock for each request.
+        # The sweep's time is exact enough for timeouts, and saves reading the clock for each
+        # request.
         self.accepted_at = self.since = server.next_sweep
         self.is_confined = is_confined
         self.is_established = False
@@ -106,7 +107,7 @@ class Connection:
         self.since = self._server.next_sweep
 
     async def receive(self, bytes_left: int) -> bytes:
-        """Return the next bytes from the peer; empty at its end, or when the server drains.
+        """Return the next bytes from the peer; empty if the peer has finished or the server drains.
 
         The connection stays RECEIVING until the caller has a whole request to answer.
 
@@ -133,7 +134,7 @@ class Connection:
         return data
 
     async def pause(self) -> None:
-        """Wait before reading on from a connection that was refused for overload."""
+        """Wait before reading more, because the last request was refused for overload."""
         self.admission.is_deferred = False
         if self._server.is_draining:
             return
@@ -157,7 +158,7 @@ class Connection:
         self.reservation.reserve(bytes_left)
 
     def hold_answer(self, size: int) -> None:
-        """Reserve ``size`` more bytes for an answer, until ``keep``.
+        """Reserve ``size`` more bytes for an answer, until ``keep`` is called.
 
         Raises:
             MemoryBudgetError: the memory budget is exhausted.
@@ -190,7 +191,7 @@ class Connection:
 
 
 def peer_address(socket: trio.socket.SocketType) -> str | None:
-    """Return the peer's address as Kafka compares it, None if it has none.
+    """Return the peer's address in the form that Kafka compares, None if the peer has none.
 
     A link-local address ends with the number of its zone.
 

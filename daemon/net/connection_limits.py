@@ -24,7 +24,8 @@ class ConnectionLimits:
     ``login_timeout_s`` runs from the accept until a connection is established,
     ``request_timeout_s`` from a request's first byte to its last. ``idle_timeout_s`` limits the
     time without a request, and the time in which the peer does not read its answer. ``overrides``
-    are the limits of single addresses. ``is_http`` chooses the key for ``request_timeout_s``.
+    are the limits of single addresses. ``is_http`` determines which setting gives
+    ``request_timeout_s``.
     """
 
     connections_max: int
@@ -46,7 +47,7 @@ class ConnectionLimits:
         reserved: int = 0,
         is_http: bool = False,
     ) -> Self:
-        """Return the limits by ``settings`` for an endpoint of ``connections_max`` connections."""
+        """Return the limits that ``settings`` give an endpoint, with this ``connections_max``."""
         request_timeout_ms = (
             settings.http_header_timeout_ms if is_http else settings.connections_max_idle_ms
         )

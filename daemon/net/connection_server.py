@@ -1,12 +1,12 @@
 """The connections of one endpoint: how they are admitted, evicted, timed out and drained.
 
 **Invariant:** a misbehaving peer, or a fault while serving it, ends only its own connection. A
-drained server answers each request that has begun, and accepts no request after it.
+draining server answers each request that has begun, and accepts none after that.
 
-If every place is taken, a new connection replaces the oldest one that is not established and waits
-for its peer. If there is none, it replaces the one that has been idle for IDLE_SECONDS_MIN and was
-accepted first. Otherwise the new one is refused. So idle connections cannot lock out new clients,
-and a busy connection is never closed for another.
+If every place is taken, a new connection replaces the oldest one that is not established and is
+waiting for its peer. If there is none, it replaces the oldest of those that have been idle for
+IDLE_SECONDS_MIN. If there is none either, the new connection is refused. So idle connections cannot
+lock out new clients, and a busy connection is never closed for another.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SWEEP_SECONDS: Final = 0.25
 IDLE_SECONDS_MIN: Final = 10.0
 """Time for which an established connection must be idle before another may replace it."""
 STALL_SECONDS_MIN: Final = 1.0
-"""Time after which a stalled connection that is not established may be ended for its memory."""
+"""Time after which a stalled connection that is not established may be ended to free its memory."""
 REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
 _LOOKED_AT_MAX: Final = 1024
@@ -69,8 +69,8 @@ class ConnectionServer(ABC):
 
     Args:
         memory_bytes_max: limit of the memory that all connections hold for requests and answers.
-        turn_ms_max: a request is refused if its turn of the event loop has already done more
-            milliseconds of work than this. `inf` disables the limit.
+        turn_ms_max: a request is refused if the current turn of the event loop has already done
+            work for more than this many milliseconds. `inf` disables the limit.
         too_many: sent to a connection above the limit before it is closed.
         too_slow: sent to a peer that does not complete a request in time.
         requires_login: True if a connection must identify itself before its first request.
@@ -129,7 +129,7 @@ class ConnectionServer(ABC):
     ) -> None:
         """Serve until drained or cancelled; both close the listeners.
 
-        Cancellation cuts the connections at once.
+        Cancellation cuts off the connections at once.
         """
         async with trio.open_nursery() as nursery:
             self.next_sweep = trio.current_time() + SWEEP_SECONDS
@@ -152,7 +152,7 @@ class ConnectionServer(ABC):
     async def drain(self) -> None:
         """Stop accepting, close idle connections, and return when the last request is answered.
 
-        Requests that exceed the drain timeout are cut.
+        Requests that exceed the drain timeout are cut off.
         """
         self.is_draining = True
         self._accepting.cancel()
@@ -258,7 +258,7 @@ class ConnectionServer(ABC):
         return len(self._open) < limits.connections_max
 
     def establish(self, connection: Connection, *, may_use_reserve: bool = False) -> None:
-        """Mark a connection as established, which raises its limits: its peer is known.
+        """Mark a connection as established: its peer is known, so its limits are raised.
 
         Raises:
             ClosingError: it uses a reserved place without the right to one.
@@ -290,7 +290,7 @@ class ConnectionServer(ABC):
         return victim is not None
 
     def _is_stalled(self, connection: Connection) -> bool:
-        """Return True if an open connection has waited for its peer for long."""
+        """Return True if an open connection has waited a long time for its peer."""
         least = IDLE_SECONDS_MIN if connection.is_established else STALL_SECONDS_MIN
         return (
             connection in self._open
@@ -333,7 +333,7 @@ class ConnectionServer(ABC):
         self._notice_drained()
 
     async def _refuse(self, connection: Connection) -> None:
-        """Send the reason; read the peer's bytes first, or a reset would discard the answer."""
+        """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
         self.statistics.connections_refused += 1
         if not self._too_many:
             return
@@ -356,7 +356,7 @@ class ConnectionServer(ABC):
         try:
             with connection.scope:
                 await self.converse(connection)
-            # An idle peer gets no answer: it would take it for the answer to its next request.
+            # An idle peer gets no answer: it would mistake one for the answer to its next request.
             is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
             if is_too_slow and connection.phase is Phase.RECEIVING and self._too_slow:
                 await send_last(connection.stream, self._too_slow)

@@ -1,7 +1,7 @@
-"""Raise the limit of open files to what all connections need, or allow fewer connections.
+"""Raise the limit on open files to what all connections need, or allow fewer connections.
 
-Connections never get all files: the daemon needs some to write its log and checkpoints, and would
-end without them.
+Connections never use up the limit: the daemon needs some files to write its log and checkpoints,
+and would end without them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OTHER_FILES: Final = 512
 OTHER_FILES_MIN: Final = 128
 """Files kept back if the limit is too low for all connections.
 
-However low it is, connections get at least a quarter of it.
+However low the limit is, connections get at least a quarter of it.
 """
 
 _logger = logging.getLogger("authorizerd")
@@ -25,7 +25,7 @@ _logger = logging.getLogger("authorizerd")
 def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
     """Return how many connections each endpoint may have, by its name.
 
-    Raise the limit of open files if possible. If it stays too low, log a warning and give each
+    Raise the limit on open files if possible. If it stays too low, log a warning and give each
     endpoint its own part, so that one endpoint's connections never use up the files of another.
     """
     files = sum(wanted.values()) + OTHER_FILES

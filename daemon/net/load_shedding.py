@@ -1,7 +1,8 @@
 """Load shedding: refuse requests while a turn of the event loop does more work than it may.
 
 **Invariant:** only work counts, measured as the CPU time of the loop's thread. Elapsed time does
-not, because a machine that pauses the process for a moment is no reason to refuse requests.
+not count, because the machine may pause the process for a moment, which is no reason to refuse
+requests.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PAUSE_SECONDS: Final = 0.1
 """Time for which a deferred connection is not read.
 
 Long enough that a thousand such connections take only a fraction of a core, however often they are
-refused; short enough for a client that asks rarely and was refused because of others.
+refused; short enough for a client that asks rarely and was refused because of other clients.
 """
 
 
@@ -53,7 +54,7 @@ class LoadShedder(trio.abc.Instrument):
 class Admission:
     """Decide whether one connection's next request is admitted or deferred.
 
-    ``is_deferred`` is set with a refusal; the caller clears it after the pause.
+    A refusal may set ``is_deferred``; ``Connection.pause`` clears it.
     """
 
     __slots__ = ("_load_shedder", "_was_refused", "is_deferred")

@@ -2,7 +2,7 @@
 
 **Invariant:** all connections together stay under the endpoint's bound, which only a single answer
 may exceed. Memory is reserved for received bytes, not for announced ones. A reservation never
-waits: it succeeds or fails at once, so connections that hold memory are not held up by others.
+waits: it succeeds or fails at once, so connections that hold memory never wait for each other.
 
 Source: Kafka's queued.max.request.bytes, which makes its listeners wait instead (KIP-72).
 """

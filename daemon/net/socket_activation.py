@@ -1,9 +1,9 @@
 """Listening sockets that systemd passes to this process, each named after its endpoint.
 
 **Invariant:** the sockets are removed from the environment at once, and no other process inherits
-them by accident. An inherited socket serves only where the configuration would have listened
-itself, so the conditions for a configured address (loopback, or credentials) apply to it too. No
-connection is accepted before its endpoint opens; early clients wait in the socket's queue.
+them by accident. An inherited socket is used only if it listens at the configured address, so the
+conditions for a configured address (loopback, or credentials) apply to it too. No connection is
+accepted before its endpoint opens; early clients wait in the socket's queue.
 
 Source: sd_listen_fds(3), systemd.socket(5).
 """
@@ -97,7 +97,7 @@ async def adopt(
         port: 0 means any port, the same for all sockets.
 
     Raises:
-        StartError: a socket listens elsewhere, or ``host`` has no address; it names ``key``.
+        StartError: a socket listens elsewhere, or ``host`` has no address; the error names ``key``.
     """
     try:
         resolved = await trio.socket.getaddrinfo(

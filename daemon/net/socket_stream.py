@@ -17,7 +17,7 @@ LINGER_SECONDS: Final = 1.0
 
 
 class SocketStream(trio.abc.HalfCloseableStream):
-    """A socket read when it is ready and written at once: half the work of trio's own stream.
+    """A stream that waits before reading, and writes without waiting: half the work of trio's own.
 
     trio's stream tries to read before it waits, which always fails between requests.
     """
@@ -37,7 +37,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
                 raise trio.BrokenResourceError(str(error)) from error
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        # trio's stream would pass through the loop after a write that did not block.
+        # trio's stream would yield to other tasks even after a write that did not block.
         try:
             sent = os.write(self._descriptor, data)
         except BlockingIOError:

@@ -38,7 +38,7 @@ from authorizerd.metadata.writer import LogWriter
 UUID_BYTES: Final = 16
 
 _CLUSTER_ID: Final = re.compile(r"[!-\[\]-~]+")
-"""Characters that a properties file holds unescaped, which excludes the backslash."""
+"""Characters that a properties file holds unescaped: no blanks and no backslash."""
 
 _logger = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ def format_log_directory(
 ) -> MetaProperties:
     """Create a log directory for this node, with a log without ACLs; return its properties.
 
-    The log starts here, so that a later start never mistakes a lost log for an empty one. An
-    interrupted or failed call can be repeated.
+    The log is created here and not at the first start, so that no start mistakes a lost log for an
+    empty one. An interrupted or failed call can be repeated.
 
     Args:
         credentials: the first users' credentials, written after the features in one batch.
@@ -124,7 +124,7 @@ def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> Met
         StartError: it belongs to another node.
     """
     check_format_is_finished(log_dir, storage)
-    find_files(log_dir, storage)  # before any write, which makes any directory look formatted
+    find_files(log_dir, storage)  # before any write: a write makes a directory look formatted
     check_sole_voter(log_dir, node_id, storage)
     properties = read_meta_properties(log_dir, storage)
     if properties is None:

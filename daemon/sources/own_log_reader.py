@@ -22,7 +22,7 @@ from authorizerd.metadata.replay import Replay
 BATCHES_PER_READ: Final = 64
 BYTES_PER_READ: Final = 1024 * 1024
 """Small, because the thread's work on it (CRC, headers) and freeing it both block the loop briefly.
-A single batch may be larger: a checkpoint's has 8 MiB.
+A single batch may be larger: a checkpoint's batches have up to 8 MiB.
 """
 
 
@@ -67,7 +67,7 @@ class LocalLogSource:
         return self._log.progress.torn_tail
 
     async def run(self, applier: trio.MemorySendChannel[ChangeBatch | CaughtUp]) -> None:
-        """Pass on the whole log, then a marker of its end; closes ``applier`` in any case.
+        """Pass on the whole log, then a marker of its end; close ``applier`` in any case.
 
         Raises:
             MetadataLogError: the log is unreadable or damaged; nothing after the damage is passed

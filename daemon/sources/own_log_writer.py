@@ -1,8 +1,8 @@
 """The log that the daemon owns: one thread appends to it, another writes checkpoints.
 
 **Invariant:** the loop never waits for a disk. Appends run one after the other in a worker thread.
-Checkpoints run in one as well, from an immutable snapshot, so they stall neither decisions nor
-appends.
+Another worker thread writes checkpoints from an immutable snapshot, so they stall neither decisions
+nor appends.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class OwnLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointPolicy:
-    """When a checkpoint is due, and how much is kept. -1 and 0 mean what they mean in the keys."""
+    """When a checkpoint is due, and how much is kept. -1 and 0 mean the same as in the settings."""
 
     bytes_between: int
     interval_ms: int
@@ -91,7 +91,7 @@ class CheckpointPolicy:
 
 @dataclass(slots=True)
 class CheckpointStatistics:
-    """``last_end_offset`` is -1 before the first; failed checkpoints are retried later."""
+    """``last_end_offset`` is -1 before the first checkpoint; failed ones are retried later."""
 
     written: int = 0
     failures: int = 0
@@ -106,7 +106,7 @@ class Checkpointer:
 
     Args:
         cluster: the cluster's image, published together with ``snapshot``.
-        bytes_read: how many bytes of log followed the newest checkpoint when it was read.
+        bytes_read: returns how many bytes of log were read at the start, without checkpoints.
     """
 
     def __init__(
@@ -166,8 +166,8 @@ class Checkpointer:
     def _state(self) -> CheckpointState:
         """Return the content of a checkpoint.
 
-        It refers to the snapshot's ACLs, not to the snapshot, which would then be freed late. That
-        would block the loop, for longer the more has changed since.
+        It refers to the snapshot's ACLs, not to the snapshot itself, because freeing a snapshot
+        late blocks the loop, and blocks it longer the more has changed since.
         """
         snapshot = self._snapshot.newest
         assert snapshot is not None, "a snapshot stays loaded"

@@ -29,7 +29,7 @@ Statistics = TypeVar("Statistics", bound="DataclassInstance")
 
 
 class Counted(Protocol):
-    """A server, or the same servers of all workers."""
+    """A server, or the sum of one server over all workers."""
 
     @property
     def statistics(self) -> ConnectionStatistics: ...

@@ -92,7 +92,7 @@ class FeedSource:
                 counters = None
                 match order:
                     case TakeChanges() | Loaded():
-                        # Only the last part of a batch is reported.
+                        # A batch is reported as done only after its last part.
                         if not await _apply(order, applier, snapshot):
                             continue
                     case TakeSettings(_, texts):

@@ -41,7 +41,7 @@ _NONE: Final = -1
 
 
 class WorkerProcess(Protocol):
-    """A started process, as trio has it."""
+    """A started process, with the interface of trio's processes."""
 
     @property
     def pid(self) -> int: ...
@@ -63,10 +63,10 @@ class _QueuedOrder:
 class WorkerLink:
     """Send orders to one worker, and watch that it completes them.
 
-    ``offset`` is the log offset of the worker's last report, ``counters`` its counters then.
+    ``offset`` and ``counters`` are the worker's log offset and counters in its last report.
 
     Args:
-        timeout_ms: time limit of a loaded worker for one order.
+        timeout_ms: how long a loaded worker may take for one order.
         on_change: called when the worker starts to listen, and when it ends.
     """
 
@@ -162,7 +162,7 @@ class WorkerLink:
                 self._process.kill()
                 code = await self._process.wait()
                 await self._stream.aclose()
-            self._done.publish(sys.maxsize)  # wakes all that wait for any of its orders
+            self._done.publish(sys.maxsize)  # wakes all tasks that wait for any of its orders
             self._on_change()
         return self._reason or f"it has ended with code {code}"
 
@@ -217,7 +217,7 @@ class WorkerLink:
             due = trio.current_time() + period
             await trio.sleep_until(due)
             if trio.current_time() > due + period:
-                continue  # this process was paused, so the worker's report may be unread yet
+                continue  # this process was paused, so the worker's report may still be unread
             if self._report_number <= self._done.newest and not self.is_draining:
                 self._report_number = self.order(Report)
             if self._sent and self._sent[0].number != self._drain_number:

@@ -30,7 +30,7 @@ REPLACE_SECONDS_MIN: Final = 0.1
 REPLACE_SECONDS_MAX: Final = 10.0
 """Delay before a dead worker is replaced. It doubles each time.
 
-It is at the minimum again after a worker that lived longer than the maximum.
+It returns to the minimum once a worker has lived longer than the maximum.
 """
 
 Spawn = Callable[[], Awaitable[tuple[trio.abc.Stream, WorkerProcess]]]
@@ -45,7 +45,7 @@ class WorkerPool:
     Args:
         applier: inbox of the daemon's own applier.
         configuration: the keys that the daemon started with, as text.
-        files: returns the content in force of the files that the configuration names.
+        files: returns the loaded content of the files that the configuration names.
         timeout_ms: time limit for one order to a worker; a slower worker is killed.
     """
 
@@ -93,7 +93,7 @@ class WorkerPool:
 
     @property
     def is_ready(self) -> bool:
-        """True once all have listened, and while at least one does: dead ones are replaced."""
+        """True once all have listened, as long as one still does; dead ones are replaced."""
         return self.is_complete and self.listening > 0
 
     def sums(self) -> Sums:
@@ -139,7 +139,7 @@ class WorkerPool:
             link.order(lambda number: TakeSettings(number, self._texts))
 
     def prepare_reload(self) -> Callable[[], None]:
-        """Return a function that sends every worker the files' content in force at its call."""
+        """Return a function that sends every worker the files' content that is loaded by then."""
 
         def apply() -> None:
             for link in self._links:
