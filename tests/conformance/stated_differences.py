@@ -56,7 +56,7 @@ QUORUM_PROGRESS: Final = {
     "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp", "high_watermark",
     "leader_epoch",
 }  # fmt: skip
-"""Ends and times of each log; test_quorum.py compares them."""
+"""Ends, times and epochs of each log, which differ; test_quorum.py checks them on each side."""
 UNORDERED: Final = {
     "resources", "acls", "matching_acls", "topics", "groups", "responses", "configs",
 }  # fmt: skip

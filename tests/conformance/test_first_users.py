@@ -62,7 +62,7 @@ def test_kafka_storage_writes_the_same_records(rig: Rig, tmp_path: Path) -> None
 
 
 def test_real_broker_accepts_our_user(rig: Rig, tmp_path: Path) -> None:
-    """With SCRAM-SHA-256, on the directory that we formatted."""
+    """The user logs in with SCRAM-SHA-256, on the directory that we formatted."""
     with running_broker(rig, tmp_path / "broker", formatted(tmp_path), SCRAM) as broker:
         client = AdminClient(
             {

@@ -66,7 +66,7 @@ def world_of(place: str, case: Case, kafka: object) -> World:
 
 @pytest.fixture(scope="session")
 def answered(rig: Rig, seed: int) -> list[tuple[str, Case, Any]]:
-    """Return cases with a name to repeat them, and Kafka's answers."""
+    """Return cases with Kafka's answers, each under a name from which it can be repeated."""
     cases = list(random_cases(seed, COUNT))
     answers = enumerate(zip(cases, kafka_answers(rig, cases), strict=True))
     return [(f"seed {seed}, case {number}", case, kafka) for number, (case, kafka) in answers]

@@ -29,7 +29,7 @@ def invalid(text: str) -> Result:
 
 
 def guarded(key: str) -> Result:
-    """Return the result for a change that only super users may make."""
+    """Return the refusal of a change that only super users may make."""
     return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"Only a super user may change {key}"
 
 

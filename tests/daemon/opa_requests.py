@@ -30,7 +30,7 @@ CAPTURED_HEAD = (
     b"Content-Type: application/json\r\n"
     b"\r\n"
 )
-"""Of opa-authorizer 1.5.1 in Kafka 3.4, with Java's HttpClient 17."""
+"""Sent by opa-authorizer 1.5.1 in Kafka 3.4, with the HttpClient of Java 17."""
 
 
 def asked(*changes: tuple[str, object]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of two workers, whose Python does not have this project."""
+"""A standalone Spark cluster of two workers, whose Python cannot import this project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODULES = ("immutables", "msgspec", "pyarrow")
 
 @dataclass(frozen=True, kw_only=True)
 class SparkCluster:
-    """A cluster; its processes have this ``environment``, without PYTHONPATH, and ``folder``."""
+    """A cluster. Its processes use ``environment``, which has no PYTHONPATH, and ``folder``."""
 
     master: str
     python: Path

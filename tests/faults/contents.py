@@ -99,7 +99,7 @@ class Content:
         return f"writes {what}"
 
     def _write_in_any_order(self, chance: Random, unit: int) -> None:
-        """Write a random number of the first writes of each unit."""
+        """For each unit of the file, apply its first writes, a random number of them."""
         versions: dict[int, int] = {}
         for number, (position, data) in enumerate(self._dirty):
             for start, end in _units(position, position + len(data), unit):
@@ -117,7 +117,7 @@ class Content:
 
 
 def _units(start: int, end: int, unit: int) -> list[tuple[int, int]]:
-    """Split ``start`` to ``end`` at the units of the file."""
+    """Split the range from ``start`` to ``end`` at the file's unit boundaries."""
     cuts = [start, *range(start - start % unit + unit, end, unit), end]
     return [(a, b) for a, b in pairwise(cuts) if a < b]
 

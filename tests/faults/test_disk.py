@@ -80,7 +80,7 @@ def test_sync_keeps_all_earlier_writes() -> None:
 
 
 def test_end_of_a_process_loses_nothing() -> None:
-    """The next process sees its writes, but its open files are dead."""
+    """The next process sees the writes, but the files that the old one opened are unusable."""
     disk, file = new_disk(1)
     write_both(disk, file)
     disk.end_process()

@@ -90,7 +90,7 @@ def test_kafkas_checkpoint_after_the_end_of_the_log_is_rejected(tmp_path: Path) 
 
 
 def test_kafkas_checkpoint_is_accepted_if_nothing_contradicts_it(tmp_path: Path) -> None:
-    """For example if the log begins at its end, or the segment before it is damaged."""
+    """For example, the log begins at its end, or the segment before it is damaged."""
     batches = timed_log(tmp_path)
     write_kafka_checkpoint(tmp_path, 4, [METADATA_VERSION, added(1), added(2)])
     path = write_segment(tmp_path, 4, batches[3])

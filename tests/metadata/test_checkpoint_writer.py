@@ -157,7 +157,7 @@ def test_crash_before_the_rename_changes_nothing(tmp_path: Path, what: str) -> N
 
 @pytest.mark.parametrize("what", ["append", "sync", "rename"])
 def test_failed_checkpoint_is_removed(tmp_path: Path, what: str) -> None:
-    """On a full disk, the log needs the space."""
+    """If the disk is full, the log needs the space."""
     with pytest.raises(OSError, match="Input/output error"):
         written(tmp_path, numbered(1), RecordingStorage(what))
     assert list(directory_of(tmp_path).iterdir()) == []

@@ -64,7 +64,7 @@ def test_valid_log_is_summarized(tmp_path: Path) -> None:
 
 
 def test_log_of_a_broker_is_valid(real_log_dir: Path) -> None:
-    """With topics, and with six checkpoints that equal the log."""
+    """The log has topics, and six checkpoints that equal it."""
     inspection = Inspection(real_log_dir)
     assert [finding for finding in inspection.findings() if not isinstance(finding, Note)] == []
     assert (inspection.summary.checkpoints, inspection.summary.records) == (6, 3060)

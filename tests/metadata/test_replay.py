@@ -1,4 +1,4 @@
-"""From batches to visible changes, also for the log of a broker."""
+"""Replay turns batches into visible changes, also for the log of a broker."""
 
 import re
 from pathlib import Path

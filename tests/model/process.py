@@ -40,7 +40,7 @@ from tests.support.recording_storage import PowerFailure
 
 BATCHES_WAITING_MAX: Final = 16
 LIFE_S_MAX: Final = 600
-"""Longer than any wait that ends."""
+"""Time limit of a life; every wait that ends at all is shorter."""
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def _configuration(timeout_ms: int, super_users: tuple[str, ...], everyone: bool
 
 
 class Process(trio.abc.Instrument):
-    """A process that runs once. As an instrument, it checks every step of every task.
+    """A process that runs once. As a trio instrument, it checks every step of every task.
 
     ``super_users`` and ``allow_everyone`` are the applied settings of the file.
     """

@@ -25,7 +25,7 @@ def meets(acl: Acl, question: Question) -> bool:
 
 
 def speaks(acl: Acl, question: Question) -> bool:
-    """Return True if the ACL allows or denies the question."""
+    """Return True if the ACL applies to the question, as an ALLOW or a DENY."""
     allows = acl.permission_type == ALLOW
     implied = {
         DESCRIBE: (READ, WRITE, DELETE, ALTER) if allows else (),

@@ -206,7 +206,7 @@ def test_deletes_are_answered_as_by_a_broker(
 
 
 def test_version_1_is_answered_as_by_a_broker() -> None:
-    """With valid and invalid items."""
+    """The requests have valid and invalid items."""
     texts = (
         "Could not parse principal from `alice` (no colon is present separating the principal type "
         "from the principal name)",

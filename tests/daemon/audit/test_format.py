@@ -87,7 +87,7 @@ def test_escapes_can_be_replayed(name: str) -> None:
     ],
 )
 def test_an_escape_shows_the_characters_code(character: str, in_kafka: str, in_json: str) -> None:
-    """By its code, or as Java and JSON usually write it."""
+    """The escape is the character's code, or the usual escape of Java and JSON."""
     assert f":LITERAL:a{in_kafka}b for" in format_kafka(event(f"a{character}b")).decode()
     assert f'"resource_name":"a{in_json}b"' in format_json(event(f"a{character}b")).decode()
 

@@ -98,7 +98,7 @@ def test_an_unusable_target_is_a_start_error(tmp_path: Path) -> None:
 async def test_a_full_disk_is_reported_once_and_so_is_its_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With a device that is always full, and a folder that disappears for a time."""
+    """One target is a device that is always full, the other a folder that disappears for a time."""
     await written(opened("/dev/full"), EVENT)
     failure, loss = (record.getMessage() for record in caplog.records)
     assert failure.startswith("audit log /dev/full: lines cannot be written now: ")

@@ -41,7 +41,7 @@ def assert_no_decision(response: Response, status: int) -> None:
 
 
 async def test_the_captured_question_is_decided_by_the_acls() -> None:
-    """By principal, host, operation and name. The answers equal OPA's byte for byte."""
+    """The ACLs match principal, host, operation and name. The answers equal OPA's byte for byte."""
     place = Place(None, DESCRIBE)
     assert await decision(place) == TRUE
     assert await decision(place, ("requestContext.clientAddress", "a.b/192.168.64.1")) == TRUE
@@ -161,7 +161,7 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> Non
 
 
 async def test_health_reports_whether_the_acls_are_loaded() -> None:
-    """As in OPA, for any caller."""
+    """As in OPA, any caller may ask."""
     health = post(b"", path="/health", method="GET")
     assert is_opa_path("/health")
     response = await opa_answer(Place(None), health)
@@ -204,7 +204,7 @@ async def test_a_token_is_read_from_the_header_or_the_query(
 
 
 async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> None:
-    """For one resource and for a type. Any caller may ask about itself."""
+    """This applies to one resource and to a type. Any caller may ask about itself."""
     place = Place(tmp_path, acl(PROXY, "DESCRIBE", topic="topic-1"))
     for changes in ((), BY_TYPE):
         refused = await opa_answer(place, post(asked(*changes), query="token=proxy.secret"))

@@ -79,7 +79,7 @@ def expected(held: list[Acl], allow_everyone: bool, asked: Question) -> bytes:
 def test_decisions_agree_with_a_plain_scan(
     held: list[Acl], allow_everyone: bool, asked: list[tuple[Question, bool]]
 ) -> None:
-    """By name or code, with any spelling of the address. An invalid question is answered with 2."""
+    """Questions use names or codes, and any spelling of an address. 2 means an invalid question."""
 
     async def run() -> Answer:
         place = Place(None, *held)
@@ -262,7 +262,7 @@ async def test_unreadable_questions_fail_only_their_frame(nursery: trio.Nursery)
 
 
 async def test_decisions_are_counted_for_the_stream(nursery: trio.Nursery) -> None:
-    """By their result. Frames are counted separately, including the hello."""
+    """They are counted by result. Frames, including the hello, are counted separately."""
     place = Place(None, *ACLS)
     server, client = await connected(nursery, place)
     await client.ask([MAY, MAY, MAY_NOT, question(name=""), question("User:*")])

@@ -81,7 +81,7 @@ async def test_a_caller_may_ask_about_itself(nursery: trio.Nursery, tmp_path: Pa
 async def test_with_cluster_action_a_caller_may_ask_about_all(
     nursery: trio.Nursery, tmp_path: Path, token: str
 ) -> None:
-    """So may a super user. The check is not counted as a question."""
+    """A super user may do so, too. The check is not counted as a question."""
     place = Place(tmp_path, *ACLS, cluster_action(PROXY))
     server, client = await connected(nursery, place, token)
     assert await client.ask(about(ALICE, PROXY, OTHER)) == Answer(1, 0, 0, ALLOWED + DENIED * 2)

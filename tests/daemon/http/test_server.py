@@ -113,7 +113,7 @@ def recorded_pair(sends: list[bytes]) -> StreamPair:
 
 
 async def test_pipelined_requests_are_answered_in_one_send(nursery: trio.Nursery) -> None:
-    """At most as many as one turn allows, in order."""
+    """One send has at most as many answers as one turn allows, in order."""
     sends: list[bytes] = []
     listener = MemoryListener(partial(recorded_pair, sends))
     await start_in_memory(nursery, new_server(), listener)

@@ -91,7 +91,7 @@ async def test_request_that_arrives_too_slowly_times_out(
 async def test_request_time_starts_with_its_first_byte(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """Even if that byte came with the request before."""
+    """This holds even if that byte came together with the previous request."""
     client = (await start_in_memory(nursery, new_server())).connect()
     for _ in range(5):
         await client.send_all(GET[:10])

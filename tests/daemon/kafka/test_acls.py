@@ -155,13 +155,13 @@ async def test_bad_item_is_refused_and_the_others_succeed(
 async def test_unusual_acls_that_kafka_accepts_are_accepted(
     service: KafkaService, odd: Acl
 ) -> None:
-    """Even a prefix of the cluster's name, an empty principal, or no host."""
+    """Examples are a prefix of the cluster's name, an empty principal, and an empty host."""
     assert await service.create([odd]) == [None]
     assert service.acls == {odd}
 
 
 async def test_duplicate_succeeds_and_writes_nothing(nursery: trio.Nursery) -> None:
-    """Whether the ACL exists already or is repeated in the same request."""
+    """The ACL may exist already, or be repeated in the same request."""
     service = await start(nursery, LITERAL)
     assert await service.create([LITERAL, OTHER, OTHER]) == [None] * 3
     assert [len(batch) for batch in service.running.log.batches] == [1]

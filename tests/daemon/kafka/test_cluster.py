@@ -32,7 +32,7 @@ DESCRIBE_T = acl("t", operation=Operation.DESCRIBE)
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
 async def test_metadata_describes_one_node(service: KafkaService, version: int) -> None:
-    """By its advertised address; a request for all topics gets none."""
+    """The node has its advertised address. A request for all topics gets none."""
     answer = await metadata(service, version, is_all=True)
     (node,) = answer.brokers
     assert (node.node_id, node.host, node.port) == (7, "broker.example", 9092)

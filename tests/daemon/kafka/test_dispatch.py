@@ -116,7 +116,7 @@ async def test_find_coordinator_is_refused_before_loading(
 
 
 async def test_super_users_are_served_before_loading(unloaded: KafkaService) -> None:
-    """Only updates wait, until they can be planned."""
+    """Only updates wait: they cannot be planned before."""
     assert await unloaded.describe(principal=ROOT) == set()
     answer = await metadata(unloaded, 13, topic("t"), principal=ROOT)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

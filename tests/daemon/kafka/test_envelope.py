@@ -148,7 +148,7 @@ async def test_deletion_is_forwarded(nursery: trio.Nursery) -> None:
 async def test_other_apis_are_an_outer_invalid_request(
     forwarding: KafkaService, version: int, api_key: int
 ) -> None:
-    """Including an Envelope in an Envelope."""
+    """This includes an Envelope in an Envelope."""
     data = inner(api_key, 1, envelope(to_create(acl())))
     answer = await forward(forwarding, data, version=version)
     assert (answer.error_code, answer.response_data) == (ErrorCode.INVALID_REQUEST, None)

@@ -78,7 +78,7 @@ async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> N
 async def test_api_versions_lists_the_served_apis(
     nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
 ) -> None:
-    """In every version, with or without a log-in; a controller's listener has more."""
+    """This holds in every version, with and without log-ins. A controller's listener lists more."""
     service = await start(nursery, users=users, is_controller=is_controller)
     client = await service.connect()
     software = {"client_software_name": "tests", "client_software_version": "1.0"}

@@ -137,7 +137,7 @@ async def test_other_partitions_are_unknown(
 async def test_malformed_request_ends_the_connection_without_the_right(
     service: KafkaService, version: int
 ) -> None:
-    """As in Kafka, which reads a request before it checks rights."""
+    """Kafka, too, reads a request before it checks rights."""
     with pytest.raises(DecodeError):
         await service.raw(ApiKey.DESCRIBE_QUORUM, version, b"\xff", principal=ALICE)
 

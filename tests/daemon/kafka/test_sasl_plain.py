@@ -28,7 +28,7 @@ USERS = PlainUsers({"alice": "alice-secret", "zoë": "pässwörd", "a b": "s p"}
     ],
 )
 def test_right_password_logs_in(token: bytes, user: str) -> None:
-    """With no authorization id, or the user's own. Names and passwords are UTF-8."""
+    """The authorization id is absent or the user's own. Names and passwords are UTF-8."""
     assert authenticate_plain(token, USERS) == user
 
 

@@ -229,7 +229,10 @@ async def test_missing_topic_is_reported_only_to_authorized_callers(
 async def test_topic_operations_are_the_authorized_ones(
     nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
 ) -> None:
-    """By name, by id and among all topics; implied ones too. INT32_MIN if not requested."""
+    """This holds by name, by id and among all topics. Implied operations are included.
+
+    INT32_MIN means that the operations were not requested.
+    """
     service = await start(nursery, *rules, cluster_changes=created("seen", partition()))
     asked: list[str | UUID] = ["seen"]
     if version in BY_ID:
@@ -268,7 +271,7 @@ async def test_only_describe_is_audited_when_operations_are_requested(
 
 
 async def test_kafkas_own_topics_are_internal(nursery: trio.Nursery) -> None:
-    """Whether they exist or not. Without DESCRIBE they are hidden like others."""
+    """They need not exist. Without DESCRIBE they are hidden like others."""
     there = created("__consumer_offsets", partition())
     service = await start(nursery, DESCRIBE_ALL, cluster_changes=there)
     names = ["__consumer_offsets", "__transaction_state", "__share_group_state", "__mine"]

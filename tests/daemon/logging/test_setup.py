@@ -181,7 +181,7 @@ def own_standard_error() -> Iterator[StandardError]:
 
 
 def test_final_fault_is_reported_in_the_logs_format() -> None:
-    """As text, it looks like the error of any command."""
+    """In the text format, the line looks like the error of any command."""
     with own_standard_error() as standard_error:
         report_fault("no log")
         log_to_standard_error()
@@ -197,7 +197,7 @@ def test_final_fault_is_reported_in_the_logs_format() -> None:
 
 @pytest.mark.parametrize("format_as", LogFormat)
 def test_defect_is_one_event_in_json_and_in_the_journal(format_as: LogFormat) -> None:
-    """In a terminal it is Python's traceback."""
+    """In a terminal, the defect appears as Python's traceback."""
     error = raised("a defect")
     with own_standard_error() as standard_error:
         log_to_standard_error()

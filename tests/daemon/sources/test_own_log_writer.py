@@ -371,7 +371,7 @@ async def test_retention_by_bytes(
 async def test_retention_by_age(
     autojump_clock: MockClock, start: Start, retention_ms: int, kept: int
 ) -> None:
-    """By wall-clock time, according to the time recorded in the file."""
+    """The age is the wall-clock time since the file was last written."""
     running = start(bytes_between=1, retention_ms=retention_ms)
     await looked()
     [path] = (running.log_dir / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint")

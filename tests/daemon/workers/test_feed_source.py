@@ -142,7 +142,7 @@ async def test_draining_worker_still_applies_changes(daemon: Daemon) -> None:
 
 
 async def test_source_ends_with_the_daemon(daemon: Daemon) -> None:
-    """At once, however long a drain would take."""
+    """The source ends immediately, however long a drain would take."""
     await daemon.order(Drain(1))
     await daemon.stream.aclose()
     await wait_all_tasks_blocked()

@@ -84,7 +84,7 @@ async def ends_within(seconds: float, worker: FakeWorker) -> bool:
 async def test_acknowledgement_waits_for_every_worker(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Then each of them decides by the change, and by its settings."""
+    """Afterwards, every worker decides by the change and by its settings."""
     running = await start(nursery)
     first, second = running.workers
     second.hold()

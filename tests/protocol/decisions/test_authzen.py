@@ -90,7 +90,7 @@ def test_host_may_be_a_property_of_the_subject() -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    """As the specification requires."""
+    """The specification requires this."""
     assert (
         asked(
             more=[1],

@@ -221,7 +221,7 @@ def test_first_frame_must_be_a_hello(content: tuple[object, ...]) -> None:
 
 
 def test_hello_of_a_later_version_may_have_more_fields() -> None:
-    """So the daemon can answer with its own version."""
+    """The daemon can then answer with its own version."""
     (hello,) = received(packed(("hello", 2, None, {"more": [1]})), greeted=False)
     assert hello == Hello("hello", 2)
 

@@ -103,7 +103,7 @@ def fields(event: Event) -> object:
 def test_pipelined_requests_are_read_in_order(
     requests: list[tuple[bytes, Request]], places: list[int]
 ) -> None:
-    """For any framing of bodies, spelling of headers and split of the bytes."""
+    """This holds for any framing of bodies, spelling of headers and split of the bytes."""
     stream = b"".join(written for written, _ in requests)
     wanted = [fields(request) for _, request in requests]
     assert [fields(event) for event in events_of(cut(stream, places))] == wanted

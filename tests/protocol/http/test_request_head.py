@@ -32,7 +32,7 @@ def finding(head: bytes) -> BadRequest | None:
     st.integers(1, 60),
 )
 def test_rejected_beginning_stays_rejected(pieces: list[bytes], size: int) -> None:
-    """With the same error when more bytes have arrived."""
+    """The error stays the same when more bytes have arrived."""
     head = b"".join(pieces)
     early = finding(head[:size])
     assert early is None or finding(head) == early

@@ -43,7 +43,7 @@ errors = st.builds(ApiError, st.sampled_from([-1, 31, 42, 77, 801]), st.none() |
 @some_examples
 @given(filter=acl_filters)
 def test_filter_arrives(version: int, filter: AclFilter) -> None:
-    """In a describe and in a delete."""
+    """It arrives in a describe and in a delete."""
     describe = encode_describe_acls_request(version, filter)
     assert decode_describe_acls(version, describe) == filter
     delete = encode_delete_acls_request(version, [filter, AclFilter()])

@@ -120,7 +120,7 @@ def test_delete_has_its_filters(version: int, asked: list[AclFilter], trailing: 
 @some_examples
 @given(asked=st.lists(acls(unknown_codes=True), max_size=4), trailing=st.binary(max_size=3))
 def test_create_has_its_acls_in_order(version: int, asked: list[Acl], trailing: bytes) -> None:
-    """With raw codes. In version 0 the pattern type is LITERAL."""
+    """Codes are kept. In version 0 the pattern type is LITERAL."""
     body = create_body(version, asked) + trailing
     read = finish(decode_create_acls(version, body))
     assert [acl.resource_name for acl in read] == [acl.resource_name for acl in asked]

@@ -115,7 +115,7 @@ def test_failed_describe_has_no_resources(version: int, error: ApiError) -> None
 @some_examples
 @given(results=st.lists(st.none() | errors, max_size=8))
 def test_create_has_a_result_per_creation(version: int, results: list[ApiError | None]) -> None:
-    """In order. As from a broker, the text of a success is empty."""
+    """Results are in order. As from a broker, the text of a success is empty."""
     body = joined(finish(encode_create_acls(version, results)))
     response = read_by_kio(ApiKey.CREATE_ACLS, version, body)
     assert [(result.error_code, result.error_message) for result in response.results] == [
@@ -135,7 +135,7 @@ filter_results = st.builds(FilterResult, st.lists(matches, max_size=4)) | st.bui
 def test_delete_has_a_result_per_filter_and_match(
     version: int, results: list[FilterResult]
 ) -> None:
-    """In order. As from a broker, the text of a success is null."""
+    """Results are in order. As from a broker, the text of a success is null."""
     told = [
         FilterResult(
             [MatchingAcl(literal(match.acl, version), match.error) for match in result.matches],

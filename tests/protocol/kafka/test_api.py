@@ -34,7 +34,7 @@ def test_api_has_kafkas_number_and_name(api_key: ApiKey) -> None:
 
 
 def test_versions_are_those_of_a_broker_and_of_the_kips() -> None:
-    """Only version 0 of the ACL requests and version 1 of Envelope are not Kafka 4.3.1's."""
+    """Of these, Kafka 4.3.1 lacks only version 0 of the ACL requests and version 1 of Envelope."""
     assert {key.name: api.last_version for key, api in APIS.items()} == {
         "METADATA": 13,
         "FIND_COORDINATOR": 6,
@@ -131,5 +131,5 @@ def test_number_of_items_per_request_is_limited() -> None:
     ],
 )
 def test_software_names_have_letters_and_digits(name: str, version: str, allowed: bool) -> None:
-    """With dots and dashes between them (KIP-511). A broker rejected ``-a``."""
+    """Dots and dashes are allowed between them (KIP-511). A broker rejected ``-a``."""
     assert names_software(name, version) is allowed

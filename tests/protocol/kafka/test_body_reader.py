@@ -117,7 +117,7 @@ def test_too_long_string_is_rejected(flexible: bool) -> None:
 @some_examples
 @given(data=st.binary(max_size=300))
 def test_bytes_read_back(flexible: bool, data: bytes) -> None:
-    """From any type of buffer."""
+    """They can be read from any type of buffer."""
     written = byte_string(data, flexible=flexible)
     read = BodyReader(bytearray(written), flexible=flexible).byte_string("token")
     assert read == data
@@ -250,7 +250,7 @@ def test_nothing_is_read_past_the_end(
 
 
 def test_items_are_read_in_steps() -> None:
-    """By number and by bytes, whichever limit comes first."""
+    """A step ends after a number of items or of bytes, whichever comes first."""
     small = reader(bytes(3 * ITEMS_PER_STEP))
     assert len(list(small.items(3 * ITEMS_PER_STEP, lambda each: each.int8("item")))) == 3
     large = reader(bytes(4 * BYTES_PER_STEP))

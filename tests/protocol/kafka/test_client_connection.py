@@ -30,7 +30,7 @@ def received(connection: KafkaServerConnection, data: bytes) -> KafkaRequest:
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
 @pytest.mark.parametrize("client_id", [None, "", "authorizerd-ü"])
 def test_request_and_response_arrive(api_key: ApiKey, version: int, client_id: str | None) -> None:
-    """For every API and version, also byte by byte."""
+    """This holds for every API and version, also byte by byte."""
     client, server = KafkaClientConnection(client_id, BYTES_MAX), KafkaServerConnection(BYTES_MAX)
     request = received(server, client.frame_request(api_key, version, b"body"))
     assert request == KafkaRequest(

@@ -163,7 +163,7 @@ def test_cut_envelope_is_rejected() -> None:
 
 
 def test_bytes_after_an_envelope_are_ignored() -> None:
-    """As after every request."""
+    """They are ignored after every request."""
     assert created(opened(envelope() + b"\xff\xff").request) == [READS_ORDERS]
 
 
@@ -292,7 +292,7 @@ def test_large_inner_request_is_opened_in_steps() -> None:
     ids=["alice", "token"],
 )
 def test_kafkas_principal_is_read(data: str, principal: str) -> None:
-    """With or without a delegation token."""
+    """The principal may have a delegation token."""
     assert decode_principal(bytes.fromhex(data)) == principal
 
 
@@ -378,7 +378,7 @@ def test_answer_reads_back(version: int) -> None:
 
 @each_version
 def test_outer_error_has_no_inner_answer(version: int) -> None:
-    """As written by Kafka."""
+    """The bytes are those that Kafka writes."""
     assert encode_envelope_error(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE).hex() == JAVA_ERROR_97
     for code in (ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.UNKNOWN_SERVER_ERROR):
         written = encode_envelope_error(code)

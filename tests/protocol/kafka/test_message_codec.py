@@ -142,7 +142,7 @@ def test_damaged_entity_is_an_entity_or_a_decode_error(
 def test_bytes_after_an_entity_are_ignored(
     message: type[Entity], data: st.DataObject, trailing: bytes
 ) -> None:
-    """As by Kafka 4.3.1."""
+    """Kafka 4.3.1 ignores them, too."""
     entity = data.draw(entities(message))
     assert decoded(message, written(entity) + trailing) == entity
 

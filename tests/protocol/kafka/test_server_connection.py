@@ -200,7 +200,7 @@ def test_response_has_correlation_id_and_header_of_its_request(header: str, expe
 
 
 def test_tokens_are_frames_without_a_header() -> None:
-    """After SaslHandshake version 0."""
+    """This applies after SaslHandshake version 0."""
     connection = KafkaServerConnection(BYTES_MAX)
     assert connection.next_token() is None
     connection.receive_data(frame_token(b"\0admin\0secret") + frame_token(b""))

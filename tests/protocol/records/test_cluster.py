@@ -94,12 +94,12 @@ def name_of(record: object) -> str:
 
 @given(cluster_changes())
 def test_change_reads_back(change: ClusterChange) -> None:
-    """With all fields of each version."""
+    """The changes have all fields of each version."""
     assert decode(encode_value(change)) == change
 
 
 def test_records_of_a_broker_read_back_byte_for_byte(real_log_dir: Path) -> None:
-    """From its newest checkpoint, and from the log with changes of partitions."""
+    """They come from its newest checkpoint, and from the log with changes of partitions."""
     directory = real_log_dir / "__cluster_metadata-0"
     served = {*ClusterRecordType, RecordType.FEATURE_LEVEL}
     for name, changes in ("00000000000000002807-0000000001.checkpoint", 0), ("", 238):

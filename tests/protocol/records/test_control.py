@@ -53,7 +53,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("name", HEADERS)
 def test_checkpoint_header_has_the_end_offset(name: str) -> None:
-    """In a tagged field, which Kafka's readers skip."""
+    """The offset is in a tagged field, which Kafka's readers skip."""
     text, wanted = HEADERS[name]
     record = (control_key(ControlType.SNAPSHOT_HEADER), bytes.fromhex(text))
     batch = decode_batch(encode_batch(0, 1, 0, [record, snapshot_footer()], is_control=True))

@@ -123,7 +123,7 @@ def test_any_record_reads_as_by_the_general_decoder(records: list[bytes], traili
 def test_any_damage_reads_as_by_the_general_decoder(
     records: list[MetadataRecord], damage: list[tuple[int, int]], growth: int
 ) -> None:
-    """With a correct CRC."""
+    """The damaged batch has a correct CRC."""
     body = bytearray(data_batch(0, records)[HEADER_SIZE:])
     for position, byte in damage:
         body[position % len(body)] = byte
@@ -230,7 +230,7 @@ def test_common_acls_are_read_inline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_come_in_slices() -> None:
-    """In order. A skipped record makes its slice shorter."""
+    """They come in order. A skipped record makes its slice shorter."""
     batch = data_batch(0, [b"\1\x0e\0" if n % 2 else added(n) for n in range(600)])
     slices = list(read_records(decode_batch(batch), Texts()))
     assert [len(each) for each in slices] == [RECORDS_PER_SLICE // 2] * (

@@ -54,7 +54,7 @@ def refusal(value: bytes) -> str:
 
 @given(metadata_records(), st.binary(max_size=3), st.binary(max_size=3))
 def test_record_reads_back(record: MetadataRecord, before: bytes, after: bytes) -> None:
-    """With any int8 codes, at any place in the buffer."""
+    """It may have any int8 codes, and be at any place in the buffer."""
     value = encode_value(record)
     assert decode_value(before + value + after, len(before), len(before) + len(value)) == record
 
@@ -128,7 +128,7 @@ def test_record_above_version_0_is_rejected(record_type: RecordType, version: in
     "record_type", sorted(set(range(40)) - set(RecordType) - set(ClusterRecordType))
 )
 def test_record_of_another_type_is_skipped(record_type: int) -> None:
-    """Whatever its version and contents."""
+    """Its version and contents do not matter."""
     assert decode(bytes((1, record_type, 0))) is None
     assert decode(bytes((1, record_type, 9)) + b"anything") is None
     assert decode(b"\1\x92\1\0anything") is None
