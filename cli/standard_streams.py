@@ -46,7 +46,7 @@ class _OutputFile(io.FileIO):
             except OSError as error:
                 self._is_lost = True
                 raise StartError(f"{self._stream_name}: {error.strerror or error}") from error
-        # As if written: otherwise the buffer would keep the data and try again.
+        # Report it as written: otherwise the buffer would keep the data and try again.
         return memoryview(data).nbytes
 
 

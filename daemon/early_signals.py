@@ -1,8 +1,8 @@
 """Handle SIGHUP and SIGINT until the daemon can obey them.
 
 **Invariant:** SIGHUP never ends the daemon. From the first step of ``serve`` until the daemon
-receives signals, the kernel holds SIGHUP back; then the daemon obeys it. Until then SIGINT ends the
-process as SIGTERM does, without a traceback.
+receives signals, the kernel holds SIGHUP back; the daemon obeys it afterwards. During that time,
+SIGINT ends the process as SIGTERM does, without a traceback.
 
 This module imports only what loads fast, because SIGHUP ends the process until ``hold_sighup`` has
 run.

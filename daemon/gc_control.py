@@ -7,7 +7,7 @@ collected and frozen after each slice of changes, while many changes are planned
 for the objects that large requests create. Frozen objects are never scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
-cycles, so this does not add up.
+cycles, so such leaks do not add up.
 """
 
 from __future__ import annotations

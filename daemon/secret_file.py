@@ -24,8 +24,8 @@ def read_secret_file(path: str, *, key: str, bytes_max: int, forbidden: Forbidde
     """Return the content of the file that ``key`` names.
 
     Raises:
-        StartError: it is not a regular file, cannot be read, others have ``forbidden`` permissions,
-            or it has more than ``bytes_max`` bytes.
+        StartError: the file is not a regular one, cannot be read, gives others ``forbidden``
+            permissions, or has more than ``bytes_max`` bytes.
     """
     try:
         with open(path, "rb", opener=_open_without_waiting) as file:

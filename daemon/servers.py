@@ -53,7 +53,7 @@ _ADMIN_REQUEST_BYTES_MAX: Final = 4096
 def reconfigure_servers(
     servers: Mapping[str, ConnectionServer], configuration: Configuration, settings: Reloadable
 ) -> None:
-    """Apply settings, and limit each server's connections by the limit of open files."""
+    """Apply settings, and limit each server's connections by the limit on open files."""
     wanted = connections_wanted(configuration, settings.max_connections)
     granted = allow_open_files({name: wanted[name] for name in servers})
     for name, server in servers.items():

@@ -128,7 +128,7 @@ class Settings:
         Values that are invalid for their key are ignored: other software may have written the log.
         """
         layers, plugged = self._layers, self.plugged
-        # A value of None in ``guarded`` removes the key, so that the file's value counts again.
+        # A value of None in ``guarded`` removes the key, so that the file's value applies again.
         since_reload = {**layers.since_reload, **(guarded or {})}
         return Layers(
             file=layers.file,

@@ -21,7 +21,7 @@ _logger = logging.getLogger("authorizerd")
 
 
 class SignalHandler:
-    """Reload the settings or return, as the signals say.
+    """Wait for signals: reload the settings or return, depending on the signal.
 
     Args:
         workers: None if the daemon makes all decisions itself.

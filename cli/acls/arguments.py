@@ -173,7 +173,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
             )
         given = values.setdefault(flag, [])
         given += _argument(flag, value if equals else None, rest)
-        # Python decodes the bytes of a word that are not UTF-8 as surrogates.
+        # Python decodes bytes that are not UTF-8 as surrogates.
         if any("\ud800" <= character <= "\udfff" for text in given for character in text):
             raise UsageError(f"The value of option {flag} is not valid UTF-8")
     return Arguments(values)

@@ -1,8 +1,8 @@
 """The errors that end ``authorizerd acls``, printed as kafka-acls prints them.
 
 **Invariant:** invalid flags are reported on standard error, everything else on standard output as
-``Error while executing ACL command``; the exit code is 1 either way. Only the
-lines of a Java stack trace that name an exception are printed.
+``Error while executing ACL command``; the exit code is 1 either way. Of a Java stack trace, only
+the lines that name an exception are printed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CommandError(Exception):
 
 
 def configuration_error(reason: str, advice: str = "") -> CommandError:
-    """Return the error of an admin client that cannot be created."""
+    """Return the error that kafka-acls prints if it cannot create its admin client."""
     failed = (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient")
     return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
 

@@ -45,7 +45,7 @@ class AclAdmin(AclReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """The user's terminal. Answers may come from a file or a pipe too."""
+    """The user's terminal. Answers may also come from a file or a pipe."""
 
     answers: TextIO
     out: TextIO

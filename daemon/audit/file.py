@@ -1,4 +1,4 @@
-"""The audit file: a thread appends to the file that the path names at that moment.
+"""The audit file: a thread appends to the file that the path names at the time of each write.
 
 **Invariant:** every line is whole. The daemon's processes take turns to write. If a full disk or a
 killed process has left a torn line at the end, the next writer ends that line first. Each write

@@ -159,7 +159,7 @@ class AuditFormatter:
     """Format events as configured.
 
     Args:
-        masker: None if nothing is masked. It can be replaced by one with another secret.
+        masker: None if nothing is masked. It may be replaced later by a masker with another secret.
     """
 
     def __init__(self, format: AuditFormat, masker: Masker | None) -> None:

@@ -1,6 +1,6 @@
 """A cache of answers, keyed by the text of the question.
 
-Clients repeat their questions: two of three in a real broker's log of 75 seconds were repetitions.
+Clients repeat their questions: in 75 seconds of a real broker's log, two of three were repetitions.
 A cached answer in a batch takes 2 µs instead of 9.
 
 **Invariant:** an answer is returned only for exactly the same bytes, and only while questions are

@@ -53,7 +53,7 @@ _SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
 """The fixed cost of an evaluation: reading this many bytes of text takes as long."""
 _LOOKUPS_PER_EVALUATION: Final = 32
-"""Each group of this many lookups counts as one more evaluation."""
+"""The number of lookups that count as one more evaluation."""
 
 
 class _Judgement(msgspec.Struct, frozen=True, gc=False):

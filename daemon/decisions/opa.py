@@ -58,7 +58,7 @@ class OpaHandler(HttpSurface):
         """Answer one request."""
         if request.path == HEALTH_PATH:
             return self._answer_health(request)
-        # ``is_opa_path`` also accepts paths that only begin alike, such as /v1/database.
+        # ``is_opa_path`` also accepts other paths with this beginning, such as /v1/database.
         if request.path != DATA_PATH and not request.path.startswith(f"{DATA_PATH}/"):
             return text_response(
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"

@@ -49,7 +49,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 128
 LOOKUPS_PER_QUESTION: Final = 8
-"""Each group of this many lookups counts as one more question."""
+"""The number of lookups that count as one more question."""
 QUESTIONS_PER_FRAME: Final = 4
 """The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
@@ -218,7 +218,7 @@ class _Conversation:
         return encode_answer(ask.correlation_id, ErrorCode.NONE, state.offset, decisions)
 
     def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
-        """Return how many questions each of these counts as in a turn."""
+        """Return how many questions each of ``questions`` counts as within a turn."""
         snapshot = state.snapshot
         if snapshot is None:
             return 1

@@ -1,6 +1,6 @@
 """The HTTP server of one port: requests in, a handler's answers out.
 
-Time, memory and turns on the loop are bounded for each connection.
+The time, the memory and the turns of the event loop that a connection may use are bounded.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Conversation:
         self._protocol = ServerConnection(server.http_limits)
 
     async def run(self) -> None:
-        """Read and answer in turn: the server stops reading if the peer does not read answers."""
+        """Read and answer in turn: if the peer does not read answers, the server stops reading."""
         connection, protocol, server = self._connection, self._protocol, self._server
         reserve = connection.reservation.reserve  # looked up once: it runs for every request
         while not protocol.closed:
@@ -155,7 +155,7 @@ class _Conversation:
         await send_last(self._stream, _NO_MEMORY_TO_READ)
 
     async def _answer_all(self) -> None:
-        """Answer the received requests in few sends, but keep turns short and memory small."""
+        """Answer the received requests with few sends, but keep turns short and memory small."""
         answers: list[bytes] = []
         size = 0
         connection, protocol = self._connection, self._protocol

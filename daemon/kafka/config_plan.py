@@ -85,7 +85,7 @@ class ConfigPlan:
 def _find_restored(wanted: Wanted, layers: Layers) -> Changes:
     """Return the removals of guarded keys that were set since the file was read.
 
-    The file's values then count again.
+    The file's values then apply again.
     """
     removed = wanted.removed or frozenset()
     return {name: None for name in layers.since_reload if name in removed}

@@ -300,7 +300,7 @@ async def _write_undescribed(
 
 
 def _unless_authorized(error: ApiError | None) -> ApiError:
-    """Return ``error``, or NOT_AUTHORIZED if no other error was found: the caller has no right."""
+    """Return ``error``, or NOT_AUTHORIZED if it is None or about a missing right."""
     if error is None or error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return NOT_AUTHORIZED
     return error

@@ -1,7 +1,7 @@
 """The rights of a Kafka request's sender, according to the authorizer.
 
-**Invariant:** everything in one request is judged by one state of the ACLs, even over several
-calls.
+**Invariant:** everything in one request is judged by one state of the ACLs, even if it takes
+several calls.
 """
 
 from __future__ import annotations

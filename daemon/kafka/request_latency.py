@@ -61,6 +61,6 @@ class RequestTimes:
         self.remote: Final[dict[str, Histogram]] = {}
 
     def observe(self, request_name: str, *, local_s: float, remote_s: float) -> None:
-        """Count one request. Names are those of APIs, so there are few histograms."""
+        """Count one request. The names are those of APIs, so there are few histograms."""
         self.local.setdefault(request_name, Histogram()).observe(local_s)
         self.remote.setdefault(request_name, Histogram()).observe(remote_s)

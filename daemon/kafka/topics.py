@@ -52,7 +52,7 @@ _LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
 
 class _Wanted(NamedTuple):
-    """A requested topic and what the image has for it.
+    """A requested topic and what the image knows about it.
 
     ``id`` is None if the topic was requested by name. ``name`` is None if no topic has the ``id``.
     """

@@ -124,7 +124,8 @@ class BoundEndpoint:
     def place(self, name: str) -> Place:
         """Return where a worker accepts connections: the same addresses, or the same sockets.
 
-        A worker inherits Unix and inherited sockets, because their addresses cannot be bound twice.
+        A worker inherits Unix sockets, and sockets that the daemon itself inherited, because their
+        addresses cannot be bound twice.
         """
         if self._path is not None or self._is_inherited:
             return Place(name, descriptors=tuple(each.fileno() for each in self._sockets))
@@ -224,7 +225,7 @@ async def bind_unix(path: Path, key: str) -> BoundEndpoint:
     """Bind a Unix socket, after removing the socket that a killed process left there.
 
     Raises:
-        StartError: the path is in use, or names something else; the error names ``key``.
+        StartError: the path is in use, or its file is not a socket; the error names ``key``.
     """
     bound = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
     try:

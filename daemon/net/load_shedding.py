@@ -1,4 +1,4 @@
-"""Load shedding: refuse requests while a turn of the event loop does more work than it may.
+"""Load shedding: refuse requests once a turn of the event loop has done more work than it may.
 
 **Invariant:** only work counts, measured as the CPU time of the loop's thread. Elapsed time does
 not count, because the machine may pause the process for a moment, which is no reason to refuse

@@ -32,7 +32,7 @@ _COUNT: Final = re.compile("[0-9]{1,3}")
 def take_inherited_sockets(
     environment: MutableMapping[str, str], *, first_descriptor: int = FIRST_DESCRIPTOR
 ) -> InheritedSockets:
-    """Return the sockets by name; none if the environment names another process.
+    """Return the sockets by name; none if the variables are for another process.
 
     Raises:
         StartError: a descriptor has no name, or is not a listening socket.

@@ -49,7 +49,7 @@ class OwnLog:
         self._limiter = trio.CapacityLimiter(1)
 
     async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
-        """Begin an epoch; return the features that the log names from now on.
+        """Begin an epoch; return the log's features as a batch.
 
         Raises:
             OSError, LogNotWrittenError: the log cannot be written.

@@ -155,7 +155,7 @@ class ServiceManager:
 def _take_address(environment: MutableMapping[str, str]) -> str | None:
     address = environment.pop("NOTIFY_SOCKET", "")
     if address.startswith("@"):
-        # An abstract socket, whose name begins with a null byte for the kernel.
+        # An abstract socket: for the kernel, its name begins with a null byte.
         return "\0" + address[1:]
     if address.startswith("/"):
         return address

@@ -76,7 +76,7 @@ class Totals:
         # A copy, so that the running workers do not count as ended.
         total = Counter(self._ended)
         for counters in running:
-            # ``update`` adds counts; the operator ``+`` would also drop those of 0.
+            # ``update`` adds counts; the operator ``+`` would also drop counts of 0.
             total.update(counters)
         return Sums(total)
 

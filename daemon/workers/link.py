@@ -61,7 +61,7 @@ class _QueuedOrder:
 
 
 class WorkerLink:
-    """Send orders to one worker, and watch that it completes them.
+    """Send orders to one worker, and check that it completes them in time.
 
     ``offset`` and ``counters`` are the worker's log offset and counters in its last report.
 

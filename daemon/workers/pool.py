@@ -117,7 +117,7 @@ class WorkerPool:
         for link in self._links:
             link.order_changes(batch)
         # The applier has yet to apply this batch. A worker that joins now gets the older snapshot,
-        # and then this batch from here.
+        # and then this batch from ``_unapplied``.
         self._unapplied.append(batch)
         newest = self._snapshot.newest
         while newest is not None and self._unapplied[0].last_offset <= newest.offset:
@@ -224,7 +224,7 @@ class WorkerPool:
             if batch.last_offset > snapshot.offset:
                 link.order_changes(batch)
         self._links.append(link)
-        if self._is_draining:  # it joined after ``drain`` had ordered the others
+        if self._is_draining:  # ``drain`` has already given the others this order
             link.order_drain(Drain)
 
     def _notice_change(self) -> None:

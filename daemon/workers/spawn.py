@@ -1,4 +1,4 @@
-"""Start worker processes: the same program, with one end of a feed.
+"""Start worker processes: each runs the same program, and has one end of a feed.
 
 **Invariant:** a worker inherits standard output and error, its feed, the sockets that it accepts
 from and the lock of the audit, and no other descriptor. If it held its parent's end of a feed, it
