@@ -16,7 +16,7 @@ from tests.support.daemon_process import run, running, write_config
 
 
 def test_daemon_refuses_a_brokers_directory(broker: Broker, tmp_path: Path) -> None:
-    """Exit code 1 and one line."""
+    """It exits with code 1 and prints one line."""
     done = run("serve", "--config", write_config(tmp_path, broker.log_dir))
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()

@@ -195,7 +195,7 @@ def described(daemon: DaemonProcess) -> list[Acl]:
 
 
 def test_kills_lose_no_acknowledged_change(tmp_path: Path) -> None:
-    """Nor do they restore a deleted ACL or leave half a request.
+    """They also never restore a deleted ACL or leave half of a request.
 
     A checkpoint begins a second after the start, so every seventh process is killed about then.
     """

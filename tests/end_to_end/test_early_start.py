@@ -299,7 +299,7 @@ def test_all_endpoints_open_once_the_log_is_loaded(
 
 
 def test_damaged_log_ends_the_daemon(batches: tuple[bytes, bytes], tmp_path: Path) -> None:
-    """Exit code 1 and one line; early clients are disconnected."""
+    """It exits with code 1 and one line. Early clients are disconnected."""
     large, last = batches
     damaged = last[:-1] + bytes((last[-1] ^ 1,)) + last
     with held(tmp_path, CONFIG, large, damaged) as daemon:

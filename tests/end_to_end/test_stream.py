@@ -25,7 +25,7 @@ def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DaemonPro
 
 
 def test_frames_are_answered_in_order(daemon: DaemonProcess) -> None:
-    """Many questions in a frame and many frames in flight. Each answer has its log offset."""
+    """A frame has many questions, and many frames are in flight. Each answer has its log offset."""
     client = StreamConnection(daemon.ready["decision_stream"])
     assert (client.greeting.error_code, client.greeting.version) == (0, 1)
     admin = new_admin(daemon)

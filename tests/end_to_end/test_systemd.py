@@ -75,7 +75,10 @@ def notified(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NotifyS
 def test_each_step_is_reported_in_order(
     tmp_path: Path, log_dir: Path, notified: NotifySocket
 ) -> None:
-    """Loading, ready, reloading, draining. The watchdog is fed unless the process is stopped."""
+    """The steps are loading, ready, reloading and draining.
+
+    The watchdog is fed all the time, except while the process is stopped.
+    """
     config_file = write_config(tmp_path, log_dir)
     environment = {"NOTIFY_SOCKET": notified.address, "WATCHDOG_USEC": str(WATCHDOG_US)}
     with held_service(config_file, tmp_path / "ready", environment=environment) as service:

@@ -85,7 +85,7 @@ def expected(acls: set[Acl], super_user: str) -> list[bool]:
 
 
 def test_every_worker_uses_each_acknowledged_change(tmp_path: Path) -> None:
-    """Creations, deletions and changes of super users."""
+    """The changes are creations, deletions, and changes of super users."""
     chance = random.Random(8)
     acls: set[Acl] = set()
     super_user = ""

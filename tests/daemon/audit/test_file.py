@@ -93,7 +93,7 @@ async def test_a_write_without_lines_ends_a_torn_line_once(tmp_path: Path) -> No
 
 
 async def test_a_line_torn_by_another_process_is_ended(tmp_path: Path) -> None:
-    """For example, by a process that was killed."""
+    """For example, the other process was killed."""
     path = tmp_path / "audit.log"
     path.write_bytes(b"to")
     file = AuditFile(str(path), AuditTurns())
@@ -106,7 +106,7 @@ async def test_a_line_torn_by_another_process_is_ended(tmp_path: Path) -> None:
 
 
 async def test_a_moved_file_is_noticed_without_a_signal(tmp_path: Path) -> None:
-    """Logrotate's create and nocreate. A write without lines creates the new file, too."""
+    """Logrotate may create the new file or not. A write without lines creates it, too."""
     path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
     file = AuditFile(str(path), AuditTurns())
     await file.write([b"one"])
@@ -154,7 +154,7 @@ async def test_a_truncated_file_begins_with_a_whole_line(tmp_path: Path) -> None
 
 
 async def test_all_lines_of_one_write_are_one_call(tmp_path: Path) -> None:
-    """So a truncation by another process cannot cut a line."""
+    """A truncation by another process therefore cannot cut a line."""
     calls: list[bytes] = []
 
     def write(file: int, data: bytes | memoryview) -> int:
@@ -306,7 +306,7 @@ async def test_a_path_that_cannot_be_reopened_is_an_error_until_it_can(
 
 @given(st.lists(st.binary(max_size=4), max_size=5), st.integers(0, 30))
 def test_a_line_without_its_line_feed_counts_as_whole(lines: list[bytes], size: int) -> None:
-    """Only its line feed may be missing, which the next write adds."""
+    """If only the line feed is missing, the next write adds it."""
     data = b"".join(line + b"\n" for line in lines)[:size]
     ends = list(accumulate(len(line) + 1 for line in lines))
     count = count_whole_lines(lines, len(data))
@@ -345,7 +345,7 @@ for batch in range(60):
 
 
 def test_several_processes_write_whole_lines_across_rotations(tmp_path: Path) -> None:
-    """Each line once, in the order of its process, although disks fill and files are moved."""
+    """Each line is written once, in its process's order, while disks fill and files are moved."""
     path = tmp_path / "audit.log"
     root = str(Path(__file__).parents[3])
     turns = AuditTurns().descriptor

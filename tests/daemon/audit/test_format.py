@@ -33,7 +33,7 @@ def event(name: str = "demo", decision: Decision = DEFAULT_DENY) -> AuditEvent:
 
 
 def test_kafkas_format_is_that_of_a_broker() -> None:
-    """Time, level, message and logger. Other tests compare the message with Kafka's."""
+    """A line has time, level, message and logger. Other tests compare the message with Kafka's."""
     local = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(TIME_S))
     message = audit_message(event().question, DEFAULT_DENY, "Metadata", 3)
     assert format_kafka(event()).decode() == (

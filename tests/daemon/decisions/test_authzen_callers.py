@@ -49,7 +49,7 @@ async def ask(handler: AuthZenHandler, authorization: str | None, *names: str) -
 async def test_without_a_valid_token_nothing_is_answered(
     authorization: str | None, names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """401 with the challenge, in plain text. A token in the query is ignored."""
+    """The answer is 401 with the challenge, in plain text. A token in the query is ignored."""
     response = await ask(authzen_handler(Place(tmp_path)), authorization, *names)
     assert response.status == 401
     assert response.headers == ((b"WWW-Authenticate", b"Bearer"),)
@@ -66,7 +66,7 @@ async def test_a_caller_is_answered_about_itself(scheme: str, tmp_path: Path) ->
 
 
 async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> None:
-    """Without it: 403 in plain text, and no question is counted as decided."""
+    """Without it, the answer is 403 in plain text, and no question is counted as decided."""
     place = Place(tmp_path, READ, cluster_action(OTHER))
     handler = authzen_handler(place)
     refused = await ask(handler, "Bearer proxy.secret", ALICE)
@@ -100,7 +100,7 @@ async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -
 async def test_before_the_acls_are_loaded_no_right_is_known(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """503, as for a decision. Only a super user's right is known."""
+    """The answer is 503, as for a decision. Only a super user's right is known."""
     handler = authzen_handler(Place(tmp_path, loaded=False))
     for token in ("proxy", "root"):
         assert (await ask(handler, f"Bearer {token}.secret", *names)).status == 503

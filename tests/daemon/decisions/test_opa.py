@@ -116,7 +116,7 @@ async def test_an_empty_prefix_asks_by_resource_type() -> None:
 async def test_the_audit_log_has_the_brokers_details(
     changes: tuple[tuple[str, Any], ...], lines: list[str]
 ) -> None:
-    """The API's name, the reference count, and the log flags."""
+    """They are the API's name, the reference count, and the log flags."""
     place = Place(None)
     await decision(place, *changes)
     assert place.audit_log.lines == lines
@@ -215,7 +215,7 @@ async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> No
 
 
 async def test_a_right_that_is_not_known_yet_gives_no_decision(tmp_path: Path) -> None:
-    """503, so that the caller can retry."""
+    """The answer is 503, so that the caller can retry."""
     place = Place(tmp_path, loaded=False)
     about_root = asked(by_principal(ROOT))
     refused = await opa_answer(place, post(about_root, query="token=proxy.secret"))

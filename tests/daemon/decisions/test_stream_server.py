@@ -220,7 +220,7 @@ async def test_a_frame_waits_for_its_offset(
 async def test_the_wait_for_an_offset_is_bounded(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, timeout_s: int
 ) -> None:
-    """REQUEST_TIMED_OUT without decisions. The limit can change while the daemon runs."""
+    """The frame then fails with REQUEST_TIMED_OUT. The limit can change while the daemon runs."""
     server, client = await connected(nursery, Place(None, *ACLS))
     if timeout_s != OFFSET_TIMEOUT_S:
         found = parse("node.id=1\nlog.dirs=/log", source="server.properties").reloadable
@@ -233,7 +233,7 @@ async def test_the_wait_for_an_offset_is_bounded(
 
 
 async def test_frames_are_answered_in_order_however_they_are_split(nursery: trio.Nursery) -> None:
-    """Over a real socket, with many frames in flight."""
+    """They arrive over a real socket, with many frames in flight."""
     address = await start_on_loopback(nursery, new_server(Place(None, *ACLS)))
     stream = await trio.open_tcp_stream("127.0.0.1", int(address.rpartition(":")[2]))
     async with stream:
@@ -252,7 +252,7 @@ async def test_frames_are_answered_in_order_however_they_are_split(nursery: trio
 
 
 async def test_unreadable_questions_fail_only_their_frame(nursery: trio.Nursery) -> None:
-    """INVALID_REQUEST without decisions. The connection stays open."""
+    """The frame gets INVALID_REQUEST and no decisions. The connection stays open."""
     _, client = await connected(nursery, Place(None, *ACLS))
     not_utf_8 = msgspec.msgpack.encode((9, [MAY])).replace(b"orders", b"order\xff")
     for content in (msgspec.msgpack.encode((9, [MAY[:4]])), not_utf_8):
@@ -276,7 +276,7 @@ async def test_decisions_are_counted_for_the_stream(nursery: trio.Nursery) -> No
 async def test_decisions_are_audited_for_the_stream(
     nursery: trio.Nursery, level: AuditLevel
 ) -> None:
-    """Denials at INFO, allowed decisions at DEBUG."""
+    """Denials are at level INFO, allowed decisions at DEBUG."""
     place = Place(None, *ACLS)
     place.auditor.reconfigure(level, AuditRules())
     _, client = await connected(nursery, place)

@@ -94,7 +94,7 @@ async def test_with_cluster_action_a_caller_may_ask_about_all(
 async def test_a_caller_whose_right_is_not_known_yet_is_refused(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """AUTHORIZER_NOT_READY, even about a super user. A super user's own frame is answered."""
+    """It gets AUTHORIZER_NOT_READY, even about a super user. A super user's frame is answered."""
     place = Place(tmp_path, loaded=False)
     server = new_server(place)
     listener = await start(nursery, server)

@@ -237,7 +237,7 @@ async def test_acl_that_two_filters_match_is_reported_twice_and_removed_once(
 async def test_filters_follow_kip_290(
     nursery: trio.Nursery, pattern_type: PatternType, name: str | None, found: set[str]
 ) -> None:
-    """MATCH: all patterns that match the name; ANY: exactly the name, of either type."""
+    """MATCH finds all patterns that match the name; ANY finds exactly the name, of either type."""
     patterns = {
         "foo": acl("foo"),
         "P:f": acl("f", pattern_type=PatternType.PREFIXED),
@@ -275,7 +275,7 @@ async def test_stored_unknown_codes_are_described_and_deleted(nursery: trio.Nurs
 async def test_caller_without_the_right_changes_and_sees_nothing(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """CLUSTER_AUTHORIZATION_FAILED, for each item, each filter, or the whole description."""
+    """Each item, each filter, or the whole description gets CLUSTER_AUTHORIZATION_FAILED."""
     service = await start(nursery, LITERAL)
     assert (
         await service.create([OTHER, acl("")], version=version, principal=ALICE)
@@ -347,7 +347,7 @@ async def test_wildcard_principal_is_denied(nursery: trio.Nursery) -> None:
 
 
 async def test_audit_lines_name_the_request(service: KafkaService) -> None:
-    """One line per request, for the right that it needs; denials at INFO."""
+    """Each request has one line, for the right that it needs. Denials are at level INFO."""
     await service.describe(principal=ALICE)
     await service.create([OTHER, LITERAL], principal=ALICE)
     await service.delete([ANYTHING])
@@ -396,7 +396,7 @@ async def test_waiting_requests_are_counted_in_purgatory(nursery: trio.Nursery) 
 
 
 async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> None:
-    """BROKER_NOT_AVAILABLE: the update was not done, and never will be."""
+    """They get BROKER_NOT_AVAILABLE: the update was not made, and never will be."""
     service = await start(nursery, requests_max=1)
     full = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "too many updates are waiting")
     async with trio.open_nursery() as asking:
@@ -419,7 +419,7 @@ async def test_closed_queue_refuses_updates_and_describes(nursery: trio.Nursery)
 
 
 async def test_log_error_fails_the_waiting_requests() -> None:
-    """KAFKA_STORAGE_ERROR, since the outcome is unknown; then the daemon ends."""
+    """They get KAFKA_STORAGE_ERROR, since the outcome is unknown; then the daemon ends."""
     answers: list[ApiError | None] = []
 
     async def create() -> None:

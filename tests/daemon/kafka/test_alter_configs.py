@@ -30,7 +30,7 @@ from tests.daemon.kafka_service import ALICE, KafkaService
 
 
 async def test_alteration_is_applied_durable_and_described(service: KafkaService) -> None:
-    """One batch per request; every follower is notified before the answer."""
+    """Each request is one batch. Every follower is notified before the answer."""
     told: list[int] = []
     service.settings.follow(lambda settings: told.append(settings.max_connections))
     assert await alter(
@@ -115,7 +115,7 @@ async def test_bad_resource_changes_nothing_and_others_succeed(
 async def test_errors_are_reported_before_missing_rights(
     service: KafkaService, bad: Resource, error: Result
 ) -> None:
-    """Kafka's order: a caller without rights sees the error too, and nothing is altered."""
+    """As in Kafka, a caller without rights sees the error too, and nothing is altered."""
     good = altered((KEY, SET, "500"), name="")
     assert await alter(service, bad, good, principal=ALICE) == [error, NOT_AUTHORIZED]
     assert service.running.log.batches == []

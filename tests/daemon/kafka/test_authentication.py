@@ -62,7 +62,7 @@ def test_requests_out_of_turn_are_not_answered() -> None:
 
 
 def test_other_request_between_mechanism_and_token_fails_the_login() -> None:
-    """As in Kafka, the request is still answered if the token is expected in a request."""
+    """As in Kafka, it is still answered if the token is expected in a SaslAuthenticate request."""
     exchange = SaslExchange(USERS)
     exchange.choose_mechanism("PLAIN", 1)
     answer = exchange.choose_mechanism("PLAIN", 1)

@@ -67,7 +67,7 @@ async def test_unknown_topic_is_reported_only_to_authorized_callers(
 async def test_unknown_topic_id_is_reported_to_everyone(
     nursery: trio.Nursery, version: int, principal: str
 ) -> None:
-    """UNKNOWN_TOPIC_ID with the id and no name. If ids are given, names are ignored."""
+    """The error is UNKNOWN_TOPIC_ID, with the id and no name. Names next to ids are ignored."""
     service = await start(nursery, DESCRIBE_T)
     asked = topic("t"), topic(topic_id=TOPIC_ID), topic("t")
     answer = await metadata(service, version, *asked, principal=principal)
@@ -118,7 +118,7 @@ async def test_cluster_operations_are_the_authorized_ones(
     denied: tuple[Operation, ...],
     operations: int,
 ) -> None:
-    """KIP-430: 0 without DESCRIBE, which ALTER implies; the same in DescribeCluster."""
+    """KIP-430: without DESCRIBE, which ALTER implies, they are 0. DescribeCluster agrees."""
     rules = [on_cluster(each) for each in granted]
     rules += [on_cluster(each, PermissionType.DENY) for each in denied]
     service = await start(nursery, *rules)
@@ -131,7 +131,7 @@ async def test_cluster_operations_are_the_authorized_ones(
 
 
 async def test_operations_are_omitted_unless_requested(service: KafkaService) -> None:
-    """INT32_MIN, for a super user as well; no rights are checked."""
+    """The field is INT32_MIN, even for a super user, and no rights are checked."""
     for version in (8, 9, 10):
         answer = await metadata(service, version, principal=ROOT)
         assert answer.cluster_authorized_operations == NOT_REQUESTED
@@ -212,7 +212,7 @@ async def test_controllers_are_described_only_to_callers_with_alter(
 
 @pytest.mark.parametrize("version", COORDINATOR_VERSIONS)
 async def test_group_coordinator_requires_describe(nursery: trio.Nursery, version: int) -> None:
-    """It is this node; READ of the group implies that right."""
+    """The coordinator is this node. READ of the group implies DESCRIBE."""
     service = await start(nursery, acl("g", resource_type=ResourceType.GROUP))
     (found,) = await find_coordinators(service, version, "g")
     assert (found.error_code, found.node_id, found.host, found.port) == (

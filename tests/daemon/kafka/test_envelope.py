@@ -181,7 +181,7 @@ async def test_envelope_that_cannot_be_opened_gets_an_outer_error(
     code: ErrorCode,
     version: int,
 ) -> None:
-    """Bad address: 42; unparsable inner request: 35; bad principal: 97. The log gives details."""
+    """A bad address gets 42, an unparsable request 35, a bad principal 97. Details are logged."""
     caplog.set_level(logging.INFO)
     answer = await forward_raw(forwarding, body, version=version)
     assert (answer.error_code, answer.response_data) == (code, None)
@@ -200,7 +200,7 @@ async def test_malformed_envelope_ends_the_connection(nursery: trio.Nursery) -> 
 async def test_not_ready_for_the_forwarder_is_an_outer_error(
     unloaded: KafkaService, version: int
 ) -> None:
-    """AUTHORIZER_NOT_READY, -1 in version 0; nothing is decoded."""
+    """The code is AUTHORIZER_NOT_READY, or -1 in version 0. Nothing is decoded."""
     for body in (NO_ENVELOPE, envelope(to_create(acl()), version=version)):
         answer = await forward_raw(unloaded, body, version=version)
         assert (answer.error_code, answer.response_data) == (dict(NOT_READY)[version], None)
@@ -294,7 +294,7 @@ async def test_inner_host_counts(nursery: trio.Nursery) -> None:
 
 
 async def test_both_checks_are_audited(forwarding: KafkaService) -> None:
-    """Each by its own API, principal and host."""
+    """Each line has its own API, principal and host."""
     await forward(forwarding, to_create(acl()))
     assert [
         (event.request_name, event.question.principal, event.question.host)
@@ -359,7 +359,7 @@ async def test_timeout_is_an_inner_error(
 
 
 async def test_inner_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nursery) -> None:
-    """For example with too many items: the client is at fault, not the forwarder."""
+    """For example, it has too many items: the client is at fault, not the forwarder."""
     service = await start(nursery, MAY_FORWARD)
 
     async def handle(request: KafkaRequest, context: RequestContext) -> Answer:

@@ -60,7 +60,7 @@ def operations_of(group: SimpleNamespace) -> int:
 
 @pytest.mark.parametrize("version", DEAD_VERSIONS)
 async def test_describable_group_is_dead(nursery: trio.Nursery, version: int) -> None:
-    """Error 0, no members; in the request's order, with repetitions."""
+    """Each has error 0 and no members. The request's order and repetitions are kept."""
     service = await start(nursery, on_group("g"), on_group("h", Operation.READ))
     groups = await told(service, version, "h", "g", "h")
     assert [(each.group_id, each.error_code, each.group_state) for each in groups] == [
@@ -82,7 +82,7 @@ async def test_group_with_the_longest_name_is_answered(service: KafkaService) ->
 
 
 async def test_describable_group_is_not_found_from_version_6(nursery: trio.Nursery) -> None:
-    """GROUP_ID_NOT_FOUND with Kafka's text; an error has no operations."""
+    """The error is GROUP_ID_NOT_FOUND with Kafka's text. An error has no operations."""
     service = await start(nursery, on_group("g"))
     (group,) = await told(service, 6, "g", wants_operations=True)
     assert (group.error_code, group.error_message, group.group_state) == (
@@ -95,7 +95,7 @@ async def test_describable_group_is_not_found_from_version_6(nursery: trio.Nurse
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_group_without_describe_is_denied(nursery: trio.Nursery, version: int) -> None:
-    """GROUP_AUTHORIZATION_FAILED, no state, no operations; other groups are answered."""
+    """It has GROUP_AUTHORIZATION_FAILED, no state, no operations. Other groups are answered."""
     service = await start(nursery, on_group("g"))
     hidden, seen = await told(service, version, "hidden", "g", wants_operations=version >= 3)
     assert (hidden.group_id, hidden.error_code, hidden.group_state) == (
@@ -128,7 +128,7 @@ async def test_group_without_describe_is_denied(nursery: trio.Nursery, version: 
 async def test_group_operations_are_the_authorized_ones(
     nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
 ) -> None:
-    """KIP-430, including implied ones; INT32_MIN if not requested."""
+    """KIP-430: implied operations are included. INT32_MIN means that none were requested."""
     service = await start(nursery, *rules)
     (group,) = await told(service, version, "g", wants_operations=True)
     assert operations_of(group) == operations
@@ -139,7 +139,7 @@ async def test_group_operations_are_the_authorized_ones(
 async def test_only_describe_is_audited_when_operations_are_requested(
     nursery: trio.Nursery,
 ) -> None:
-    """Questions about operations are not access attempts: TRACE only, allowed or denied."""
+    """Questions about operations are not access attempts, so they are audited at TRACE only."""
     service = await start(nursery, on_group())
     await told(service, 5, "g", "hidden", wants_operations=True)
     assert [

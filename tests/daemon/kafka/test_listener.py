@@ -94,7 +94,7 @@ async def test_api_versions_lists_the_served_apis(
 async def test_unknown_version_of_api_versions_is_answered_in_version_0(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """KIP-511: UNSUPPORTED_VERSION with the supported versions, whatever the body."""
+    """KIP-511: whatever the body, the error is UNSUPPORTED_VERSION, with the supported versions."""
     client = await (await start(nursery)).connect()
     await client.send(frame(struct.pack(">hhih", ApiKey.API_VERSIONS, version, 1, -1), b"\0future"))
     versions = answer(ApiKey.API_VERSIONS, 0, await client.receive())

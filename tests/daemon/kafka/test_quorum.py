@@ -166,7 +166,7 @@ async def test_quorum_is_refused_before_loading(unloaded: KafkaService, version:
 async def test_super_user_gets_no_leader_before_loading(
     unloaded: KafkaService, version: int
 ) -> None:
-    """NOT_LEADER_OR_FOLLOWER, as from a Kafka node that is not elected yet."""
+    """The error is NOT_LEADER_OR_FOLLOWER, as from a Kafka node that is not elected yet."""
     answered = await describe(unloaded, version, principal=ROOT)
     assert answered.error_code == ErrorCode.NONE
     (partition,) = answered.topics[0].partitions

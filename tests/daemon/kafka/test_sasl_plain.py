@@ -73,7 +73,7 @@ def test_unknown_user_matches_no_password() -> None:
 def test_unknown_user_costs_the_work_of_a_known_one(
     monkeypatch: pytest.MonkeyPatch, user: str, password: str
 ) -> None:
-    """One digest of the sent password, and one comparison of two digests of equal length."""
+    """Either costs one digest of the sent password, and one comparison of equally long digests."""
     digested: list[str] = []
     compared: list[tuple[int, int]] = []
 

@@ -107,7 +107,7 @@ def error_name_id(topic: SimpleNamespace) -> tuple[int, str | None, UUID | None]
 async def test_topic_without_describe_is_denied_whether_it_exists_or_not(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """TOPIC_AUTHORIZATION_FAILED, a zero id, no partition: the two answers are alike."""
+    """Both answers have TOPIC_AUTHORIZATION_FAILED, a zero id and no partition."""
     service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
     exists, misses = await told(service, version, "hidden", "absent", wants_operations=version >= 8)
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -122,7 +122,7 @@ async def test_topic_without_describe_is_denied_whether_it_exists_or_not(
 async def test_describable_topic_is_described_as_in_the_log(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """Its id, and each partition with its leader, epoch, replicas and in-sync replicas."""
+    """The answer has its id, and each partition's leader, epoch, replicas and in-sync replicas."""
     topics = created("seen", partition(), partition(leader=8, replicas=(8, NODE_ID, 9)))
     service = await start(nursery, DESCRIBE_SEEN, cluster_changes=topics)
     (topic,) = await told(service, version, "seen")
@@ -175,7 +175,7 @@ async def test_topic_id_is_unknown_hidden_or_described(nursery: trio.Nursery, ve
 
 @pytest.mark.parametrize("version", [10, 11])
 async def test_versions_that_reject_ids_reveal_nothing(nursery: trio.Nursery, version: int) -> None:
-    """INVALID_REQUEST with an empty name, whether the topic exists or not."""
+    """They answer INVALID_REQUEST with an empty name, whether the topic exists or not."""
     service = await start(nursery, DESCRIBE_ALL, cluster_changes=TOPICS)
     for topic_id in id_of("seen"), UNKNOWN_ID:
         (refused,) = await told(service, version, topic_id)
