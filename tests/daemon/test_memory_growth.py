@@ -1,4 +1,4 @@
-"""How much memory one byte of a request costs, with the worst known request of each surface.
+"""How much memory one byte of a request costs, for the costliest known request of each surface.
 
 The sum of bounds (config.bounds) relies on these factors. Python counts the allocated bytes, so the
 figures are the same on any machine.
@@ -41,7 +41,7 @@ Fields = SimpleNamespace
 BESIDE_BYTES = 128 * 1024
 """Memory that a request takes whatever its size: a chunk of its answer, and function frames."""
 SHARE = 4
-"""Requests here have the maximum number of items divided by this, so that measuring is fast."""
+"""These requests have the maximum number of items divided by this, so that measuring is fast."""
 ITEMS = REQUEST_ITEMS_MAX // SHARE
 BROKER = 4
 

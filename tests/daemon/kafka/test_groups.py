@@ -128,7 +128,7 @@ async def test_group_without_describe_is_denied(nursery: trio.Nursery, version: 
 async def test_group_operations_are_the_authorized_ones(
     nursery: trio.Nursery, version: int, rules: list[Acl], operations: int
 ) -> None:
-    """KIP-430: implied operations are included. INT32_MIN means that none were requested."""
+    """KIP-430: implied operations are included. INT32_MIN is sent if they were not requested."""
     service = await start(nursery, *rules)
     (group,) = await told(service, version, "g", wants_operations=True)
     assert operations_of(group) == operations
@@ -194,7 +194,7 @@ async def test_long_request_is_answered_from_one_state(nursery: trio.Nursery) ->
 async def test_list_of_groups_is_empty(
     nursery: trio.Nursery, version: int, is_loaded: bool
 ) -> None:
-    """Every caller gets an empty list without an error; AUTHORIZER_NOT_READY before loading."""
+    """Every caller gets an empty list without an error; before loading, AUTHORIZER_NOT_READY."""
     service = await start(nursery, is_loaded=is_loaded)
     for principal in (ALICE, ROOT):
         listed = await service.ask(

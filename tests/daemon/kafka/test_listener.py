@@ -178,7 +178,7 @@ class Faulty:
 async def test_fault_ends_one_connection_and_is_logged(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, error: Exception, level: str
 ) -> None:
-    """A peer's fault takes one line, a fault of the daemon has its traceback."""
+    """A peer's fault is logged as one line, a fault of the daemon with its traceback."""
     caplog.set_level(logging.INFO)
     service = await start(nursery, Faulty(error))
     client, other = await service.connect(), await service.connect()

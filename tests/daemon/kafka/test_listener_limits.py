@@ -47,7 +47,7 @@ async def test_connections_above_the_limit_are_closed(nursery: trio.Nursery) -> 
 
 
 async def test_idle_connection_is_closed(nursery: trio.Nursery) -> None:
-    """Between requests, within one, and before the log-in."""
+    """It may idle between requests, within one, or before the log-in."""
     service = await start(nursery, idle_timeout_ms=50)
     for sent in (b"", to_echo(b"cut")[:-1]):
         client = await service.connect()

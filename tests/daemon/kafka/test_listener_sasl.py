@@ -26,7 +26,7 @@ from tests.daemon.kafka_listener_service import (
 
 
 async def test_log_in_sets_the_principal(nursery: trio.Nursery) -> None:
-    """SaslHandshake version 1, SaslAuthenticate of any version, then requests."""
+    """The client sends SaslHandshake version 1, SaslAuthenticate of any version, then requests."""
     echo = free_echo()
     service = await start(nursery, echo, users=USERS)
     for version in range(3):
@@ -113,7 +113,7 @@ async def test_unsupported_mechanism_gets_the_supported_ones_and_is_closed(
 async def test_request_out_of_turn_closes_the_connection(
     nursery: trio.Nursery, early: bytes, has_handshake: bool
 ) -> None:
-    """A request before the log-in, a token before the handshake, or a token of the wrong kind."""
+    """It is a request before the log-in, a token before the handshake, or a wrong kind of token."""
     echo = free_echo()
     service = await start(nursery, echo, users=USERS)
     client = await service.connect()
@@ -128,7 +128,7 @@ async def test_request_out_of_turn_closes_the_connection(
 
 @pytest.mark.parametrize("users", [None, USERS])
 async def test_second_log_in_is_refused(nursery: trio.Nursery, users: PlainUsers | None) -> None:
-    """ILLEGAL_SASL_STATE, also without log-ins; the principal stays the same."""
+    """The error is ILLEGAL_SASL_STATE, even without log-ins. The principal stays the same."""
     echo = free_echo()
     client = await (await start(nursery, echo, users=users)).connect()
     if users is not None:

@@ -1,4 +1,4 @@
-"""DescribeQuorum: a quorum of one, answered as Kafka 4.3.1 with static voters answers."""
+"""DescribeQuorum: a quorum of one, described as Kafka 4.3.1 with static voters describes it."""
 
 from __future__ import annotations
 

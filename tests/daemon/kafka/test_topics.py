@@ -144,8 +144,8 @@ async def test_describable_topic_is_described_as_in_the_log(
 async def test_list_of_all_topics_omits_those_without_describe(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """A null list asks for all, in version 0 an empty one. Omitted topics are audited at TRACE
-    only.
+    """A null list asks for all topics; in version 0, an empty list does. Omitted topics are audited
+    at TRACE only.
     """
     service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
     topics = await told(service, version, are_all=True)
@@ -162,7 +162,10 @@ async def test_list_of_all_topics_omits_those_without_describe(
 
 @pytest.mark.parametrize("version", BY_ID)
 async def test_topic_id_is_unknown_hidden_or_described(nursery: trio.Nursery, version: int) -> None:
-    """Unknown: UNKNOWN_TOPIC_ID; known but hidden: TOPIC_AUTHORIZATION_FAILED with a null name."""
+    """An unknown id gets UNKNOWN_TOPIC_ID.
+
+    A hidden topic gets TOPIC_AUTHORIZATION_FAILED and a null name.
+    """
     service = await start(nursery, DESCRIBE_SEEN, cluster_changes=TOPICS)
     asked = UNKNOWN_ID, id_of("hidden"), id_of("seen")
     assert [error_name_id(each) for each in await told(service, version, *asked)] == [
@@ -186,8 +189,8 @@ async def test_versions_that_reject_ids_reveal_nothing(nursery: trio.Nursery, ve
 async def test_missing_topic_is_reported_only_to_authorized_callers(
     nursery: trio.Nursery, version: int
 ) -> None:
-    """UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal name. Nothing is
-    created.
+    """They get UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for an illegal name. No topic
+    is created.
     """
     service = await start(nursery, DESCRIBE_ALL)
     names = ["absent", "a/b", "", ".", "..", "x" * 249, "x" * 250, "...", "ä"]
@@ -295,7 +298,7 @@ async def test_topics_that_change_while_running_are_seen(nursery: trio.Nursery) 
 async def test_long_request_is_answered_from_one_state(
     nursery: trio.Nursery, are_all: bool
 ) -> None:
-    """The answer has no change that is made to ACLs or topics meanwhile."""
+    """A change of ACLs or topics during the request does not affect the answer."""
     names = [f"t{number}" for number in range(REQUEST_ITEMS_MAX // 4)]
     topics = [change for name in names for change in created(name)]
     service = await start(nursery, DESCRIBE_ALL, cluster_changes=topics)

@@ -73,7 +73,7 @@ def test_line_being_written_counts_as_queued() -> None:
 
 
 def test_unwritable_lines_are_counted_and_reported_later() -> None:
-    """On a full disk, or while nobody has the pipe open."""
+    """For example, the disk is full, or no reader has the pipe open."""
     reader = Reader()
     reader.reads.set()
     reader.error = OSError(errno.ENOSPC, "full")

@@ -114,7 +114,7 @@ async def test_socket_of_another_daemon_at_the_path_is_kept(tmp_path: Path) -> N
 
 
 async def test_daemon_that_lost_its_socket_file_ends(tmp_path: Path) -> None:
-    """Two daemons start at one path. Nobody could connect to the one without a file."""
+    """Two daemons start at one path. No client could connect to the one whose file was replaced."""
     path = tmp_path / "stream"
     first = await bind_unix(path, STREAM_KEY)
     second = await bind_unix(path, STREAM_KEY)

@@ -43,7 +43,7 @@ async def test_stopped_shedder_does_not_observe_turns(worked_ns: list[int]) -> N
 
 
 def test_elapsed_time_is_not_work() -> None:
-    """A process that was paused has no more work than before."""
+    """A pause of the process is not work."""
     shedder = LoadShedder(0.5)
     time.sleep(0.01)
     assert not shedder.is_overloaded

@@ -95,7 +95,7 @@ def test_invalid_variables_are_errors(count: str, names: str, error: str) -> Non
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
 def test_socket_that_does_not_listen_is_refused(stack: ExitStack, kind: socket.SocketKind) -> None:
-    """A datagram socket, or a connection accepted by another process."""
+    """It may be a datagram socket, or a connection that another process accepted."""
     first = handed(stack, kind, listens=False)
     with pytest.raises(StartError, match=r"descriptor 600 \('a'\): expected a listening socket"):
         take_inherited_sockets(environment_of(1, "a"), first_descriptor=first)
@@ -219,7 +219,7 @@ async def test_inherited_unix_socket_is_not_removed(stack: ExitStack, tmp_path: 
 async def test_unix_sockets_and_ports_must_match_the_configuration(
     stack: ExitStack, tmp_path: Path
 ) -> None:
-    """Other mismatches: another path, an abstract name, two sockets for one path."""
+    """Another path, an abstract name, or two sockets for one path are mismatches, too."""
     path = tmp_path / "stream"
     bound = unix(stack, path)
     for wrong in (listening(stack), unix(stack, tmp_path / "other"), unix(stack, f"\0{path}")):

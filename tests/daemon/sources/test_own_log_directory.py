@@ -154,7 +154,7 @@ def test_disk_error_names_the_file(tmp_path: Path, failing: str, skip: int) -> N
 def test_failed_formatting_can_be_repeated(
     tmp_path: Path, failing: str, skip: int, is_crash: bool
 ) -> None:
-    """Whichever call fails. Until the directory is complete, a start is refused."""
+    """Any call may fail. Until the directory is complete, a start is refused."""
     log_dir = tmp_path / "log"
     storage = RecordingStorage(failing, skip=skip, is_crash=is_crash)
     try:
@@ -171,7 +171,7 @@ def test_failed_formatting_can_be_repeated(
 
 
 def test_ids_have_kafkas_form() -> None:
-    """A random UUID of version 4 in 22 letters, without a leading hyphen, as tools expect."""
+    """An id is a random UUID of version 4 in 22 characters. As tools expect, no hyphen leads it."""
     first_tries = iter([b"\xf8" + bytes(15), b"\xfb" * UUID_BYTES, b"\x01" * UUID_BYTES])
     assert new_uuid(lambda _: next(first_tries)) == "AQEBAQEBQQGBAQEBAQEBAQ"
     made = {new_uuid() for _ in range(500)}

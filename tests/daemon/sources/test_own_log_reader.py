@@ -54,7 +54,7 @@ async def test_transaction_is_passed_on_at_its_end(tmp_path: Path) -> None:
 
 
 async def test_first_written_batch_is_passed_on(tmp_path: Path) -> None:
-    """A new log's features, for example, which a checkpoint must contain."""
+    """It may hold a new log's features, which a checkpoint must contain."""
     write_segment(tmp_path, 0, data_batch(0, [added(1)], epoch=0))
     begun = ChangeBatch(7, cluster_changes=(METADATA_VERSION,))
 

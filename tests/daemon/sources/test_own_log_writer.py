@@ -148,7 +148,7 @@ Start = Callable[..., Running]
 def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Return a function that starts a checkpointer, which works without a thread.
 
-    Otherwise the virtual clock would jump while the thread works.
+    While a thread worked, the virtual clock would jump.
     """
 
     async def run_sync(function: Callable[..., Any], *arguments: object) -> object:

@@ -190,7 +190,7 @@ async def test_messages_wait_in_order_while_the_manager_is_away(
     assert len(caplog.records) == 1
     notified = NotifySocket(str(tmp_path / "notify"))
     messages: list[dict[str, str]] = []
-    for _ in range(2):  # the system holds ten of them
+    for _ in range(2):  # the kernel queues only ten messages
         await trio.sleep(2)
         messages += notified.receive_all()
     told = [key for message in messages for key in message if key in ("READY", "RELOADING")]
