@@ -61,7 +61,7 @@ def test_other_tokens_are_rejected(token: bytes, text: str) -> None:
 
 
 def test_unknown_user_matches_no_password() -> None:
-    """The digest that stands in for an unknown user's belongs to no password."""
+    """An unknown user has a placeholder digest, which belongs to no password."""
     with pytest.raises(AuthenticationError):
         authenticate_plain(b"\0nobody\0" + bytes(32).hex().encode(), PlainUsers({}))
     with pytest.raises(AuthenticationError):
