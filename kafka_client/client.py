@@ -2,7 +2,8 @@
 
 **Invariant:** a request is tried on one node after the other until it is answered or its time is
 up, so every request must be safe to repeat. It fails at once if the log-in is refused or missing,
-or if the node lacks the API, and after a few attempts if servers refuse or close every connection.
+or if the node lacks the API. It fails after a few attempts if servers refuse or close every
+connection.
 One connection is open at a time, with one request under way.
 
 Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
@@ -148,7 +149,7 @@ class KafkaClient:
             raise UnreachableError(ApiError(ErrorCode.NETWORK_EXCEPTION, str(error)))
 
     async def _requires_log_in(self, address: Address) -> bool:
-        """Ask the listener on a new connection. No answer counts as no."""
+        """Ask the listener on a new connection; return False if it does not answer."""
         try:
             node = await self._open(address)
         except ConnectionFailedError:

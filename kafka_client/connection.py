@@ -121,7 +121,9 @@ class ConnectionFailedError(Exception):
 
 
 class UnservedError(ConnectionFailedError):
-    """A connection was refused, closed, or answered by another server: waiting rarely helps.
+    """The server refused or closed the connection, or its answer was not a Kafka response.
+
+    Waiting rarely helps.
 
     Args:
         address: the server's.
@@ -223,7 +225,7 @@ class Node:
             raise RequestFailedError(ApiError(answer.error_code, answer.error_message))
 
     async def requires_log_in(self, timeout_ms: int) -> bool:
-        """Return True if the listener speaks SASL; other listeners answer that they do not.
+        """Return True if the listener requires SASL; other listeners reject the handshake.
 
         Raises:
             ConnectionFailedError, RequestFailedError: see ``request``.

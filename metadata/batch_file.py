@@ -33,7 +33,7 @@ from authorizerd.protocol.records.batch import (
 
 SECTOR_SIZE: Final = 512
 LAST_PIECE_MIN: Final = 64
-"""The minimum size of the last, partial sector of a file for its zeros to count as a sector."""
+"""A file's partial last sector counts as a sector of zeros only if it has this many bytes."""
 
 _ZEROS_READ: Final = 1 << 20
 
@@ -169,10 +169,11 @@ class BatchFile:
         return f"a batch of {size} bytes of which {left} exist"
 
     def _is_sector_stale(self) -> bool:
-        """Return True if the sector in which the next batch should begin ends in zeros.
+        """Return True if everything from here to the end of the sector is zeros.
 
-        The previous batch fills the rest of the sector, so the sector was not lost: it is unchanged
-        since the log ended here. Fewer zeros than a batch's length field would prove nothing.
+        The sector still contains the end of the previous batch, so it was not lost: nothing has
+        written to it since the log ended here. Fewer zeros than a batch's length field would prove
+        nothing.
         """
         size = -self._position % SECTOR_SIZE
         return size >= LENGTH_SIZE and not any(self._bytes_at(self._position, size))
@@ -199,8 +200,9 @@ class BatchFile:
         """Return True if ``data``, an invalid batch, contains a sector of zeros followed only by
         zeros.
 
-        If the batch ends in more zeros than a record can, the zeros after it count as part of the
-        same sector. Otherwise a later write left them, and the batch had been whole before it.
+        If the batch ends in more zeros than a record can, the zeros after it count as part of its
+        last sector. Otherwise a later write left those zeros, and this batch had been written
+        completely before that write.
         """
         end = self._position + len(data)
         if not self._only_zeros_from(end):

@@ -109,10 +109,10 @@ def place_fault(
 
 
 def time_fault(header: SnapshotHeader | None, before: RecordBatch) -> str | None:
-    """Return why a checkpoint written by Kafka cannot end behind ``before``, or None if it can.
+    """Return why a checkpoint written by Kafka cannot end after ``before``, or None if it can.
 
-    The header's time is that of the last record or later. So the check detects a checkpoint that
-    was renamed to a higher offset, beyond changes that it does not contain.
+    The header's time is that of the last record or later. An earlier time than that of ``before``
+    shows that the file was renamed to a higher offset than its contents reach.
     """
     if header is None or header.end_offset is not None:
         return None

@@ -128,8 +128,9 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
         bytes_max: the size above which the oldest checkpoints are removed.
         oldest_ms: checkpoints last written before this time (milliseconds since 1970) are removed.
 
-    The newest checkpoint stays, and so does every segment with records that it does not cover. Its
-    name is made durable before anything is removed, since its writer may have failed to do so.
+    The newest checkpoint stays, and so does every segment with records that it does not cover. The
+    checkpoint's name is made durable before anything is removed, in case its writer failed to do
+    so.
 
     Raises:
         OSError: a file could not be removed.

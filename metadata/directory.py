@@ -1,7 +1,7 @@
 """The files of a log directory, by Kafka's naming rules.
 
-**Invariant:** a name that resembles a segment or checkpoint is a fault. A start does not read the
-file, so the log would silently go back to the state before that file.
+**Invariant:** a name that resembles a segment or checkpoint is a fault. The daemon would not read
+the file when it starts, so the log would silently go back to the state before that file.
 
 Source: KIP-630 (checkpoint names); Kafka 4.3 LogFileUtils, LogManager, KafkaRaftLog, Snapshots,
 CleanShutdownFileHandler.

@@ -10,14 +10,14 @@ from authorizerd.metadata.batch_file import TornTail
 
 
 class FaultKind(Enum):
-    """The effect of a fault, on which its repair depends."""
+    """The effect of a fault, which determines how it is repaired."""
 
     DAMAGE = auto()  # reading cannot pass the batch
     GAP = auto()  # the segment does not follow the one before
     EPOCH = auto()  # reading can continue: only the batch's epoch is impossible
     UNCOVERED = auto()  # the log begins late, and no checkpoint covers what came before
     CHECKPOINT = auto()
-    AHEAD = auto()  # a checkpoint that ends behind the log's end: one of the two is wrong
+    AHEAD = auto()  # a checkpoint that ends beyond the log's end: one of the two is wrong
     DIRECTORY = auto()  # a name, or meta.properties
 
 

@@ -272,7 +272,7 @@ class Inspection:
     def _checkpoint_fault(self, checkpoint: Checkpoint) -> Fault | None:
         """Return the fault of a checkpoint, or None.
 
-        The ACLs may continue from a sound checkpoint.
+        If the checkpoint is sound, the inspection may take the ACLs from it.
         """
         path, position = checkpoint.path, 0
         builder, replay = SnapshotBuilder(), Replay()
@@ -322,9 +322,10 @@ class Inspection:
         return reason
 
     def _is_ahead(self, checkpoint: Checkpoint) -> bool:
-        """Return True if the checkpoint ends beyond the log, although there is log before it.
+        """Return True if the log ends before the checkpoint does.
 
-        A node that fetches a checkpoint starts its log again at the checkpoint's end.
+        A checkpoint with no log before it is not ahead. Nor is one at whose end a segment begins: a
+        node that fetches a checkpoint starts its log again there.
         """
         end = checkpoint.end_offset
         is_behind_log = self._end < end and self._has_begun and not self._is_interrupted

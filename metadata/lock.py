@@ -1,4 +1,4 @@
-"""Kafka's own lock on a log directory. A broker and this daemon exclude each other."""
+"""Kafka's own lock on a log directory, so that a broker and this daemon exclude each other."""
 
 from __future__ import annotations
 

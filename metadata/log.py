@@ -2,8 +2,9 @@
 
 **Invariant:** offsets have no gap, and an epoch begins only with its LeaderChange, from the first
 batch to the last. No CRC covers offsets and epochs, so the order of the batches confirms them.
-Nothing of a checkpoint is used before all of it was found complete and in its place. An unusable
-checkpoint is skipped if the log, alone or with an older checkpoint, contains the same state.
+A checkpoint is used only after it was read to its end and its place in the log was checked. An
+unusable checkpoint is skipped if the log, alone or with an older checkpoint, contains the same
+state.
 
 Source: KIP-595, KIP-630; Kafka 4.3 KafkaRaftLog.
 """
@@ -140,7 +141,7 @@ class MetadataLog:
         return None
 
     def _check_place(self, checkpoint: Checkpoint, header: SnapshotHeader | None) -> None:
-        """Reject a checkpoint whose end only its name states, if the log contradicts it.
+        """Reject a checkpoint if the log contradicts its end offset, and only its name states it.
 
         Raises:
             CorruptLogError: no batch of the log ends there, or a different one does.
@@ -169,7 +170,7 @@ class MetadataLog:
         return last
 
     def _check_damaged_are_covered(self) -> None:
-        """Reject a log that ends before a damaged checkpoint: records between them are unknown."""
+        """Reject a log that ends before a damaged checkpoint does: the rest is unknown."""
         end = self.progress.last_offset + 1
         for damaged in self.progress.damaged_checkpoints:
             if damaged.checkpoint.end_offset > end:
@@ -181,7 +182,9 @@ class MetadataLog:
                 )
 
     def _check_nothing_is_missing(self, end: int) -> None:
-        """Reject a log whose end, or all of which, is lost: it was durable before the checkpoint.
+        """Reject a log that contains no batch, or that ends before the checkpoint does.
+
+        The missing records were durable before the checkpoint was written, so they were lost.
 
         Args:
             end: the end of the checkpoint that was read, or 0 without one.

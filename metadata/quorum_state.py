@@ -3,7 +3,8 @@
 This daemon writes only a log whose one voter is this node.
 
 **Invariant:** a log with other voters belongs to them. If the daemon began an epoch on a copy of
-it, and the copy were given back, it would cut off records that the voters had committed.
+such a log, and the copy were returned to the voters, the new epoch would cut off records that they
+had committed.
 
 Source: KIP-595; Kafka 4.3 FileQuorumStateStore.
 """

@@ -36,7 +36,7 @@ STEPS_MAX: Final = 1000
 
 
 class UnrepairableLogError(MetadataLogError):
-    """A fault that no step fixes. Only a copy of the directory made elsewhere can."""
+    """No step fixes a fault. The directory must be restored from a copy kept elsewhere."""
 
     def __init__(self, fault: Fault, reason: str) -> None:
         super().__init__(f"{fault}; {reason}; nothing was changed")
@@ -60,10 +60,10 @@ class RepairPlan:
 
 
 def plan_repair(log_dir: Path, storage: Storage) -> RepairPlan:
-    """Return the steps that make the log sound, none if it is. Change nothing.
+    """Return the steps that make the log sound: no steps if it is already. Change nothing.
 
     Raises:
-        UnrepairableLogError: no steps can.
+        UnrepairableLogError: no steps can make it sound.
         LogDirectoryError: there is no log, or a file cannot be read.
     """
     try:
@@ -143,10 +143,10 @@ def _first_fault(inspection: Inspection) -> Fault | None:
 def _fix(
     fault: Fault, files: LogFiles, sound: Sequence[Checkpoint], storage: Storage
 ) -> list[Step]:
-    """Return the steps that fix ``fault``, in an order that is safe if a crash comes between two.
+    """Return the steps that fix ``fault``, in an order that is safe if a crash interrupts them.
 
     Raises:
-        UnrepairableLogError: no steps can.
+        UnrepairableLogError: no steps can fix it.
     """
     match fault.kind:
         case FaultKind.CHECKPOINT:

@@ -116,7 +116,7 @@ class PlannedStorage(DiskStorage):
         return self._pieces.get(path) or _Piece(path, 0, self._storage.size(path))
 
     def place(self, path: Path, position: int) -> tuple[Path, int]:
-        """Return the existing file and the position in it of what is read at ``position``."""
+        """Return the existing file, and the position in it, that a read at ``position`` uses."""
         piece = self._piece(path)
         return piece.source, piece.start + position
 
@@ -132,7 +132,7 @@ class PlannedStorage(DiskStorage):
         return path in self._pieces or (path not in self._dropped and self._storage.is_file(path))
 
     def drop_cache(self, path: Path) -> None:
-        """Do nothing: no page cache contains what is only planned."""
+        """Do nothing: planned contents are in no page cache."""
 
     def size(self, path: Path) -> int:
         piece = self._piece(path)
@@ -207,7 +207,7 @@ def make(step: Step, storage: Storage) -> None:
 
 def _write(path: Path, step: Step, storage: Storage) -> None:
     """Write ``path`` as the step leaves it, under another name until it is complete."""
-    # Copied from the view that was inspected, so that the file becomes exactly that.
+    # Copy from the planned view, so that the file is exactly what was inspected.
     planned = PlannedStorage(storage)
     planned.plan(step)
     part = path.with_name(path.name + PART_SUFFIX)

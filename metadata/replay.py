@@ -72,7 +72,7 @@ class TransactionFrame:
         """
         for record in records:
             match record:
-                # First, and not with the other records below: almost all records are ACLs.
+                # Why not leave these to `case _`? Almost all records are ACLs: match them first.
                 case AclAdded() | AclRemoved():
                     (self._visible if self._open is None else self._open).append(record)
                 case BeginTransaction():
@@ -130,16 +130,17 @@ class Replay:
         return self.features.get(METADATA_VERSION_FEATURE, -1)
 
     def steps(self, log_batch: LogBatch) -> Iterator[ChangeBatch | None]:
-        """Yield the visible changes of the batch in parts, and None after a small step without any.
+        """Yield the visible changes of the batch in parts, and None after a step without one.
 
         Why in parts? A checkpoint's batch has some 100,000 ACLs. Building, passing on or freeing
         them at once would block the thread.
 
         Raises:
-            CorruptLogError: a record cannot be read, or is not allowed in its place. The batch then
-                has no end.
+            CorruptLogError: a record cannot be read, or is not allowed in its place. No part of
+                the batch then has ``is_end``.
         """
-        # One part is held back: only the last has `is_end`, and which is the last shows at the end.
+        # Hold one part back: only the last has `is_end`, and only the end of the loop shows which
+        # part is the last.
         held = _NOTHING
         for part in self._read_visible(log_batch):
             if part is _NOTHING:

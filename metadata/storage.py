@@ -196,7 +196,7 @@ class DiskStorage:
 
 
 def _check_regular(descriptor: int, path: Path) -> None:
-    # Check the open file: what the path names may change between a check and the opening.
+    # Check the open file: the path might name another file by the time it is opened.
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

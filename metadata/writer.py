@@ -4,8 +4,7 @@
 its batches are durable, including the name of a new segment. The batches of one append are in one
 segment. A new segment is created before any byte is written, so an append that lacks descriptors or
 disk space for it is refused, and the log is unchanged. After any other error the writer writes
-nothing more: the contents of the disk are unknown, and only a new start, which reads them, can
-tell.
+nothing more: the contents of the disk are unknown until a restart reads them.
 
 Source: KIP-595; Kafka 4.3 KafkaRaftLog, BatchAccumulator.
 """
@@ -189,7 +188,7 @@ class LogWriter:
         """
         self._close_segment()
         if self._is_whole:
-            # Nothing may be written behind the mark.
+            # Nothing may be written after the mark.
             self._is_whole = False
             with closing(self._storage.append_to(self._log_dir / CLEAN_SHUTDOWN_NAME)) as mark:
                 mark.append([CLEAN_SHUTDOWN_MARK])
@@ -227,7 +226,7 @@ class LogWriter:
         """
         with _nothing_written():
             is_alone = self._storage.size(self._path) == self._segment_bytes
-            # An empty segment has the name of the following one itself.
+            # While the segment is empty, the following segment would have the same name.
             if self._segment_bytes:
                 following = self._directory / segment_name(self._next_offset)
                 is_alone = is_alone and not self._storage.exists(following)
@@ -270,7 +269,7 @@ class LogWriter:
 
         If the file was replaced, its records are lost with it.
         """
-        # By its path: the open descriptor would still belong to the replaced file.
+        # Check by path: the open descriptor would still belong to the replaced file.
         if self._storage.size(self._path) != self._segment_bytes:
             raise OSError(f"{self._path}: another process has replaced or written to the file")
 
@@ -282,7 +281,7 @@ class LogWriter:
         """
         path = self._directory / segment_name(self._next_offset)
         with _nothing_written():
-            # Opened before the file: the sync of its name then needs no further descriptor.
+            # Open this first: syncing the new file's name then needs no further descriptor.
             directory = self._storage.open_directory(self._directory)
         with closing(directory):
             with _nothing_written():

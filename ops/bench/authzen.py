@@ -64,7 +64,7 @@ SURFACE: Final = Surface(
 UNCACHED_SURFACE: Final = replace(
     SURFACE, many=lambda evaluations: {"context": {}, "evaluations": evaluations}
 )
-"""Requests with a default value, which the answer cache never answers."""
+"""Requests that set a default value: the answer cache never answers such requests."""
 
 
 def _format_as_plugin(question: Question) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _measure_audited(
 
 def _audited(daemon: DaemonProcess) -> tuple[float, float]:
     """Return the number of written and of dropped audit lines, once the queue is empty."""
-    # No count is negative, so two readings are compared at least.
+    # No count equals -1, so the loop takes at least two readings.
     counts = (-1.0, -1.0)
     while counts != (now := (daemon.metric(_WRITTEN), daemon.metric(_DROPPED))):
         counts = now

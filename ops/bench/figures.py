@@ -1,7 +1,7 @@
 """Figures, the peers' figures, and the table of both.
 
 **Invariant:** the table has a peer's figure only if this run measured it; otherwise it has the
-reason. The ratio is always how many times better ours is.
+reason. The ratio always states how many times better our figure is.
 """
 
 from __future__ import annotations

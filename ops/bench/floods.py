@@ -63,7 +63,7 @@ _SETTINGS: Final = {
 class Extent:
     """The size of the floods: ``slow`` is the number of slow readers, and of slow writers.
 
-    If ``is_whole`` is False, there are two floods of one interface.
+    If ``is_whole`` is False, only one interface is flooded, in two ways.
     """
 
     idle: int

@@ -2,9 +2,9 @@
 
     python -m ops.bench.polite_client PLAN
 
-``PLAN`` is a file in msgpack. One request is in flight at a time, and none falls due meanwhile.
-Refusals, by an answer or a closed connection, are counted separately. After a refusal, the client
-waits a moment, and reconnects if its connection was closed.
+``PLAN`` is a file in msgpack. One request is in flight at a time, and no other falls due until it
+is answered. Refusals, by an answer or a closed connection, are counted separately. After a refusal,
+the client waits a moment, and reconnects if its connection was closed.
 """
 
 from __future__ import annotations

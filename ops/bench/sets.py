@@ -204,6 +204,6 @@ def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
 def _wide_questions(resources: int) -> Iterator[Question]:
     step = resources // QUESTIONS
     for number in range(QUESTIONS):
-        # Multiples of a step of 5 or 50 alone would all be prefixes (``_wide_acls``).
+        # Plain multiples of the step, if it is 5 or 50, would all be prefixes (``_wide_acls``).
         name = _wide_name(number * step + number % step)
         yield Question("User:test-user", HOST, Operation.READ, ResourceType.TOPIC, name)

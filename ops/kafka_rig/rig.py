@@ -1,7 +1,7 @@
 """Apache Kafka 4.3.1 from Maven: the class path, and running its programs.
 
-**Invariant:** without Java, Maven or the jars, there is no rig but an ``Absent`` with the reason.
-No substitute runs in Kafka's place, and every wait has a time limit.
+**Invariant:** without Java, Maven or the jars, callers get an ``Absent`` with the reason and no
+rig. No substitute runs in Kafka's place, and every wait has a time limit.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _build(built: Path) -> str:
         _compile(jars, directory / "classes")
         # A build whose jars are gone would prevent the rename.
         shutil.rmtree(built, ignore_errors=True)
-        with suppress(OSError):  # another process was faster, with the same result
+        with suppress(OSError):  # another process was faster, and built the same
             directory.rename(built)
     return jars
 

@@ -71,7 +71,7 @@ def check_text(text: str) -> None:
     quote as a request.
 
     Raises:
-        UnsafeTextError: as said.
+        UnsafeTextError: the text cannot be quoted.
     """
     if "\\" in text or text.startswith((".", "'")):
         raise UnsafeTextError(
