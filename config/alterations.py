@@ -42,7 +42,7 @@ class Alteration(msgspec.Struct, frozen=True, gc=False):
 
 
 class AlterationError(Exception):
-    """A request that is rejected. The text is Kafka's if Kafka has one."""
+    """The error for a rejected request. The text is Kafka's own where Kafka has one."""
 
 
 class InvalidConfigError(AlterationError):
@@ -77,7 +77,7 @@ def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
     if len(names) < len(alterations):
         raise AlterationError("Error due to duplicate config keys")
     if nulls:
-        # The blank before the colon is Kafka's.
+        # Kafka's text also has a space before the colon.
         raise AlterationError(f"Null value not supported for : {','.join(nulls[:_NAMES_MAX])}")
 
 
@@ -127,7 +127,7 @@ def want_replacement(
     plugged: frozenset[str],
     forbidden: Set[str] = frozenset(),
 ) -> Steps[Wanted]:
-    """Return, in steps, the changes after which exactly ``alterations`` are set for one resource.
+    """Return, in steps, the changes that leave exactly ``alterations`` set for one resource.
 
     The arguments and errors are those of ``want_incremental``.
     """

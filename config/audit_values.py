@@ -1,7 +1,7 @@
-"""The parsers of audit settings: patterns of principals and resources, and a share.
+"""Parsers of the audit settings: principal patterns, resource patterns, and a share.
 
-**Invariant:** as in ``config.values``. Entries that can never match are rejected: a mistyped entry
-would exclude or include nothing.
+**Invariant:** the one of ``config.values``. Entries that can never match are rejected too, since a
+mistyped entry would silently exclude or include nothing.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from authorizerd.config.configuration import Configuration
 ADMIN_CONNECTIONS_MAX: Final = 64
 """The maximum number of connections of the admin port, independent of max.connections."""
 RESERVED_CONNECTIONS: Final = 8
-"""Connections beyond max.connections, with which an administrator can still log in."""
+"""Extra connections beyond max.connections, so that an administrator can still log in."""
 FREE_BYTES: Final = 4096
 """The bytes of requests and answers per connection that its endpoint's budget does not count."""
 RECEIVE_BYTES: Final = 64 * 1024
@@ -29,15 +29,15 @@ HTTP_HEAD_BYTES_MAX: Final = 24 * 1024
 EVALUATIONS_BYTES_MAX: Final = 512 * 1024
 """The memory of a thousand evaluations and their answers while they are decided."""
 CONNECTION_BYTES: Final = 32 * 1024
-"""A connection's task, socket and objects."""
+"""The memory of a connection's task, socket and objects."""
 
-# What a byte of a request may grow to, measured (tests/daemon/test_memory_growth.py): a question of
-# twelve bytes is a tuple and three texts; an alteration of eight is an entity, a text and more.
+# Bytes of memory per byte of a request, measured by tests/daemon/test_memory_growth.py: a question
+# of 12 bytes becomes a tuple and three texts; an alteration of 8, an entity, a text and more.
 HTTP_GROWTH: Final = 4
 STREAM_GROWTH: Final = 24
 KAFKA_GROWTH: Final = 48
 LIST_BYTES_MAX: Final = 8 * 1024 * 1024
-"""The additional memory of a list request, however short its items are. Measured as well."""
+"""The additional memory of a list request, even if its items are short. Also measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def listener_connections_max(
 
 
 def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterator[Bound]:
-    """Yield every bound of one process that decides by itself.
+    """Yield every memory bound of a single process that makes decisions.
 
     Args:
         answer_bytes_max: the size of the largest list that a Kafka client may request, as objects.

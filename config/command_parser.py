@@ -1,4 +1,4 @@
-"""The parser of a command's words: errors in two lines, the error first.
+"""The parser of command-line arguments. It reports an error in two lines, the error first.
 
 It is used by ``cli`` and by ``replay``, which must not import ``cli``.
 
@@ -32,8 +32,8 @@ class CommandParser(argparse.ArgumentParser):
     def parse_words(self, words: Sequence[str] | None) -> argparse.Namespace:
         """Return the arguments, or exit and name the unknown words.
 
-        If an argument may be secret, the words are not shown: a shell may have split them off a
-        password.
+        If an argument may be secret, the words are not shown: they may be part of a password that
+        the shell split.
         """
         parsed, unknown = self.parse_known_args(words)
         if unknown:

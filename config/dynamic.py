@@ -1,6 +1,6 @@
-"""The value of a key that is in force: from the file, or set while the daemon runs.
+"""Select the value of a key that is in force: the file's, or one set while the daemon runs.
 
-**Invariant:** a value set for this node beats one set for every node, and both beat the file.
+**Invariant:** a value set for this node overrides one set for all nodes; both override the file.
 Guarded keys, such as ``super.users`` and those of a third-party authorizer, are the exception: each
 reading of the file resets them. So the owner of the file always decides who may do everything, and
 what the audit log omits.
@@ -33,9 +33,9 @@ GUARDED: Final = frozenset(
         *(key.name for key in KEYS if key.reloadable and key.name.startswith(_AUDIT_PREFIX)),
     )
 )
-"""Our keys that decide who may do everything, what is not audited, and the limits per address.
+"""Our keys for the super users, access without ACLs, auditing, and the limits per address.
 
-Only super users change them.
+Only super users may change them.
 """
 
 _NONE: Final[Mapping[str, str]] = Map()
@@ -177,7 +177,7 @@ def _type_of(key: Key) -> ConfigType:
 
 
 def normalize_value(name: str, value: str) -> str:
-    """Return a valid value as Kafka shows it: a number in the form in which its key reads it."""
+    """Return a valid value as Kafka shows it. Numbers are parsed and written again."""
     key = KEYS_BY_NAME.get(name)
     if key is None or get_type(name) not in (ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG):
         return value

@@ -129,7 +129,7 @@ def parse_advertised_listeners(text: str) -> tuple[Listener, ...]:
 
 
 def parse_http_endpoint(text: str) -> HttpEndpoint:
-    """Return the endpoint of ``http://host:port``. Without a host, it is every interface.
+    """Return the endpoint of ``http://host:port``. Without a host, it covers every interface.
 
     Raises:
         InvalidValueError: the text is malformed.

@@ -18,10 +18,10 @@ from authorizerd.config.values import trim
 def parse_or_faults(
     text: str, *, source: str, overrides: Sequence[str] = ()
 ) -> Configuration | list[ConfigurationError]:
-    """Return the configuration, or its faults, at least one, in the order of the file.
+    """Return the configuration, or at least one fault, in the order of the file.
 
-    Rules over several keys are checked only if every key is valid by itself, and only the first
-    fault of these is reported: next to an invalid key, a valid one may seem wrong.
+    Rules over several keys are checked only if every key is valid by itself, since an invalid key
+    could make a valid one seem wrong. Only the first fault of these rules is reported.
     """
     faults: list[ConfigurationError] = []
     try:

@@ -33,19 +33,19 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PlainUsers:
-    """Passwords by user name, and the ``digests`` that are compared instead."""
+    """Passwords by user name, and their ``digests``, which log-ins are compared with."""
 
     passwords: Mapping[str, str] = field(repr=False)
     digests: Mapping[str, bytes] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Once here, so that a log-in costs one digest, whether its user exists or not.
+        # Hash once, here: then each log-in computes one digest, whether or not its user exists.
         digests = {user: password_digest(each) for user, each in self.passwords.items()}
         object.__setattr__(self, "digests", MappingProxyType(digests))
 
 
 def password_digest(password: str) -> bytes:
-    """Return the 32 bytes that are compared instead of a password of any length."""
+    """Return the 32-byte digest that is compared in place of the password."""
     # Why no slow hash? Nothing is stored: the configuration has the password itself.
     return sha256(password.encode()).digest()
 

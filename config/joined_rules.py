@@ -43,7 +43,7 @@ def read_metadata_log_dir(keys: KeyValues) -> str:
 
 
 def read_controller_listener_names(keys: KeyValues) -> tuple[str, ...]:
-    """Return the controller listeners, on which a daemon with its own log listens itself."""
+    """Return the controller listeners. A daemon with its own log opens them itself."""
     names = tuple(dict.fromkeys(keys.values["controller.listener.names"] or ()))
     _check_named(keys, "controller.listener.names", names)
     return names
@@ -128,7 +128,7 @@ def _secure(
 
 
 def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
-    """Reject a name that does not exactly equal, case included, the name of a listener."""
+    """Reject any name that is not a listener's name. The comparison is case-sensitive."""
     known = [listener.name for listener in keys.values["listeners"]]
     for name in names:
         if name not in known:
@@ -175,7 +175,7 @@ def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
 
 
 def _listener_keys(listener_name: str) -> tuple[str, str, str]:
-    # Kafka upper-cases listener names elsewhere, but has them in lower case in such keys.
+    # Kafka upper-cases listener names elsewhere, but these keys contain them in lower case.
     prefix = f"listener.name.{listener_name.lower()}."
     return (
         f"{prefix}sasl.enabled.mechanisms",
@@ -185,7 +185,7 @@ def _listener_keys(listener_name: str) -> tuple[str, str, str]:
 
 
 def _keys_of_listeners(keys: KeyValues) -> set[str]:
-    """Return the keys that are read for single listeners."""
+    """Return the per-listener keys of all listeners."""
     listeners: tuple[Listener, ...] = keys.values["listeners"]
     return {key for listener in listeners for key in _listener_keys(listener.name)}
 
@@ -202,7 +202,10 @@ def read_tokens_file(keys: KeyValues) -> str | None:
 
 
 def read_workers(keys: KeyValues) -> int:
-    """Return the number of workers. A third-party authorizer may keep state, so it has none."""
+    """Return the number of workers. Several require the built-in authorizer.
+
+    A third-party authorizer may keep state, which the workers would not share.
+    """
     workers: int = keys.values["authorizerd.workers"]
     if workers > 1 and keys.values["authorizer.class.name"] != STANDARD_AUTHORIZER:
         reason = "several processes require the built-in authorizer: remove authorizer.class.name"
@@ -213,7 +216,7 @@ def read_workers(keys: KeyValues) -> int:
 def read_admin_http(keys: KeyValues) -> HttpEndpoint:
     """Return the address of metrics and health.
 
-    It must not be another endpoint's, except port 0.
+    Unless its port is 0, it must differ from the address of the decision port.
     """
     admin: HttpEndpoint = keys.values["authorizerd.admin.http"]
     # Port 0 selects another free port for each endpoint.
@@ -224,7 +227,7 @@ def read_admin_http(keys: KeyValues) -> HttpEndpoint:
 
 
 def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
-    """Return the file of the secret, which hashing requires."""
+    """Return the path of the secret's file, or None. Hashing requires a secret."""
     secret_file: str | None = keys.values["authorizerd.audit.mask.secret.file"]
     for what in ("principal", "host", "resource"):
         key = f"authorizerd.audit.mask.{what}"
@@ -234,7 +237,10 @@ def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
 
 
 def read_ignored_keys(keys: KeyValues) -> tuple[str, ...]:
-    """Return the keys that nothing reads. A third-party authorizer may read any key."""
+    """Return the keys that nothing reads.
+
+    With a third-party authorizer there are none, since it may read any key.
+    """
     if keys.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
         return ()
     return tuple(sorted(keys.properties.keys() - KEYS_BY_NAME.keys() - _keys_of_listeners(keys)))

@@ -1,7 +1,7 @@
 """One key of server.properties: its parser, its default and what it means.
 
 **Invariant:** a default is text that goes through the key's own parser, so the reference shows it
-as a file would have it.
+as it would be written in a file.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
 
 TYPO_EDITS_MAX: Final = 2
-"""Letters to add, drop or replace. Every other key of Kafka differs by more from those in KEYS."""
+"""The maximum number of edited letters in a typo. Kafka's other keys differ by more from KEYS."""
 
 
 def describe_ignored_key(name: str) -> str:

@@ -1,4 +1,4 @@
-"""One text to one typed value: the parsers that the table of keys names.
+"""Parsers that turn one text into one typed value. The table of keys names them.
 
 **Invariant:** a parser returns a value within its bounds or raises InvalidValueError with the
 reason. Its text is trimmed by Java's rules, so that names compare as they do in Kafka.
@@ -175,7 +175,7 @@ def super_users(text: str) -> frozenset[str]:
     Source: Kafka 4.3 StandardAuthorizer.getConfiguredSuperUsers.
     """
     principals = frozenset(filter(None, map(trim, text.split(";"))))
-    # Sorted, so that the same one of several faults is reported each time.
+    # Sort, so that the same fault is reported each time if there are several.
     for principal in sorted(principals):
         principal_type, _, name = principal.partition(":")
         if not (principal_type and name):

@@ -44,14 +44,14 @@ class Frames:
         if len(buffer) < SIZE_BYTES:
             return None
         size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
-        # Check at once: a peer must not fill the buffer up to whatever size it announces.
+        # Check before the data arrives, or a peer could fill the buffer to any announced size.
         if not 0 <= size <= bytes_max:
             raise self.refuse(f"expected a frame size from 0 to {bytes_max}, found {size}", 0)
         end = SIZE_BYTES + size
         behind = len(buffer) - end
         if behind < 0:
             return None
-        # Copying a large frame takes milliseconds: copy the smaller of it and the data after it.
+        # Copying a large frame takes milliseconds: copy the frame or the rest, the smaller one.
         if size <= behind:
             frame = buffer[SIZE_BYTES:end]
             del buffer[:end]

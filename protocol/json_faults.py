@@ -1,6 +1,7 @@
 """Describe the fault of a JSON document in one line that names the field.
 
-**Invariant:** callers never see msgspec's texts, and of the document only a bounded, escaped name.
+**Invariant:** the line never contains msgspec's texts. All it quotes of the document is one name,
+shortened and escaped.
 """
 
 from __future__ import annotations

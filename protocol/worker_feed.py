@@ -33,7 +33,7 @@ Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
-    """Where to accept connections: at own addresses, or on inherited file descriptors."""
+    """Where to accept connections: on new sockets at ``addresses``, or on inherited ones."""
 
     name: str
     addresses: tuple[Address, ...] = ()
@@ -197,7 +197,7 @@ def encode_snapshot(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
 
 
 def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:
-    """Yield the frames of one order: make these changes of ACLs, which become visible together."""
+    """Yield the frames of one order: apply these ACL changes, which become visible together."""
     changes = batch.changes
     # A batch without changes is sent as well: it advances the workers' offset.
     for start in range(0, len(changes) or 1, CHANGES_PER_FRAME):
@@ -212,7 +212,7 @@ def _rows(changes: Iterable[Change]) -> Iterator[Row]:
 
 
 def to_batch(order: TakeChanges) -> ChangeBatch:
-    """Return the changes of an order as the daemon's own source would pass them on."""
+    """Return the changes of an order in the form in which the daemon itself applies them."""
     changes = tuple(
         AclRemoved(key) if fields is None else AclAdded(key, Acl(*fields))
         for key, fields in order.rows

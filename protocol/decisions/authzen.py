@@ -93,7 +93,7 @@ class _Options(msgspec.Struct, gc=False):
 
 
 class Evaluations(Evaluation):
-    """Many evaluations with their defaults. Each is decoded by itself."""
+    """Many evaluations with their defaults. Each is decoded separately."""
 
     evaluations: msgspec.Raw = msgspec.Raw(b"null")
     options: _Options | None = None
@@ -114,7 +114,7 @@ _FirstEvaluations: Final = msgspec.defstruct(
     forbid_unknown_fields=True,
     gc=False,
 )
-"""An array that is read up to the first excess item. A list would be read to its end."""
+"""The decoder stops at this array's first excess item. It would read a list to its end."""
 _decode_array: Final = msgspec.json.Decoder(_FirstEvaluations | None).decode
 
 
@@ -241,7 +241,7 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> AuthZenError:
 
 
 def describe_hint(question: Question) -> str | None:
-    """Return a likely mistake of a denied question's caller, or None.
+    """Return the mistake that the caller of a denied question probably made, or None.
 
     For example, the id ``User:alice`` gives the principal ``User:User:alice``, and the cluster has
     only one name in ACLs.

@@ -20,23 +20,24 @@ QUESTION_BYTES_MAX: Final = 32 * 1024
 """The maximum size of one question. It is read in one step, which must be short."""
 
 _ESCAPED_COLON: Final = b"\\u003"
-"""The start of ``\\u003a``. It is encoded again as a colon, so colons cannot be compared."""
+"""The start of ``\\u003a``. It is encoded again as ``:``, so counting colons proves nothing."""
 
 _decode: Final = msgspec.json.Decoder(float_hook=len).decode
-"""Fractions stay texts: to parse one of many digits takes msgspec a hundred times as long."""
+"""Do not parse fractions: msgspec takes a hundred times as long for one with many digits."""
 _decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class JsonKeysError(Exception):
-    """A JSON text that two readers may read differently. The text is the reason."""
+    """The error for JSON that two readers may read differently. Its text is the reason."""
 
 
 def check_keys(text: bytes) -> None:
     """Reject a question's JSON text if a key occurs twice in an object, at any depth.
 
     Raises:
-        JsonKeysError: a key does, or the text exceeds ``QUESTION_BYTES_MAX``, or is not JSON.
+        JsonKeysError: a key occurs twice, or the text exceeds ``QUESTION_BYTES_MAX`` or is not
+            JSON.
     """
     _check_length(len(text))
     if not _keeps_its_colons(text):
@@ -51,7 +52,7 @@ def check_keys_around(array_key: str, array_bytes: int, text: bytes) -> None:
         array_bytes: the length of the array's text.
 
     Raises:
-        JsonKeysError: as ``check_keys``, with the length of the text around the array.
+        JsonKeysError: as in ``check_keys``. The size limit applies to the text around the array.
     """
     _check_length(len(text) - array_bytes)
     try:

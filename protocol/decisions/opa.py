@@ -65,7 +65,7 @@ class _HeaderData(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _Header(msgspec.Struct, gc=False):
-    """``name`` is the name sent, ``data`` the structure in the plugin's own documentation."""
+    """The header's data: the plugin sends it as ``name``, but documents it as ``data``."""
 
     name: _HeaderData | None = None
     data: _HeaderData | None = None

@@ -81,7 +81,7 @@ RESOURCE_TYPE_OF: Final[dict[int | str, int]] = {
 
 
 class StreamServerConnection:
-    """Read frames, one after the other. The first is a hello, for which a lower limit may apply."""
+    """Read frames one by one. The first is a hello, which may have a lower size limit."""
 
     __slots__ = ("_bytes_max", "_frames", "_has_greeted", "_hello_bytes_max")
 
@@ -143,7 +143,7 @@ def encode_answer(
 ) -> bytes:
     """Return the frame that answers a frame of questions.
 
-    An error for all of it has no decisions.
+    If an error rejects the whole frame, ``decisions`` is empty.
     """
     return frame(_encode((correlation_id, error_code, offset, decisions)))
 
@@ -203,7 +203,8 @@ class StreamClientConnection:
     def next_greeting(self) -> Greeting | None:
         """Return the answer to the hello, or None until it is complete.
 
-        Raises as ``next_answer``.
+        Raises:
+            DecodeError: the frame is not the answer to a hello.
         """
         data = self._frames.next(self._bytes_max)
         if data is None:

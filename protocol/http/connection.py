@@ -1,7 +1,7 @@
 """The server's side of HTTP/1.1, without a socket: bytes to requests, responses to bytes.
 
 The same bytes give the same events (except pauses), however they were split. After a bad request,
-the rest is ignored. A head ends at its first empty line, which bounds it before it is parsed.
+the rest is ignored. A head ends at its first empty line, so its size is known before it is parsed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ServerConnection:
 
     @property
     def closed(self) -> bool:
-        """True if nothing more is read. The connection ends after the pending answers."""
+        """True if no more data is read. The connection ends after the pending answers."""
         return self._state is _State.CLOSED
 
     @property
@@ -160,7 +160,7 @@ class ServerConnection:
             connection=CONNECTION_CLOSE if close or head is None else head.connection,
             bodiless=head is not None and head.method == "HEAD",
         )
-        # Only after encoding, which may fail: then an answer is still owed.
+        # Clear this only after encoding: if encoding fails, an answer is still owed.
         self._unanswered = False
         if close:
             self._close()
@@ -178,13 +178,13 @@ class ServerConnection:
         limits = self._limits
         found = buffer.find(HEAD_END)
         if found < 0:
-            # Otherwise a head that never ends could fill the buffer.
+            # Check now: otherwise a head that never ends could fill the buffer.
             check_beginning(buffer, limits)
             return None
         end = found + len(HEAD_END)
         data = bytes(buffer[:end])
         del buffer[:end]
-        # A head no longer than either limit cannot exceed one, so most heads skip the other checks.
+        # A head within the smaller limit exceeds neither, so most heads skip the full check.
         if end > self._small_head_bytes_max or header_lines(data) > limits.headers_max:
             check_head(data, limits)
         self._empty_lines = 0
@@ -242,7 +242,7 @@ class ServerConnection:
                 del buffer[:position]
                 return PAUSE
         else:
-            # A cut line may still become valid. One that has ended, or is too long, cannot.
+            # An incomplete line may still become valid. A complete or too long one cannot.
             line_bytes = len(buffer) - position
             if line_bytes >= _CHUNK_LINE_BYTES_MAX or buffer.find(b"\n", position) >= 0:
                 raise RefusedError(400, "malformed chunk")

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
-# Only these: other names may resolve to this machine through somebody else's DNS.
+# No other names: a third party's DNS could make them resolve to this machine.
 LOOPBACK_HOSTS: Final = re.compile(
     rb"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE
 )

@@ -26,7 +26,7 @@ _METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
 _ABSOLUTE_TARGET: Final = re.compile(r"https?://([^/?#]+)(/.*)?", re.IGNORECASE)
 _LENGTH_DIGITS_MAX: Final = 18  # int() takes quadratic time, and fails above 4,300 digits
-# A proxy and this server could each take another one of the repeated values.
+# If such a header were repeated, a proxy and this server could use different values.
 _NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"})
 
 
@@ -142,7 +142,7 @@ remembered_head = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(parse_head)
 """``parse_head`` with a cache for small heads.
 
 A client's requests differ in their bodies, rarely in their heads. The cache takes at most a
-megabyte, and makes half the difference between a slow and a quick answer.
+megabyte, and saves much of the time that a quick answer takes.
 """
 
 

@@ -60,7 +60,7 @@ def decode_delete_acls(version: int, body: bytes | bytearray) -> Steps[list[AclF
 def count_items(api_key: ApiKey, version: int, body: bytes | bytearray) -> int:
     """Return the number of results for a CreateAcls or DeleteAcls, without reading its items.
 
-    So the answer to an unauthorized request costs no decoding.
+    An unauthorized request can thus be answered without decoding it.
 
     Raises:
         DecodeError: the bytes cannot contain that many items. Kafka closes the connection, too.

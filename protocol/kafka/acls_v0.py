@@ -1,4 +1,4 @@
-"""Version 0 of the ACL requests and responses, as entities like kio's, which lacks them.
+"""Entities for version 0 of the ACL requests and responses, which kio lacks.
 
 Version 0 has no pattern type: every pattern is LITERAL.
 

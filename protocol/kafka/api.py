@@ -1,7 +1,7 @@
 """The served APIs: their versions, headers, and bodies to entities and back.
 
-The table below is the only list of what is served. It contains a version exactly if the daemon can
-read and answer it.
+The table below is the only list of what is served. It contains exactly the versions that the
+daemon can read and answer.
 
 Source: Kafka 4.3 ApiKeys, ApiMessageType; KIP-140 for version 0 of the ACL requests, which Kafka
 4.0 dropped; KIP-511 for ApiVersions; KIP-801 for version 1 of Envelope.
@@ -124,7 +124,7 @@ def served_apis(*, is_controller: bool) -> Mapping[ApiKey, Api]:
 def has_response_tags(api_key: ApiKey, version: int) -> bool:
     """Return True if the header of a response has tagged fields.
 
-    The header of ApiVersions never has: its reader does not know yet which version answers it.
+    An ApiVersions response never has any: the client does not know its version yet.
     """
     return api_key is not ApiKey.API_VERSIONS and APIS[api_key].is_flexible(version)
 

@@ -6,8 +6,8 @@ unknown tags are skipped. It is also as strict: a string has at most 32,767 byte
 at most as many items as bytes are left.
 
 It is stricter in two ways. Kafka replaces invalid UTF-8 by U+FFFD, and so creates an ACL for
-another name; this reader rejects it. And the number of items per message, over all nested arrays,
-and of tags per structure is limited.
+another name; this reader rejects it. This reader also limits the number of items per message, over
+all nested arrays, and the number of tags per structure.
 
 Source: Kafka protocol guide; the generated readers of Kafka 4.3, ByteBufferAccessor.
 """
@@ -32,7 +32,7 @@ ARRAY_ITEMS_MAX: Final = 1_000_000
 TAGS_MAX: Final = 100
 """The maximum number of tagged fields per structure.
 
-Their cost is out of proportion to their bytes.
+Reading a tagged field takes more time than its few bytes suggest.
 """
 UUID_ZERO: Final = UUID(int=0)
 
@@ -179,7 +179,7 @@ class BodyReader(WireReader):
             try:
                 items.append(read(self))
             except DecodeError:
-                # Many items freed at once, with the exception, would block the event loop.
+                # Free them in steps: the exception would free all at once and block the event loop.
                 yield from free(items)
                 raise
             if self.ends_step():

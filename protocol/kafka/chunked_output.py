@@ -1,7 +1,7 @@
 """Write a large message item by item, and keep it in chunks.
 
-**Invariant:** no step grows with the message: not writing it, not joining its chunks, not freeing
-it.
+**Invariant:** writing a message, joining its chunks and freeing it take steps that do not grow with
+the message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Items(Protocol[T_co]):
 
 
 class LazyItems(Generic[S, T]):
-    """Items that ``make`` creates from the sources, each at the time that it is written."""
+    """Items that ``make`` creates from the sources, each only when it is written."""
 
     def __init__(self, make: Callable[[S], T], sources: Sequence[S]) -> None:
         self._make = make
@@ -47,7 +47,7 @@ class Output:
 
     def __init__(self) -> None:
         self._chunks: list[Chunk] = []
-        # Join small parts: as objects of their own they would take many times their size.
+        # Join small parts: as separate objects, they would take many times their size.
         self._last = bytearray()
         self._items = 0
 
@@ -60,12 +60,12 @@ class Output:
     def begin_part(self) -> Output:
         """Return an output for a part of the message that is preceded by its size."""
         part = Output()
-        # Steps count the items of the whole message, so small parts cannot avoid them.
+        # Continue the message's count of items: otherwise many small parts would be one long step.
         part._items = self._items
         return part
 
     def add_part(self, head: Callable[[int], bytes], part: Output) -> None:
-        """Add a complete part, after the result of ``head`` for its size."""
+        """Add a complete part, preceded by the bytes that ``head`` returns for its size."""
         self._items = part._items
         chunks = part.finish()
         self.add(head(sum(map(len, chunks))))

@@ -38,7 +38,7 @@ FORWARDABLE: Final = frozenset(
         "DescribeQuorum",
     )
 )
-"""The APIs that an Envelope may contain, as far as they are served."""
+"""The served APIs that an Envelope may contain."""
 PRINCIPAL_VERSION: Final = 0
 
 _FORWARDABLE_KEYS: Final = frozenset(

@@ -1,4 +1,4 @@
-"""Version 1 of the Envelope, as entities like kio's, which lacks it.
+"""Entities for version 1 of the Envelope, which kio lacks.
 
 Its fields are those of version 0. The difference is that AUTHORIZER_NOT_READY may answer it.
 

@@ -1,4 +1,4 @@
-"""Kafka's error codes by name, number and text, as far as the daemon sends or understands them.
+"""The Kafka errors that the daemon sends or understands: their names, numbers and texts.
 
 The texts are Kafka's. Clients print them if an answer has no text of its own.
 
@@ -15,7 +15,7 @@ import msgspec
 TEXT_CHARACTERS_MAX: Final = 4096
 """The maximum length of an error text.
 
-A text that quotes a request could exceed Kafka's strings.
+Otherwise a text that quotes a request could exceed the maximum size of a Kafka string.
 """
 
 

@@ -2,8 +2,8 @@
 
 kio defines the fields of a message; this module reads and writes.
 
-Why not kio's own reader? It reserves memory for as many items as an array announces, so six bytes
-from anyone could end the daemon's process. It also does not report the position of a fault. kio's
+Why not kio's own reader? It reserves memory for as many items as an array announces, so any
+client could crash the daemon with six bytes. It also does not report the position of a fault. kio's
 writer cannot stop halfway to let other tasks run.
 
 **Invariant:** whatever the bytes, the result is an entity or a DecodeError.
@@ -166,7 +166,7 @@ def encode_entity(entity_type: type[Entity], value: object) -> Steps[bytes]:
 def encode_entity_in_chunks(
     entity_type: type[Entity], value: object
 ) -> Steps[list[bytes | bytearray]]:
-    """As ``encode_entity``, for values too large to be joined at once.
+    """Return, in steps, the bytes of a large ``value`` in chunks. See ``encode_entity``.
 
     An array may be any sized iterable that is read once, so its items need not exist at the same
     time.

@@ -50,7 +50,7 @@ def snapshot_header(
 ) -> Record:
     """Return the first record of a checkpoint. Without ``end_offset``, it is as Kafka writes it.
 
-    Otherwise only the checkpoint's name, which no CRC covers, states where it ends.
+    In Kafka's form, only the checkpoint's file name, which no CRC covers, states where it ends.
     """
     tags = _NO_TAGS
     if end_offset is not None:

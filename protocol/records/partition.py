@@ -120,7 +120,7 @@ class _Tags:
 
     @property
     def are_left(self) -> bool:
-        """True if some field was not taken."""
+        """True if any field has not been taken."""
         return bool(self._fields)
 
     def take(self, tag: int, what: str, read: Callable[[WireReader, str], T]) -> T | None:
