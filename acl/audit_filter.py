@@ -1,4 +1,4 @@
-"""Which decisions the audit log contains: filters by principal and resource, and a sampling rate.
+"""Select the decisions that the audit log contains, by principal, resource and sampling rate.
 
 **Invariant:** denials are never sampled, and filters apply to them only with ``filters_denied``. A
 pattern is an exact name, a prefix followed by ``*``, or ``*`` for every name.

@@ -55,8 +55,8 @@ class Masker:
         self.masked: Final = tuple(
             kind for kind, masking in maskings.items() if masking is not Masking.NONE
         )
-        """The kinds that are hidden, of ``principal``, ``host`` and ``resource``."""
-        # A cache of each masker: one on the class would keep every masker and its secret alive.
+        """Those of ``principal``, ``host`` and ``resource`` that are hidden."""
+        # Each masker has its own cache: one on the class would keep every masker and secret alive.
         self._hashed: Final = lru_cache(_CACHE_SIZE)(self._hash)
 
     def question(self, question: Question) -> Question:
@@ -101,7 +101,7 @@ class Masker:
         if masking is Masking.CUT:
             return CUT
         if len(name) > _CACHED_CHARACTERS_MAX:
-            return self._hash(kind, name)  # the cache limits names, not bytes
+            return self._hash(kind, name)  # not cached: the cache limits only the number of names
         return self._hashed(kind, name)
 
     def _hash(self, kind: str, name: str) -> str:

@@ -24,7 +24,7 @@ OPERATION_CODES: Final = range(16)
 _DENY_SHIFT: Final = 16
 _COUNTED_DENY_SHIFT: Final = 32
 _COUNTED_DENY_LANE: Final = 16
-# Wider than the lane above, since it counts the rules of very many hosts.
+# Each counter of ``host_denials`` is wider, since it counts the rules of very many hosts.
 _HOST_DENY_LANE: Final = 48
 
 
@@ -89,7 +89,7 @@ ALLOWS: Final = tuple(
     _any_of(*(1 << rule for rule in allowing_operations(operation)))
     for operation in OPERATION_CODES
 )
-"""By the question's operation code: the bits of a leaf that allow it."""
+"""For each operation code: the bits of a leaf that allow the operation."""
 
 DENIES: Final = tuple(
     _any_of(
@@ -101,13 +101,13 @@ DENIES: Final = tuple(
     )
     for operation in OPERATION_CODES
 )
-"""By the question's operation code: the bits of a leaf that deny it."""
+"""For each operation code: the bits of a leaf that deny the operation."""
 
 HOST_DENIES: Final = tuple(
     _any_of(*(_lane(0, _HOST_DENY_LANE, rule) for rule in denying_operations(operation)))
     for operation in OPERATION_CODES
 )
-"""By the question's operation code: the lanes, counted over all hosts, that deny it."""
+"""For each operation code: the bits of ``host_denials`` that deny the operation."""
 
 
 def allow_bit(operation: int) -> int:

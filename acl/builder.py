@@ -3,8 +3,8 @@
 **Invariant:** a frozen builder equals the snapshot that results from applying the same changes one
 by one.
 
-Freezing works in small steps. Immutable maps hold the ACLs and principals, since resizing a large
-dict would block the thread for milliseconds.
+Freezing works in small steps. The ACLs and principals are kept in immutable maps instead of dicts,
+since resizing a large dict would block the thread for milliseconds.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _add_at(sums: MapMutation[str, int], name: str, weight: int) -> int:
     if total:
         sums[name] = total
     else:
-        # A zero would remain in the frozen map, which must equal one made change by change.
+        # Delete a zero: the frozen map must equal a map that was built change by change.
         del sums[name]
     return before
 
@@ -81,7 +81,7 @@ class _PatternsBuilder:
 
     def add(self, pattern_type: int, name: str, weight: int) -> int:
         """Add ``weight`` at one pattern. Return the previous sum."""
-        # `is_wildcard` compares the name too; comparing it first saves nearly every call.
+        # Comparing the name first avoids nearly every call of `is_wildcard`.
         if name == WILDCARD and is_wildcard(pattern_type, name):
             before = self.wildcard
             self.wildcard = before + weight
@@ -156,7 +156,7 @@ class _RulesBuilder:
 
 
 class _TypeBuilder:
-    """A mutable ``TypeIndex``. ``names`` has the keys of ``rules``, which cannot be iterated."""
+    """A mutable ``TypeIndex``. ``names`` lists the keys of ``rules``, which has no iterator."""
 
     __slots__ = ("everyone", "names", "resources", "rules")
 
@@ -220,7 +220,7 @@ class SnapshotBuilder:
 
     def _add(self, id: bytes, acl: Acl) -> None:
         acls = self._acls
-        # One access instead of two: if the id was present, the length stays the same.
+        # Set without looking first, to save a lookup: the length shows if the id was present.
         count = len(acls)
         acls[id] = acl
         if len(acls) == count:

@@ -35,7 +35,7 @@ _SHARDS: Final = 256
 
 _Pattern: TypeAlias = tuple[int, str]
 _Denials: TypeAlias = tuple[tuple[int, ...], Callable[[int, str], bool]]
-"""The lengths of the denied prefixes, and a function: is exactly this pattern denied?"""
+"""The lengths of the denied prefixes, and a function that tests if a pattern itself is denied."""
 
 _LITERAL: Final = int(PatternType.LITERAL)
 _PREFIXED: Final = int(PatternType.PREFIXED)

@@ -4,7 +4,7 @@
 unless allow.everyone.if.no.acl.found is set and no ACL's pattern matches the resource at all.
 
 Why both ``authorize`` and ``explain``? ``authorize`` joins bits and builds no ACL, so it takes
-a quarter of the time. Tests compare the two with each other and with a plain scan.
+a quarter of the time of ``explain``. Tests compare the two with each other and with a plain scan.
 
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
 """
@@ -110,7 +110,7 @@ _APPLICABLE: Final = tuple(
     )
     for operation in OPERATION_CODES
 )
-"""By the question's operation code: each bit that applies, and the rule that it stands for."""
+"""For each operation code of a question: the bits that apply, and the rule of each bit."""
 
 
 def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
@@ -173,7 +173,7 @@ def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
         patterns = rules.hosts.get(host)
         return 0 if patterns is None else look_up(patterns, name)
     if look_up(rules.host_denials, name) & HOST_DENIES[operation]:
-        # As if a rule for every host denied.
+        # Deny as if the rule applied to every host.
         return DENIES[operation]
     return 0
 
@@ -188,8 +188,9 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
     """Return the decision with the rule that Kafka's audit log names for it.
 
     This is the first DENY in Kafka's scan order, or else the last matching ALLOW. In Kafka the host
-    is always known. If it is unknown here, and rules that differ only in their host deny, one of
-    them is named. The choice depends only on the rules, so it is the same in every process.
+    is always known. If it is unknown here, several rules that differ only in their host may deny,
+    and one of them is named. Every process names the same one, as the choice depends only on the
+    rules.
 
     Raises:
         InvalidQuestionError: as ``authorize``.
@@ -231,7 +232,7 @@ def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, byte
     Kafka first scans the section of the name (0), longer patterns before shorter ones. It then
     scans downwards from the literal ``*``. For a name that sorts below ``*``, the second scan meets
     the name's section again, so the last ALLOW is in that section (``wildcard_section`` -1). Within
-    one pattern, StandardAcl.compareTo decides, which compares texts by UTF-16 units.
+    one pattern, the order is that of StandardAcl.compareTo, which compares texts by UTF-16 units.
 
     One case is not reproduced: if a pattern of another name sorts between the two sections, Kafka's
     second scan ends early and may name another ALLOW.

@@ -19,21 +19,22 @@ Place: TypeAlias = tuple[int, str, int]
 Hosts: TypeAlias = Map[int, str]
 """Hosts by their digests.
 
-Why digests? The explanation names the first host of a set. Python hashes texts differently in each
-process, but numbers alike. So with numbers as keys, all processes name the same host, whatever the
-order of insertion.
+Why digests? The explanation names the first host of the map. Python hashes a text differently in
+each process, but a number always in the same way. With numbers as keys, all processes therefore
+name the same host, whatever the order of insertion.
 """
 DenyingHosts: TypeAlias = Map[Place, Hosts]
 
 NO_HOSTS: Final[Hosts] = Map()
 NO_DENYING_HOSTS: Final[DenyingHosts] = Map()
 
-# Of two hosts with one digest, the second would replace the first: nobody must find such a pair.
+# If two hosts had the same digest, one would replace the other. So digests are long enough that
+# nobody can find such a pair.
 _DIGEST_BYTES: Final = 16
 
 
 def is_indexed(acl: Acl) -> bool:
-    """Return True if a rule for one host belongs in this index: a DENY that is not unindexed."""
+    """Return True if a rule for one host belongs in this index: a DENY that bits can identify."""
     return acl.permission_type == PermissionType.DENY and not is_unindexed(acl)
 
 

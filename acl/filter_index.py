@@ -64,7 +64,7 @@ class FilterIndex:
             filter.permission_type != _ANY,
         )
         shapes = self._matching if by_match else self._exact
-        # The count of all shapes so far: both maps share `_numbers`, so no number may occur twice.
+        # A new shape's number must be unique across both maps, since they share `_numbers`.
         number = shapes.setdefault(shape, self.lookups)
         key = (number, *compress(fields, shape))
         if name is None or not by_match:
@@ -72,7 +72,7 @@ class FilterIndex:
         named = (*key, name)
         count = self.count
         found = self._number(named)
-        # A repeated filter's name is listed already, and `look_up` yields each number once.
+        # Do not list a repeated filter's name again: `look_up` must yield each number once.
         if found == count:
             insort(self._names[hash(key) % _SHARDS].setdefault(key, []), name)
         return found

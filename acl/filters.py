@@ -1,4 +1,4 @@
-"""Which ACLs a filter matches.
+"""Decide which ACLs a filter matches.
 
 Source: KIP-140, KIP-290; Kafka 4.3 ResourcePatternFilter.matches, AccessControlEntryFilter.matches.
 """

@@ -148,8 +148,8 @@ class Question(msgspec.Struct, frozen=True, gc=False):
     """May ``principal``, connected from ``host``, do ``operation`` to this resource?
 
     ``host`` is an address as Java prints it (IPv6 uncompressed), or None if the address is unknown.
-    For an unknown host, only ALLOW rules with host ``*`` apply, but the DENY rules of every host
-    do.
+    For an unknown host, an ALLOW rule applies only if its host is ``*``, but a DENY rule applies
+    whatever its host is.
     """
 
     principal: str

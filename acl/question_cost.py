@@ -1,8 +1,8 @@
 """The cost of deciding a question, counted in lookups.
 
-A decision slices and hashes the resource name once for each length of a prefix in the ACLs. With
-many lengths, one question can take long. Code that spreads many questions over several turns of the
-event loop therefore counts lookups, not questions.
+A decision slices and hashes the resource name once for each distinct prefix length in the ACLs.
+With many lengths, one question can take long. Code that spreads many questions over several turns
+of the event loop therefore counts lookups, not questions.
 """
 
 from __future__ import annotations

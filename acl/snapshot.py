@@ -191,7 +191,7 @@ def _add_acl_weight(types: tuple[TypeIndex, ...], acl: Acl, sign: int) -> tuple[
         everyone = changed
     elif changed is not NO_RULES:
         principals = principals.set(acl.principal, changed)
-    # An ACL without weight may be a principal's only one, and then there is nothing to delete.
+    # If a principal's only ACL has no weight, the principal is not in the map.
     elif rules is not NO_RULES:
         principals = principals.delete(acl.principal)
     resources = add_weight(index.resources, acl.pattern_type, acl.resource_name, sign)

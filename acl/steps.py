@@ -23,7 +23,7 @@ def at_once(value: T) -> Steps[T]:
 
 
 def finish(steps: Steps[T]) -> T:
-    """Run all steps and return the result: for small work, and outside the event loop."""
+    """Run all steps and return the result. Use it for small work, or outside the event loop."""
     while True:
         try:
             next(steps)

@@ -33,10 +33,10 @@ from authorizerd.acl.validation import validate_filter, validate_new_acl
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
 MATCHES_PER_REQUEST_MAX: Final = 100_000
-"""The matches that a deletion may report. An ACL counts once for each filter that matches it."""
+"""The most matches of one deletion. An ACL counts once for each filter that matches it."""
 MATCH_BYTES_PER_REQUEST_MAX: Final = 16 * 1024 * 1024
 BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
-"""One request is written as one batch of at most 8 MiB. The rest is for the batch's header."""
+"""One request is written as one batch of at most 8 MiB. The last 1024 bytes are for its header."""
 
 _RECORD_BYTES_WITHOUT_TEXTS: Final = 64
 _ITEMS_PER_STEP: Final = 16
@@ -138,7 +138,7 @@ def plan_creations(
             changes.append(change)
             size += _record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
-                tail = before  # or the last state, with all changes, would not be freed in steps
+                tail = before  # release the last state, or its changes would be freed at once
                 yield from free(states, STATES_FREED_PER_STEP)
                 yield from free(changes)
                 refused = PolicyViolationError(TOO_MANY_CREATED)
@@ -160,7 +160,8 @@ def _record_bytes_max(acl: Acl) -> int:
 def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
     """Return the error of a creation, or None.
 
-    Items with equal texts share one error of ``faults``, since many exceptions take long to free.
+    Items whose error texts are equal share one error in ``faults``, since freeing many exceptions
+    takes long.
     """
     try:
         validate_new_acl(acl)
@@ -202,7 +203,7 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
 
 
 def _remove(before: AclSnapshot, ids: Iterable[bytes]) -> Steps[list[AclSnapshot]]:
-    """Return the states while these ACLs are removed. The last one is the final state."""
+    """Remove these ACLs. Return the states in between, and the final one at the end."""
     tail = before
     states: list[AclSnapshot] = []
     for place, acl_id in enumerate(ids, 1):
@@ -254,11 +255,11 @@ class _Matches:
                     if self.error is not None:
                         return
                     work += 1
-                    # After each match too, since one ACL may match very many filters.
+                    # Yield after matches, too: one ACL may match very many filters.
                     if work >= _LOOKUPS_PER_STEP:
                         work = 0
                         yield
-                # Checked after each ACL too, since filters that match nothing also take lookups.
+                # Yield after ACLs, too: looking up an ACL takes time even if no filter matches.
                 if work >= _LOOKUPS_PER_STEP:
                     work = 0
                     yield

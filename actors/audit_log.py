@@ -24,7 +24,7 @@ EVENTS_PER_SLICE: Final = 256
 EVENTS_PER_WRITE_MAX: Final = 4096
 BYTES_PER_WRITE_MAX: Final = 1024 * 1024
 CHARACTERS_PER_EVENT: Final = 1024
-"""The queue is also full once its names exceed this number of characters, times ``events_max``."""
+"""The queue is also full once its names exceed ``events_max`` times this many characters."""
 CHECK_SECONDS: Final = 1.0
 """Interval at which failed lines are retried, or the output is checked if nothing is queued."""
 CLOSE_SECONDS: Final = 5.0
@@ -147,7 +147,7 @@ class AuditLog:
     def record(self, event: AuditEvent) -> None:
         """Queue ``event``, or drop and count it if the queue is full or closed. Never blocks."""
         if self._closed.is_set() or self._is_full:
-            # While the output fails, its failure is what filled the queue.
+            # If the output fails now, its failure has filled the queue.
             if self.statistics.failing:
                 self.statistics.dropped_output += 1
             else:
@@ -155,7 +155,7 @@ class AuditLog:
             return
         self._events.append(event)
         self._characters += _characters_of(event)
-        if len(self._events) == 1:  # with others queued, the writer does not wait
+        if len(self._events) == 1:  # if others are queued, the writer is not waiting
             self._arrived.set()
         # A required audit refuses as soon as the queue is full: the next event would be dropped.
         self._update_refusing()
@@ -190,7 +190,7 @@ class AuditLog:
                     await self._write_until_closed()
                 nursery.cancel_scope.cancel()
         finally:
-            # Whatever ended the writer: events recorded from now on must be dropped and counted.
+            # However the writer ended, events recorded from now on must be dropped and counted.
             self._closed.set()
             lost = len(self._lines) + len(self._events)
             if lost:
@@ -210,7 +210,7 @@ class AuditLog:
             waited_for = self._closed if self.statistics.failing else self._arrived
             with trio.move_on_after(CHECK_SECONDS):
                 await waited_for.wait()
-            # Renew it before the write, so that an event recorded during the write sets it.
+            # Replace it before the write, so that a decision recorded during the write sets it.
             self._arrived = trio.Event()
             await self._write_some()
             while self._events and not self.statistics.failing:

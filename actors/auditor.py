@@ -94,8 +94,8 @@ class Auditor:
     ) -> AuditLevel | None:
         """Return the level at which to record a decision, or None if it is not recorded.
 
-        Count it if the filter or the sampling leaves it out. Call this exactly once per decision,
-        since it advances the sampling.
+        A decision that the filter or the sampling leaves out is counted. Call this exactly once per
+        decision, since each call advances the sampling.
         """
         level = audit_level(allowed, context.log_if_allowed, context.log_if_denied)
         if level < self._level:

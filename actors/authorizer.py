@@ -3,7 +3,7 @@
 **Invariant:** a listener uses an authorizer only through this interface. ``authorize`` is
 synchronous and never blocks. Operations that write or fetch return one awaitable per item.
 
-A class named by ``authorizer.class.name`` derives from it, and inherits the defaults that suit it.
+A class named by ``authorizer.class.name`` derives from it, and overrides what it does differently.
 The daemon passes one argument to its constructor: the built-in authorizer over the daemon's log,
 which it may wrap. The daemon calls all methods in the event loop's thread.
 
@@ -102,7 +102,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authorizer(ABC):
-    """Keep ACLs, and decide about requests by them."""
+    """Manage ACLs, and use them to decide requests."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Take the settings: every key of the configuration, as text.
@@ -115,9 +115,9 @@ class Authorizer(ABC):
         return
 
     def start(self, server_info: ServerInfo) -> Mapping[str, Completion[None]]:
-        """Return a completion for each endpoint, done when the endpoint may open. Called once.
+        """Return a completion for each endpoint, which is done when the endpoint may open.
 
-        If one fails, the daemon ends.
+        The daemon calls this once. If a completion fails, the daemon ends.
         """
         return {name: Completion.of(None) for name in server_info.endpoints}
 

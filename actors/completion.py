@@ -84,7 +84,8 @@ class ItemCompletions(Sequence[Completion[T]]):
     freeing as many objects would block the event loop.
 
     Args:
-        whole: its value has each item's value or error, in order. Its error is that of every item.
+        whole: its value has each item's value or error, in order. If it fails,
+            every item fails with its error.
     """
 
     def __init__(self, whole: Completion[Sequence[T | Exception]], count: int) -> None:
@@ -114,7 +115,7 @@ class _ItemCompletion(Completion[T]):
     """A view of one item. Only the whole is completed."""
 
     def __init__(self, whole: Completion[Sequence[T | Exception]], place: int) -> None:
-        # Without super().__init__(): an event for each item would cost what this class saves.
+        # Do not call super().__init__(): it creates an event per item, which this class avoids.
         self._whole = whole
         self._place = place
 

@@ -122,7 +122,7 @@ class Decider(ABC):
         decision: Decision,
         context: DecisionContext,
     ) -> Decision:
-        """Return ``decision``, made before by the same state. Count it, and have it audited.
+        """Return ``decision``, an earlier one of the same state. Count it, and have it audited.
 
         The default decides again, since a plug-in may decide by more than the state. Raises as
         ``decide``.
@@ -130,7 +130,7 @@ class Decider(ABC):
         return self.decide(state, question, context)
 
     def judge(self, state: DecisionState, request_name: str) -> Judge:
-        """Return a function for many questions, which answers without the rule.
+        """Return a function that answers many questions without naming the rules.
 
         It has the decisions audited, and the caller counts them. It raises as ``decide``.
         """

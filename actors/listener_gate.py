@@ -57,7 +57,7 @@ class ListenerGate:
         await self._open.wait_until(lambda open_now: open_now == self._endpoints)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Open each endpoint when it is started, then end.
+        """Open each endpoint once the authorizer has started it, then end.
 
         Raises (in a group):
             EndpointStartError: an endpoint can never open.
@@ -72,5 +72,5 @@ class ListenerGate:
             await completion.wait()
         except Exception as error:  # a custom authorizer may choose any error
             raise EndpointStartError(f"{endpoint} cannot be opened: {error}") from error
-        # Nothing is awaited between reading and publishing, or another endpoint could be lost.
+        # Do not await between reading and publishing, or another task's endpoint could be lost.
         self._open.publish(self._open.newest | {endpoint})

@@ -107,11 +107,11 @@ class PluggedAuthorizer(DecidingAuthorizer):
             return False
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
-        """As ``Authorizer.authorize``. Failures deny."""
+        """Do as ``Authorizer.authorize``, but deny if the authorizer fails."""
         return self._authorize(self._authorizer.authorize, context, actions, self._kafka_counts())
 
     def pinned(self) -> Authorize:
-        """As ``Authorizer.pinned``. Failures deny."""
+        """Do as ``Authorizer.pinned``, but deny if the authorizer fails."""
         try:
             authorize = self._authorizer.pinned()
         except BaseException as error:  # noqa: BLE001 - unpinned calls may still work
@@ -127,7 +127,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
     def decide(
         self, state: DecisionState, question: Question, context: DecisionContext
     ) -> Decision:
-        """As ``Decider.decide``. Failures deny. ``state`` is ignored."""
+        """Do as ``Decider.decide``, but ignore ``state``, and deny if the authorizer fails."""
         action = Action(
             question.operation,
             question.resource_type,
@@ -168,7 +168,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> Steps[bool]:
-        """As ``Authorizer.authorize_by_resource_type``. Failures deny."""
+        """Do as ``Authorizer.authorize_by_resource_type``, but deny if the authorizer fails."""
         try:
             answer = yield from guard(
                 lambda: self._authorizer.authorize_by_resource_type(
@@ -212,7 +212,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
         return completions
 
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
-        """As ``Authorizer.acls``.
+        """Yield ACLs as ``Authorizer.acls`` does.
 
         Raises:
             AuthorizerFaultError: the authorizer failed, or returned something other than ACLs.
@@ -233,7 +233,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
 
     @property
     def reconfigurable_configs(self) -> frozenset[str]:
-        """As ``Authorizer.reconfigurable_configs``. Empty if that fails."""
+        """The authorizer's ``reconfigurable_configs``, or no keys if reading them fails."""
         try:
             names = self._authorizer.reconfigurable_configs
             return frozenset(map(str, names))
@@ -242,7 +242,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
             return frozenset()
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-        """As ``Authorizer.validate_reconfiguration``. Any error is raised as an Exception."""
+        """Have the authorizer check ``configs``. Convert any error it raises to an Exception."""
         try:
             self._authorizer.validate_reconfiguration(configs)
         # Any Exception may be its verdict on the values, so it is not reported as a failure.

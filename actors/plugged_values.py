@@ -38,7 +38,7 @@ class CheckedCompletions(Sequence[Completion[Value]]):
         kind: type[Deleted] | None,
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        # ItemCompletions create their items on access: checking them would create every one.
+        # ItemCompletions create items on access: checking the items would create all of them.
         if not isinstance(inner, ItemCompletions):
             if not isinstance(inner, Sequence):  # a generator might never end
                 raise AuthorizerFaultError(
@@ -193,7 +193,7 @@ def _is_deleted(value: object) -> bool:
 
 
 def _are_acls(values: Sequence[object]) -> bool:
-    # Check distinct types, which are few. There may be a hundred thousand values.
+    # Check each type once: there may be a hundred thousand values, but of few types.
     return all(issubclass(kind, Acl) for kind in set(map(type, values)))
 
 
@@ -204,7 +204,7 @@ def _check_kinds(values: Sequence[object], wanted: type) -> None:
 
 
 def to_exception(error: BaseException) -> Exception:
-    """Return the error that an item or request fails with after the authorizer raised ``error``."""
+    """Return the error to report for an item or request after the authorizer raised ``error``."""
     return error if isinstance(error, Exception) else _fault_of(error)
 
 
@@ -216,9 +216,9 @@ def check_answers(answers: object, actions: Sequence[object]) -> list[bool]:
     """Return for each action whether it is allowed: only ``True`` itself allows.
 
     Raises:
-        AuthorizerFaultError: ``answers`` is not a list or tuple with one item per action. Why no
-            other iterable? The keys of a dict could allow by mistake, and a generator might never
-            end.
+        AuthorizerFaultError: ``answers`` is not a list or tuple with one item per action.
+            Other iterables are rejected, since the keys of a dict could allow by mistake, and a
+            generator might never end.
     """
     if not isinstance(answers, list | tuple):
         raise AuthorizerFaultError(f"expected a list of answers, found {type(answers).__name__}")

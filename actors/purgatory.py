@@ -50,7 +50,7 @@ class Purgatory:
         try:
             with trio.move_on_after(self.timeout_ms / 1000):
                 for place, (whole, items) in enumerate(pending.items(), 1):
-                    if not whole.is_done:  # most are done together, and each wait has a cost
+                    if not whole.is_done:  # most end together; skip needless waits
                         await whole.wait_until_done()
                     elif place % _ITEMS_PER_TURN == 0:
                         await trio.lowlevel.checkpoint()

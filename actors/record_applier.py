@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """A source has passed on everything up to the high water mark, ``offset``. Sent once."""
+    """Sent once, when a source has passed on everything up to the high water mark, ``offset``."""
 
     offset: int
 
@@ -148,7 +148,7 @@ class RecordApplier:
     ) -> AclSnapshot:
         """Return the state after ``batch``.
 
-        Append the states before it, in order, to ``replaced``.
+        Append the states that it replaces, in order, to ``replaced``.
         """
         assert batch.last_offset > snapshot.offset, "batches must be applied in log order"
         try:
@@ -165,7 +165,7 @@ class RecordApplier:
         try:
             for changes in _slices(batch.cluster_changes):
                 cluster = apply_cluster_changes(cluster, changes)
-                # Not during loading, which ends with one collection.
+                # Do not collect during loading: one collection follows at its end.
                 if self._snapshot.newest is not None:
                     self._collect_garbage()
                 await trio.lowlevel.checkpoint()

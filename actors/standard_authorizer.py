@@ -100,9 +100,10 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
         read_settings(configs)
 
     def serves(self, principal: str) -> bool:
-        """Return True if this principal gets answers now. Before loading, only super users do.
+        """Return True if this principal gets answers now.
 
-        Nobody does while the audit is required and cannot be written.
+        Before loading, only super users get answers. While the audit is required but cannot be
+        written, nobody does.
         """
         if self._auditor is not None and self._auditor.log.is_refusing:
             return False

@@ -107,7 +107,7 @@ class StandardDecider(Decider):
             context.counts.allowed += 1
         else:
             context.counts.denied += 1
-        # Checked here too, since a call for each allowed decision would take longer than the check.
+        # Check here first: calling `audit` for each allowed decision would take longer.
         auditor = self._auditor
         if auditor is not None and not (decision.allowed and auditor.skips_allowed):
             auditor.audit(state, question, decision, context)

@@ -238,7 +238,8 @@ class UpdateQueue:
     async def _flush(self, first: _Request) -> None:
         """Plan ``first`` and the requests waiting behind it. Write, apply and answer all of them.
 
-        Each request is planned against the tail. A flush takes as many as fit its limit of changes.
+        Each request is planned against the tail. A flush takes as many requests as its limit of
+        changes allows.
         """
         group: list[_Request] = []
         # Read once: requests that change nothing could otherwise extend this flush for ever.
@@ -256,7 +257,7 @@ class UpdateQueue:
                     break
                 group.append(self._inbox.receive_nowait())
                 waiting -= 1
-            tail.snapshot = snapshot  # or the last state would stay alive and be slow to free later
+            tail.snapshot = snapshot  # release the last state, which would be slow to free later
             await finish_in_turns(free(tail.states, STATES_FREED_PER_STEP))
             await self._write([plan for _, plan in tail.planned if plan.changes])
             for request, _ in tail.planned:

@@ -15,7 +15,7 @@ import msgspec
 Replicas = tuple[int, ...]
 """Node ids. A partition's replicas are in order of preference."""
 
-# Not -1, which is the leader of a partition that has none.
+# Not -1, which records contain if a partition has no leader.
 LEADER_UNCHANGED: Final = -2
 RECOVERY_STATE_UNCHANGED: Final = -1
 

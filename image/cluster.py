@@ -53,8 +53,8 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
     def numbers(self) -> Iterator[int]:
         """Yield the partitions' numbers, which Kafka counts from 0, in order.
 
-        Numbers after a gap come last, in no particular order. A controller leaves no gap.
-        Nothing is sorted, so callers can take a few of many numbers at a time.
+        If there are gaps, some numbers come last, in no particular order. A controller leaves no
+        gaps. Nothing is sorted, so callers can take a few of many numbers at a time.
         """
         count = len(self.partitions)
         counted = (number for number in range(count) if number in self.partitions)
@@ -168,7 +168,7 @@ def _changed(partition: Partition, change: PartitionChanged) -> Partition:
         replicas=_newer(change.replicas, partition.replicas),
         isr=_newer(change.isr, partition.isr),
         leader=change.leader if has_other_leader else partition.leader,
-        # The record has no epochs. As in Kafka, each reader counts them.
+        # The record does not contain the epochs. As in Kafka, each reader counts changes.
         leader_epoch=partition.leader_epoch + has_other_leader,
         partition_epoch=partition.partition_epoch + 1,
         removing_replicas=_newer(change.removing_replicas, partition.removing_replicas),
@@ -181,7 +181,7 @@ def _changed(partition: Partition, change: PartitionChanged) -> Partition:
             change.eligible_leader_replicas, partition.eligible_leader_replicas
         ),
         last_known_eligible=_newer(change.last_known_eligible, partition.last_known_eligible),
-        # A checkpoint has one record for the partition, which must hold the fields of both.
+        # A checkpoint has one record for the partition: its version must support all fields.
         version=max(change.version, partition.version),
     )
 
