@@ -36,7 +36,7 @@ STEPS_MAX: Final = 1000
 
 
 class UnrepairableLogError(MetadataLogError):
-    """No step fixes a fault. The directory must be restored from a copy kept elsewhere."""
+    """A repair cannot fix the fault. Restore the directory from a copy kept elsewhere."""
 
     def __init__(self, fault: Fault, reason: str) -> None:
         super().__init__(f"{fault}; {reason}; nothing was changed")
