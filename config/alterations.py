@@ -78,7 +78,7 @@ def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
         raise AlterationError("Error due to duplicate config keys")
     if nulls:
         # Kafka's text also has a space before the colon.
-        raise AlterationError(f"Null value not supported for : {','.join(nulls[:_NAMES_MAX])}")
+        raise AlterationError(f"Null value not supported for : {', '.join(nulls[:_NAMES_MAX])}")
 
 
 def want_incremental(

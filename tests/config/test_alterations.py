@@ -98,7 +98,7 @@ def check(*alterations: Alteration) -> None:
 def test_contradictory_request_is_rejected() -> None:
     with pytest.raises(AlterationError, match=r"^Error due to duplicate config keys$"):
         check(Alteration(KEY, SET, "1"), Alteration(KEY, DELETE, None))
-    with pytest.raises(AlterationError, match=rf"^Null value not supported for : {KEY},mine$"):
+    with pytest.raises(AlterationError, match=rf"^Null value not supported for : {KEY}, mine$"):
         check(Alteration(KEY, SET, None), Alteration("mine", SET, None))
     check(Alteration(KEY, DELETE, None))
 
