@@ -29,7 +29,7 @@ replay-demo: setup-dev
 test: setup-dev
 	$(BIN)/pytest
 
-# Run the tests that start no process and take less than a second each.
+# Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev
 	$(BIN)/pytest -m "not slow"
 

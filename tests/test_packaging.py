@@ -41,7 +41,7 @@ QUESTION = b"""
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project, without what git ignores: setuptools writes into the sources."""
+    """Copy the files that git does not ignore, because setuptools writes into the sources."""
     source = tmp_path_factory.mktemp("source")
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     for name in run(*command, cwd=ROOT).splitlines():
@@ -62,9 +62,9 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel and its dependencies, but without any extra.
+    """Create a virtual environment with the wheel and its dependencies, but without any extra.
 
-    The dependencies are links to what is installed here, so the test needs no network.
+    The dependencies are links to the packages installed here, so the test needs no network.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)

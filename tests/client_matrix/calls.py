@@ -71,7 +71,7 @@ Reported = Mapping[str, "Operations | int | None"]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The node's ids and, if the client reports them, the authorized operations."""
+    """The ids of the nodes, and the authorized operations if the client reports them."""
 
     node_ids: Sequence[int]
     operations: Operations | None
@@ -110,7 +110,7 @@ class AdminClient:
         raise NotOfferedError(self.offers_no_acls)
 
     def delete_acls(self, topic: str, pattern_type: PatternType) -> set[Acl] | None:
-        """Return the deleted ACLs, None if the client does not report them."""
+        """Return the deleted ACLs, or None if the client does not report them."""
         raise NotOfferedError(self.offers_no_acls)
 
     def describe_cluster(self) -> Cluster:
@@ -134,7 +134,7 @@ class AdminClient:
         raise NotOfferedError(self.offers_no_more)
 
     def describe_quorum(self) -> tuple[int, list[int]]:
-        """Return the leader's id and the voters'."""
+        """Return the id of the leader, and the ids of the voters."""
         raise NotOfferedError(self.offers_no_more)
 
     def close(self) -> None:

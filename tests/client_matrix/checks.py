@@ -26,7 +26,7 @@ from tests.client_matrix.calls import (
 from tests.support.acls import acl
 
 SEEN, HIDDEN = "seen", "hidden"
-"""Names of a topic and a group that a DESCRIBER may describe, and may not."""
+"""A DESCRIBER may describe the topic and the group named SEEN, but not those named HIDDEN."""
 
 OK: Final = "ok"
 NOT_OFFERED: Final = "not offered: "
@@ -208,7 +208,7 @@ CHECKS: Final[Mapping[Call, Callable[[AsRole, str], None]]] = {
 def check_cell(call: Call, as_role: AsRole, topic: str) -> str:
     """Check a call and return its cell's text: ok, or why it is not offered.
 
-    Raise any error that occurs.
+    Any other error is raised.
 
     Args:
         topic: a name that no other cell uses.

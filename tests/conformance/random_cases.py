@@ -5,9 +5,9 @@
 
 Kafka 4.3 has bugs with names that sort below ``*``. Its scan visits the names below the asked one,
 then those below ``*``. At the first name that is not a prefix of the asked one, it continues at the
-prefix of ``*`` that is as long as the common prefix of the two names. With no common letter, the
-scan ends early (``ends_early``). With one, it never ends; with more, it fails (``leads_astray``;
-such questions are in ``astray``, not in ``requests``).
+prefix of ``*`` that is as long as the common prefix of the two names. If that prefix is empty, the
+scan ends early (``ends_early``). If it has one letter, the scan never ends; if more, it fails
+(``leads_astray``; such questions are in ``astray``, not in ``requests``).
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def topics_of(
 @pytest.mark.parametrize("version", APIS[ApiKey.METADATA].versions)
 @pytest.mark.parametrize("wanted", [False, True])
 def test_metadata_is_the_same(both: Both, version: int, wanted: bool) -> None:
-    """Existing and absent topics, with and without DESCRIBE; all topics, none, and by id."""
+    """Some topics exist, some may be described. Ask by name, by id, for all, and for none."""
     names = [SEEN, HIDDEN, ABSENT, ABSENT_HIDDEN, "bad/name", "__share_group_state"]
     questions: list[list[str | UUID] | None] = [[*names], None]
     if version:

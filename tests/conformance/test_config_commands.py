@@ -87,7 +87,7 @@ def ours(rig: Rig, tmp_path: Path) -> Iterator[Run]:
 
 
 def test_kafka_configs_prints_the_same(broker: Broker, ours: Run) -> None:
-    """Values that are set, deleted, invalid or not allowed, for one node and for all."""
+    """The commands set and delete values for one node and for all; some are invalid or denied."""
 
     def theirs(user: str, arguments: Sequence[str]) -> Output:
         return broker.run(Program.CONFIGS, *arguments, user=user)

@@ -146,7 +146,7 @@ def test_the_metadata_shell_shows_the_newest_checkpoint(rig: Rig, left: LeftBehi
 
 
 def test_the_metadata_shell_shows_the_log(rig: Rig, left: LeftBehind, tmp_path: Path) -> None:
-    """All segments in one file, since the shell reads a single one."""
+    """All segments are joined in one file, because the shell reads only one."""
     whole = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
     whole.parent.mkdir()
     whole.write_bytes(b"".join(segment.read_bytes() for segment in files(left.log_dir, ".log")))

@@ -61,7 +61,7 @@ def comparable(answer: DescribeQuorumResponse) -> str:
 
 @pytest.mark.parametrize("super_users", [f"User:{ADMIN};User:ANONYMOUS", f"User:{ADMIN}"])
 async def test_answers_equal_the_brokers(broker: Broker, tmp_path: Path, super_users: str) -> None:
-    """With and without the right to describe the cluster."""
+    """The caller may describe the cluster in one case, and may not in the other."""
     is_allowed = "ANONYMOUS" in super_users
     login = PlainCredentials(username=ADMIN, password=broker.settings.users[ADMIN])
     credentials = login if is_allowed else None

@@ -115,7 +115,7 @@ def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path:
 
 
 def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Path) -> None:
-    """The log of ``make run``."""
+    """The example is the log of ``make run``."""
     write_example(tmp_path)
     segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
     found = shell_acls(rig.metadata_shell(segment, "tree", "/image/acls"))

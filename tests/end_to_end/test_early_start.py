@@ -162,7 +162,7 @@ def held(folder: Path, config: Mapping[str, str], *segments: bytes) -> Iterator[
 def loading(
     batches: tuple[bytes, bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Held]:
-    """A daemon that stays half-way through its log."""
+    """Run a daemon that has read half of its log and waits."""
     with held(tmp_path_factory.mktemp("loading"), CONFIG, *batches) as daemon:
         yield daemon
 

@@ -223,9 +223,9 @@ def test_connections_beyond_the_limit_are_refused(flooded: Flooded, surface: Sur
 def test_half_sent_requests_beyond_the_memory_budget_are_refused(
     flooded: Flooded, surface: Surface
 ) -> None:
-    """At most one fits; the others are refused, and small requests are served.
+    """At most one fits; the daemon refuses the others, and still serves small requests.
 
-    None fits if the last two are refused while the one before them still releases its memory.
+    All are refused if the last two come while an earlier refused one still releases its memory.
     """
     before = flooded.metric(surface, "requests_refused_total")
     half = surface.opening + surface.largest[:LARGE_BYTES]
@@ -361,7 +361,7 @@ KAFKA_REQUESTS = kafka_requests()
 def test_requests_that_grow_most_stay_within_the_bound(
     flooded: Flooded, surface: Surface, costly: str
 ) -> None:
-    """Many requests at once that need the most memory per byte."""
+    """The requests need the most memory per byte, and many are sent at once."""
     with ExitStack() as stack:
         slow = [
             Slow(stack.enter_context(connect(flooded, surface)), KAFKA_REQUESTS[costly])
@@ -381,7 +381,7 @@ def test_oversized_request_is_refused_by_its_announced_size(
     with connect(flooded, surface, surface.opening + surface.oversized) as oversized:
         answer = received(oversized)
     if KIND_OF[surface.endpoint] == "http":
-        phrase = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.phrase  # which Python's versions differ on
+        phrase = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.phrase  # it differs between Python versions
         assert (
             answer
             == (

@@ -64,7 +64,7 @@ def test_frame_with_min_offset_waits_for_the_change(daemon: DaemonProcess) -> No
 
 
 def test_failed_start_leaves_no_unix_socket(tmp_path: Path) -> None:
-    """Another port of the daemon is in use."""
+    """The start fails because another port of the daemon is in use."""
     path = tmp_path / "stream"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = {
@@ -77,7 +77,7 @@ def test_failed_start_leaves_no_unix_socket(tmp_path: Path) -> None:
 
 
 def test_unix_socket_in_use_is_refused(tmp_path: Path) -> None:
-    """The error names the key, and the other daemon goes on."""
+    """The error names the key, and the other daemon continues to serve."""
     config = {"authorizerd.decision.stream": f"unix:{tmp_path}/stream"}
     second = tmp_path / "second"
     second.mkdir()

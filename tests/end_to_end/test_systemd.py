@@ -135,7 +135,7 @@ def test_reload_during_the_load_is_not_reported(tmp_path: Path, log_dir: Path) -
 
 
 def test_missing_service_manager_is_only_logged(tmp_path: Path, log_dir: Path) -> None:
-    """The daemon starts, serves and ends."""
+    """The daemon becomes ready, and ends on SIGTERM."""
     config_file, ready_file = write_config(tmp_path, log_dir), tmp_path / "ready"
     environment = {"NOTIFY_SOCKET": str(tmp_path / "nowhere"), "WATCHDOG_USEC": "1"}
     with held_service(config_file, ready_file, environment=environment) as service:

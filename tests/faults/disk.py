@@ -228,7 +228,7 @@ class FaultDisk:
         crashing: Callable[[], None] | None = None,
         numbers: Sequence[int] = (errno.EIO,),
     ) -> None:
-        """Make one change, fail, or crash before, in or after it."""
+        """Make one change. It may fail, and a crash may come before, during or after it."""
         number = self._chance.choice(numbers)
         fault = f"{errno.errorcode[number]} on {what.split()[0]}"
         try:

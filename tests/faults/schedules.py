@@ -251,7 +251,7 @@ class Schedule:
                 raise BrokenInvariantError(f"{path.name} is not set aside")
 
     def _stops_rightly(self, error: CorruptLogError) -> bool:
-        """Repair a log that may be refused and return True; return False if that is impossible."""
+        """Repair a log that may be refused and return True; return False if it is beyond repair."""
         self.disk.end_process()
         content = self.disk.content(error.path)
         if error.path.suffix != ".log" or not may_stop(bytes(content.seen), bytes(content.written)):

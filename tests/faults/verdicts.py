@@ -52,11 +52,14 @@ def next_offset(data: bytes) -> int:
 
 
 def may_stop(content: bytes, written: bytes) -> bool:
-    """Return True if recovery may refuse ``content``, the rest of ``written`` after a crash.
+    """Return True if recovery may refuse ``content``, which a crash left of ``written``.
 
-    It may if sectors of one unsynced write were reordered and the rest looks like damage: a later
-    batch follows the hole; the hole covers the length of a batch that begins with a sector or in
-    its last 11 bytes; or the hole has less than 64 bytes.
+    It may if the disk reordered sectors of one unsynced write, and the result looks like damage:
+
+    - a later batch follows the missing bytes;
+    - the length of a batch is missing, and the batch begins at the start of a sector or in its last
+      11 bytes; or
+    - fewer than 64 bytes are missing.
     """
     starts = batch_starts(written)
     for start, end in pairwise([*starts, len(written)]):
