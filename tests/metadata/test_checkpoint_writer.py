@@ -233,7 +233,7 @@ def test_old_checkpoints_are_removed(tmp_path: Path) -> None:
     ]
 
 
-def test_single_checkpoint_removes_nothing(tmp_path: Path) -> None:
+def test_nothing_is_removed_without_a_checkpoint(tmp_path: Path) -> None:
     write_log(tmp_path, [added(1)])
     write_segment(tmp_path, 3, data_batch(3, [added(2)]))
     everything = names(tmp_path)
