@@ -10,7 +10,7 @@ from authorizerd.replay.cli import main
 
 
 def run_and_exit() -> NoReturn:
-    """Run the command; a closed pipe after it does not change the exit code."""
+    """Run the command and exit with its code, even if a closed pipe makes the last flush fail."""
     code = main()
     try:
         sys.stdout.flush()

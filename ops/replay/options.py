@@ -93,7 +93,7 @@ def parse_names_max(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """Return the number, or NaN, which is outside all bounds."""
+    """Return the number, or NaN for any other text; NaN fails every check of bounds."""
     try:
         return float(text)
     except ValueError:

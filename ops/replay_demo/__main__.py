@@ -130,7 +130,7 @@ def _what_if(recording: Recording, out: Path, *moment: str) -> None:
 
 
 def _find_used(recording: Recording, times: ClientTimes) -> None:
-    """Report the ACLs used since the first client request. Before it, the ACLs were created."""
+    """Report the ACLs used since the first client request, before which they were created."""
     days = (times.end - times.first).total_seconds() / _DAY_SECONDS
     _submit(
         *("usage", "--events", EVENTS, "--acls", recording.log_dir, "--super-users", SUPER_USER),

@@ -18,7 +18,7 @@ EVENTS: Final = 13_518
 ACLS: Final = 1_616
 """ACLs in force at the time of the last client request."""
 NEWLY_ALLOWED: Final = 2
-"""Events that were denied, and that the ACLs at the end of the log allow."""
+"""Number of events that were denied, but that the ACLs at the end of the log allow."""
 
 
 class DemonstrationError(Exception):

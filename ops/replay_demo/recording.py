@@ -42,7 +42,7 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientTimes:
-    """The times of the first and last client request, and of the last request of all; in UTC."""
+    """The times of the first and last client request, and of the last request overall, in UTC."""
 
     first: datetime
     last: datetime
@@ -71,7 +71,7 @@ def client_times(events: Path) -> ClientTimes:
     """Return the times of the events that an ingest wrote below ``events``.
 
     Raises:
-        OSError, ValueError: there are no events, or none of a client.
+        OSError, ValueError: there are no events, or no client caused any.
     """
     rows = parquet.read_table(events / "events", columns=["at", "principal"]).to_pylist()
     of_clients = [row["at"] for row in rows if row["principal"] != SUPER_USER]

@@ -1,1 +1,1 @@
-"""Read sets of ACLs, once, where the command is run."""
+"""Read sets of ACLs. The command reads each source once; the jobs never read one."""

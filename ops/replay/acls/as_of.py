@@ -47,7 +47,7 @@ def parse_as_of(text: str) -> AsOf:
         ValueError: ``text`` has another form.
     """
     if text.isascii() and text.isdigit():
-        # Checked by its length first: Python converts at most 4,300 digits.
+        # Check the length first: Python's int rejects a text of more than 4,300 digits.
         number = int(text) if len(text) <= len(str(OFFSET_MAX)) else OFFSET_MAX + 1
         if number > OFFSET_MAX:
             raise ValueError(f"{text[:40]} is too large for an offset or a time")

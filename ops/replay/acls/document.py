@@ -208,7 +208,7 @@ def _text(place: str, key: str, value: Value) -> str:
 
 
 def _code(place: str, key: str, value: Value, codes: type[Code]) -> int:
-    """Return the code of a name: Kafka's, in upper or lower case, with or without ``_``."""
+    """Return the code of one of Kafka's names, regardless of its case and of any ``_``."""
     name = _text(place, key, value)
     code = _CODES[codes].get(ascii_upper(name.replace("_", "")))
     if code is None:

@@ -81,7 +81,7 @@ def _acl(number: int, pattern: tuple[int, str, int], entry: re.Match[str]) -> Ac
 
 
 def _code(number: int, codes: type[Code], name: str) -> int:
-    """Return the code of a name; kafka-acls lists codes from newer versions as UNKNOWN."""
+    """Return the code of a name; UNKNOWN is valid, as kafka-acls prints it for newer codes."""
     code = codes.named(name)
     if code is None or name in ("ANY", "MATCH"):
         raise ListingError(number, f"unknown {codes.__name__} {name!r}")

@@ -1,6 +1,6 @@
 """The ACLs that a running daemon or cluster serves, from ``authorizerd acls --list``.
 
-The command runs as a separate process, so that this package imports nothing of the daemon.
+The command runs as a separate process, so that this package imports nothing from the daemon.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The ACLs of a metadata log, at its end or at an earlier moment, with the times they were added.
 
-**Invariant:** the ACLs are those that a broker served at that moment: whole batches, and metadata
-transactions only once they have ended. To date as many ACLs as possible, reading starts at the
-earliest point from which the log is intact. ACLs of the first checkpoint have no date: they are
-older than the log.
+**Invariant:** the ACLs are those that a broker served at that moment. They include only whole
+batches, and only metadata transactions that have ended. To date as many ACLs as possible, reading
+starts at the earliest point from which the log is intact. ACLs of the first checkpoint have no
+date: they are older than the log.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:
         try:
             limit = _limit(start, as_of, now_ms)
             state = _state(start, limit)
-        # Try a later start. If none is intact, the last line raises the error.
+        # Try a later start. If no start is intact, the last line raises the error.
         except MetadataLogError:
             continue
         if limit is not None or state.offset + 1 >= end_min:
@@ -149,7 +149,7 @@ def _state(files: LogFiles, limit: int | None) -> LogState:
 
 
 def _stamped_ms(batch: LogBatch) -> int | None:
-    """Return when a batch was written; None for a checkpoint, whose ACLs are older than itself."""
+    """Return when a batch was written; None for a checkpoint: its ACLs are older."""
     return None if batch.is_checkpoint else batch.placed.batch.max_timestamp_ms
 
 

@@ -1,6 +1,6 @@
 """Read a set of ACLs from any source: a log, a checkpoint, a listing, a document, a live server.
 
-**Invariant:** a source gives all of its ACLs, or an ``AclSourceError``.
+**Invariant:** reading a source returns all of its ACLs, or raises ``AclSourceError``.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _of_listing(source: str, text: str) -> LogState:
 
 
 def _of_document(source: str, text: str, suffix: str) -> LogState:
-    # Without PyYAML, `authorizerd replay --help` must still work.
+    # Imported late: `authorizerd replay --help` must work without PyYAML.
     from authorizerd.replay.acls.document import PARSERS, DocumentError, read_document
 
     try:
@@ -134,5 +134,5 @@ def _of_document(source: str, text: str, suffix: str) -> LogState:
 
 
 def _undated(acls: Iterable[Acl]) -> LogState:
-    """Return ACLs without dates; the offset -1 means that there is none."""
+    """Return ACLs without dates. The offset is -1, since the source has no offsets."""
     return LogState(sort_acls(DatedAcl(acl) for acl in dict.fromkeys(acls)), -1, None)

@@ -1,4 +1,4 @@
-"""``replay ingest``: read audit logs into events.
+"""``replay ingest``: convert audit logs into events.
 
 ``options`` makes the plan, and ``job`` runs it on Spark: ``inputs`` finds the files, ``rows`` reads
 them with ``parse``, and ``tuples`` sums up equal requests. ``report`` defines ``ingest.json``. The

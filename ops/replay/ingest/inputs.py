@@ -1,6 +1,7 @@
 """Find the files that an ingest reads, and how each of them is packed.
 
-**Invariant:** if an input matches no file, or a file that cannot be read, an error names it.
+**Invariant:** an input that matches no file, or a file that cannot be read, raises an error that
+names it.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ def escape_glob(uri: str) -> str:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Return only host and path: the port is optional, and s3 and s3a name the same place."""
+    """Return the host and path of a URI.
+
+    Scheme and port do not count: s3 and s3a name the same place, and the port is optional.
+    """
     found = _PLACE.fullmatch(uri)
     assert found is not None, "a file system returns absolute URIs"
     return found[1] or "", found[2]
@@ -102,7 +106,7 @@ def _files(spark: SparkSession, text: str) -> Iterator[str]:
     java: Any = spark.sparkContext._jvm
     path = java.org.apache.hadoop.fs.Path(text)
     system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-    # A name may contain the characters of a glob, so an existing file comes first.
+    # A name may contain the characters of a glob, so first look for a file of that exact name.
     statuses = [system.getFileStatus(path)] if system.exists(path) else system.globStatus(path)
     for status in statuses or ():
         if status.isDirectory():
@@ -112,7 +116,7 @@ def _files(spark: SparkSession, text: str) -> Iterator[str]:
 
 
 def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
-    """Yield a directory's files, except hidden ones. For an earlier ingest, yield its events."""
+    """Yield a directory's files, except hidden ones; if an ingest wrote it, only its events."""
     java: Any = spark.sparkContext._jvm
     if system.exists(java.org.apache.hadoop.fs.Path(folder, "ingest.json")):
         read_accepted(spark, folder.toString(), option="--input")

@@ -46,15 +46,15 @@ _SETTINGS: Final = {
 _WRITING: Final = {
     # Rules are long and numerous: Parquet would abandon their dictionary half way.
     "parquet.enable.dictionary#rule": "false",
-    # A task that sums up a file loads all of it into memory.
+    # Small files, because a task that sums up a file loads all of it into memory.
     "maxRecordsPerFile": "500000",
-    # If a cluster sets "dynamic", days of an earlier ingest would remain.
+    # With "dynamic", which a cluster may set, days of an earlier ingest would remain.
     "partitionOverwriteMode": "static",
 }
 
 
 class _Read(msgspec.Struct, frozen=True):
-    """Counts of lines, by what became of them."""
+    """The number of all lines, of blank lines, and of lines set aside."""
 
     lines: int = 0
     blank_lines: int = 0
@@ -137,7 +137,7 @@ def _write_rows(rows: DataFrame, out: str) -> _Read:
     read = msgspec.convert(observation.get, _Read)
     # If nothing was set aside, do not read the logs a second time.
     set_aside = rows.where(reason != "") if read.set_aside else rows.limit(0)
-    # Lines are also set aside for invalid UTF-8, which a string column must not contain.
+    # Some lines are set aside because they are not valid UTF-8, but a string column must be.
     line = sql.make_valid_utf8("line").alias("line")
     set_aside.select(line, "reason", "file").write.mode("overwrite").parquet(f"{out}/set_aside")
     return read
@@ -168,7 +168,7 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
     tuple_count, allowed, denied, first_ms, last_ms = total
     set_aside = spark.read.parquet(f"{plan.out}/set_aside")
     return Ingested(
-        # A product, because there may be no lines to divide by.
+        # Multiply instead of dividing, because there may be no lines.
         accepted=read.set_aside <= plan.bad_ratio_max * read.lines,
         lines=read.lines,
         blank_lines=read.blank_lines,
@@ -206,7 +206,10 @@ def _sum_files(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
 
 
 def _verdict_figures(verdict: str, is_verdict: Column) -> Iterator[Column]:
-    """Yield the columns of ``verdict``; of rules last used at the same time, keep the greatest."""
+    """Yield the columns of ``verdict``.
+
+    If several rules were used last at the same time, the greatest one is kept.
+    """
     last = sql.when(is_verdict, sql.struct("last_at", "rule"))
     for name, value in (
         ("events", sql.coalesce(sql.sum(sql.when(is_verdict, sql.col("events"))), sql.lit(0))),

@@ -1,4 +1,4 @@
-"""Sum up a Parquet file of events by tuple: the request, and its answers.
+"""Sum up the events of a Parquet file by tuple (the request), answer and rule.
 
 **Invariant:** the sums of the parts, summed again, are the sums of the whole.
 """

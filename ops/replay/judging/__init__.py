@@ -1,1 +1,1 @@
-"""Judge recorded requests by a set of ACLs. Runs in Spark's Python workers, needs no Spark."""
+"""Judge recorded requests by a set of ACLs, in Spark's Python workers but without Spark's API."""

@@ -1,8 +1,8 @@
 """Ask a set of ACLs about an Arrow batch of recorded tuples.
 
-**Invariant:** each row is answered as ``acl.decision.authorize`` answers it, or has the reason why
-no ACL can. Repetitive columns are decoded once per distinct value, so that most of the time is
-spent in the decisions.
+**Invariant:** each row is answered as ``acl.decision.authorize`` answers it, or has a reason why
+ACLs cannot decide it. Repetitive columns are decoded once per distinct value, so that most of the
+time is spent in the decisions.
 """
 
 from __future__ import annotations

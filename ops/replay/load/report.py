@@ -38,8 +38,9 @@ class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The planned questions. ``hash`` covers every frame and its time: equal plans have equal ones.
+    """The planned questions.
 
+    ``hash`` covers every frame and its time, so equal plans have equal hashes.
     ``not_asked`` counts events that cannot be asked, by reason. ``rounds`` is the number of times
     that the events are asked. ``planned_s`` is when the last frame is due.
     """
@@ -56,7 +57,7 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Milliseconds, at most 1/128 too large; None without samples.
+    """Percentiles in milliseconds, at most 1/128 too large; None without samples.
 
     ``buckets`` are pairs of (bucket, questions): see ``ops/replay/load/lanes/histogram.py``.
     """
@@ -116,7 +117,7 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     invalid_reasons: list[str] = []
     started_at: str | None = None
     start_skew_ms: list[float] = []
-    """By lane: the delay between the agreed start and its own."""
+    """For each lane, the delay between the agreed start and its own start."""
     sent: int = 0
     answered: int = 0
     not_ready: int = 0

@@ -142,7 +142,10 @@ def _rates(
     terms: LoadTerms,
     timeline: Sequence[SecondReport],
 ) -> tuple[float | None, float | None]:
-    """Return the rates per second: offered until the last was due, served until the last answer."""
+    """Return the offered and the served rate per second.
+
+    Questions are offered until the last one is due, and served until the last lane finishes.
+    """
     finished_s = max(each.finished_ns for each in results) / 1e9
     due_s = min(plan.planned_s, finished_s) or finished_s
     return (

@@ -1,6 +1,6 @@
 """Axes of plots: the pixel of each value, and the values that get a tick.
 
-**Invariant:** every value that an axis is made for lies between ``start`` and ``end``.
+**Invariant:** every value that an axis is made for is drawn between ``start`` and ``end``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LINEAR_TICKS: Final = 5
 _TIME_TICKS: Final = 10
 _STEPS: Final = (1.0, 2.0, 5.0)
 _TOLERANCE: Final = 1e-9
-"""Logarithms of powers of ten are not exact."""
+"""Allows for rounding: the computed logarithm of a power of ten may not be exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,10 @@ def time_axis(first: float, last: float, *, start: float, end: float) -> Axis:
 
 
 def log_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
-    """Return a logarithmic axis for the values above 0, with ticks at 1, 2 and 5, or at 1 only."""
+    """Return a logarithmic axis for the values above 0.
+
+    It has ticks at the powers of ten and, if it spans few of them, at 2 and 5 times each.
+    """
     above_0 = [value for value in values if value > 0] or [1.0]
     first, last = _round_down(min(above_0)), _round_up(max(above_0))
     if first == last:
@@ -98,7 +101,7 @@ def _decades(first: float, last: float) -> tuple[int, int]:
 
 
 def _round_up(value: float) -> float:
-    """Return the smallest 1, 2 or 5 times a power of ten that is at least ``value``, above 0."""
+    """Return ``value``, above 0, rounded up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(value))
     return next((step * power for step in _STEPS if step * power >= value), 10 * power)
 

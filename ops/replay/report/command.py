@@ -49,7 +49,7 @@ def run_report(parsed: argparse.Namespace) -> int:
     Raises:
         ReportError: a result cannot be read, or a file cannot be written.
     """
-    # Without Jinja2, `authorizerd replay --help` must still work.
+    # Imported late: `authorizerd replay --help` must work without Jinja2.
     from authorizerd.replay.report.page import make_page
 
     directory: Path = parsed.directory

@@ -23,7 +23,7 @@ Cells = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Names of rows and columns in their order; None is "others"."""
+    """Names of rows and columns in their order; None stands for "others"."""
 
     rows: list[str | None]
     columns: list[str | None]
@@ -72,7 +72,7 @@ def level_of(number: int) -> int:
 
 
 def _rank(counts: Iterable[tuple[str, int]], limit: int) -> list[str]:
-    """Return the names with the highest sums, equal ones by name."""
+    """Return the names with the highest sums; equal sums are ordered by name."""
     sums: Counter[str] = Counter()
     for name, number in counts:
         sums[name] += number

@@ -1,8 +1,8 @@
 """The plots of a load: latency and rate over time, and its percentiles.
 
 **Invariant:** a plot over time has at most ``POINTS_MAX`` points on its x axis. If one point stands
-for several seconds, it is the worst of their latencies and the mean of their rates, and the caption
-says so.
+for several seconds, it shows the worst of their latencies or the mean of their rates, and the
+caption says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POINTS_MAX: Final = 300
 _NS_PER_MS: Final = 1e6
 _GROUPS_MIN: Final = 2
 _BUCKET_MAX: Final = bucket_of(2**63)
-"""The bound of a higher bucket, in a damaged file, could take all memory."""
+"""Only a damaged file has a higher bucket, whose bound could be a number that takes all memory."""
 
 
 def group_seconds(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport]]:
@@ -58,7 +58,7 @@ def _worst(values: Iterator[float | None]) -> float | None:
 def plot_latency(load: LoadReport) -> Plot | None:
     """Return the plot of p50, p99 and maximum over time; None if no latency was measured.
 
-    The service time has no timeline: the p99 of the whole run is drawn as a level line.
+    The service time has no timeline, so its p99 for the whole run is drawn as a horizontal line.
     """
     width, groups = group_seconds(load.timeline)
     curves = [

@@ -40,7 +40,7 @@ PAGE_FRAME: Final = Frame(width=760, height=270, left=62.0, right=742.0, top=36.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Points in rising x; ``style`` is a class of the style sheet: ``curve-1`` and so on."""
+    """Points by increasing x; ``style`` is a class of the style sheet: ``curve-1`` and so on."""
 
     name: str
     style: str
@@ -58,7 +58,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """Where a curve's sample line begins, and its name."""
+    """Where the sample line of a curve begins, and where its name begins."""
 
     curve: Curve
     line_x: float
@@ -67,7 +67,10 @@ class LegendEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """``hints`` are (from x, to x, text): the text appears while the pointer is between the two."""
+    """A plot with its axes and curves.
+
+    ``hints`` are (from x, to x, text): the text appears while the pointer is between the two.
+    """
 
     label: str
     x: Axis
@@ -83,7 +86,7 @@ class Plot:
     frame: Frame = PAGE_FRAME
 
     def legend(self) -> Iterator[LegendEntry]:
-        """Yield the names of the curves from right to left, each behind a sample of its curve."""
+        """Yield the names of the curves from right to left, each right of its sample line."""
         x = self.frame.right
         for curve in reversed(self.curves):
             x -= len(curve.name) * _CHARACTER_WIDTH
@@ -91,7 +94,7 @@ class Plot:
             x -= _LEGEND_LINE + _LEGEND_GAP
 
     def pieces(self, curve: Curve) -> Iterator[list[Place]]:
-        """Yield each part of the curve between gaps, without pixels too close to distinguish."""
+        """Yield each part of the curve between gaps, without points too close to distinguish."""
         piece: list[Place] = []
         points = curve.points
         for number, (x, y) in enumerate(points):

@@ -34,12 +34,12 @@ class Bar:
 def make_count_bars(
     ranked: Sequence[PrincipalCount | ResourceCount | OperationCount],
 ) -> list[Bar]:
-    """Return the first ``BARS_MAX``, drawn by their events."""
+    """Return bars for the first ``BARS_MAX`` counts; their lengths are the numbers of events."""
     return [Bar(each, each.events, 0, (each.events, each.tuples)) for each in ranked[:BARS_MAX]]
 
 
 def make_use_bars(ranked: Sequence[UsedAcl]) -> list[Bar]:
-    """Return the first ``BARS_MAX`` ACLs, drawn by the events that they decided."""
+    """Return bars for the first ``BARS_MAX`` ACLs; lengths are the numbers of events decided."""
     return [
         Bar(each, alone, others, (alone, others))
         for each in ranked[:BARS_MAX]
@@ -48,7 +48,7 @@ def make_use_bars(ranked: Sequence[UsedAcl]) -> list[Bar]:
 
 
 def rank_counts(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return counts by name: the highest first, equal ones by name."""
+    """Return (name, count), the highest count first; equal counts are ordered by name."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -58,7 +58,7 @@ def rank_by_use(used: Sequence[UsedAcl]) -> list[UsedAcl]:
 
 
 def name_question(question: Sequence[object]) -> list[str | None]:
-    """Return principal, host, operation, resource type and resource name, codes by their names.
+    """Return principal, host, operation, resource type and resource name, without codes.
 
     A question that does not have five fields is returned as JSON in the first field.
     """

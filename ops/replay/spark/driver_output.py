@@ -1,4 +1,4 @@
-"""Prefix the lines that a driver prints, so that ``submit`` can sort them (``messages``)."""
+"""Add the prefixes of ``messages`` to a driver's lines, so that ``submit`` can sort the lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MessageStream(io.TextIOBase):
 
 
 def trace(text: str) -> None:
-    """Print lines that only the log gets."""
+    """Print lines for the log only."""
     sys.stdout.write("".join(f"{TRACE}{line}\n" for line in text.splitlines()))
     sys.stdout.flush()
 

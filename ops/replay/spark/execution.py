@@ -1,7 +1,7 @@
 """Run a plan: check the executors, prepare the output, run the job.
 
-**Invariant:** a summary exists only next to the results that it describes. An earlier one is
-removed first.
+**Invariant:** a summary exists only next to the results that it describes. An earlier summary is
+removed before the job begins.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def probe_executors(spark: SparkSession) -> None:
 
 
 def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ``names`` that this Python cannot import; if it is too old, also the minimum."""
+    """Return the ``names`` that this Python cannot import, and the minimum if it is too old."""
     missing = tuple(name for name in names if not _is_importable(name))
     if sys.version_info < PYTHON_MIN:
         return (f"Python {'.'.join(map(str, PYTHON_MIN))}", *missing)

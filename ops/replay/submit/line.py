@@ -1,7 +1,7 @@
 """The spark-submit command line of a job.
 
-**Invariant:** the line is complete. Pasted into a shell next to the files that it names, it runs
-the same job, once the hidden secrets are put back.
+**Invariant:** the line is complete. Pasted into a shell, it runs the same job, provided that the
+files that it names exist and that the user has put the redacted secrets back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REDACTED: Final = "*********(redacted)"
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SECRET: Final = re.compile("secret|password|token|access[.]?key|credential", re.IGNORECASE)
-"""Spark's default ``spark.redaction.regex`` and Hadoop's keys, for a setting's key and value."""
+"""Matches keys and values that may be secret: Spark's ``spark.redaction.regex``, Hadoop's keys."""
 _DEFAULTS: Final = {"spark.ui.showConsoleProgress": "false"}
 _LOCAL_DEFAULTS: Final = {  # a local job needs no connections from other machines
     "spark.driver.bindAddress": "127.0.0.1",
@@ -67,7 +67,7 @@ def show_line(line: Sequence[str]) -> str:
 
 
 def _python_settings(options: SparkOptions) -> dict[str, str]:
-    """Return the settings that select the job's Python; a local job uses this one by default."""
+    """Return the settings that select the job's Python; a local job uses this process's."""
     settings = {}
     if options.deploy_mode == "client":
         settings["spark.pyspark.driver.python"] = sys.executable

@@ -150,7 +150,7 @@ def _read(child: subprocess.Popen[str], stream: IO[str], take: Callable[[str], N
 def _stopping_by_signals() -> Iterator[None]:
     def stop(number: int, _: FrameType | None) -> None:
         for later in _SIGNALS:
-            signal.signal(later, signal.SIG_IGN)  # the child is already being ended
+            signal.signal(later, signal.SIG_IGN)  # the first signal already ends the child
         raise StoppedError(number)
 
     before = {number: signal.signal(number, stop) for number in _SIGNALS}

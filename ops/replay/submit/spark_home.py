@@ -1,6 +1,6 @@
 """Find the Spark that submits a job, and check its version.
 
-**Invariant:** no program is started: the name of the spark-core jar contains the version.
+**Invariant:** the check starts no program: the name of the spark-core jar contains the version.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def submit(plan: Plan, options: SparkOptions) -> int:
 def _environment() -> dict[str, str]:
     """Return this process's environment, made safe for Python's import path."""
     environment = dict(os.environ)
-    environment["PYTHONSAFEPATH"] = "1"  # a folder "authorizerd" here would be imported
+    environment["PYTHONSAFEPATH"] = "1"  # do not import a folder "authorizerd" here
     return environment
 
 

@@ -19,7 +19,7 @@ PLAN_NAME: Final = "plan.json"
 
 _ENTRY: Final = Path(__file__).parents[1] / "spark" / "main.py"
 _PRIVATE: Final = 0o600
-# Standard error, so that ``Sorter`` can tell Spark's log from the driver's output.
+# Spark logs to standard error, so that ``Sorter`` can separate its log from the driver's output.
 _LOGGING: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr

@@ -1,4 +1,4 @@
-"""``replay usage``: find the ACLs that recorded traffic used, and narrower ones for it.
+"""``replay usage``: find the ACLs that recorded traffic used, and suggest narrower ones.
 
 ``options`` makes the plan, and ``job`` runs it on Spark: ``window`` decides which ACLs are old
 enough to be judged, ``rows`` finds the ACLs that each tuple used (``matching``), and ``sums`` adds

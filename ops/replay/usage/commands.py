@@ -84,7 +84,7 @@ def entry_arguments(acl: Acl) -> list[str]:
 def script(comments: Sequence[str], added: Iterable[Acl], removed: Sequence[Acl]) -> str:
     """Return a shell script that adds ACLs, then removes others, and stops at the first failure.
 
-    It passes its own arguments, the cluster's address and the login, to every command.
+    The script passes its own arguments (the cluster's address and the login) to every command.
     """
     lines = ["#!/bin/sh", *(f"# {escape_unprintable(comment)}" for comment in comments)]
     lines += _OPENING.splitlines()

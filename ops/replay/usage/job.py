@@ -64,7 +64,7 @@ def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
     tuples = tuples_within(spark.read.parquet(f"{plan.events}/events"), window).persist()
     workers = Workers(spark, tuples, plan.acls)
     try:
-        # First: it rejects a window that can prove nothing before the costly sums.
+        # Before the costly sums, since it rejects a window that can prove nothing.
         seen = window_report(tuples, window, plan.lookback_days)
         summed = workers.sum_uses(plan.names_max)
         suggestions, proof = _suggested(plan, window, seen, summed, workers)

@@ -22,7 +22,7 @@ _decoder: Final = msgspec.msgpack.Decoder(AclSet)
 
 
 class Use(NamedTuple):
-    """An ACL's number, and whether no other ACL decided the same."""
+    """An ACL's number, and whether it was the only ACL that gave this decision."""
 
     number: int
     is_alone: bool
@@ -54,7 +54,7 @@ class UseIndex:
 
 
 class PackedSet(NamedTuple):
-    """A set for the workers. ``key`` depends on the order of the ACLs, since it numbers them."""
+    """A set for the workers. ``key`` depends on the ACLs' order, which gives them their numbers."""
 
     key: str
     packed: bytes

@@ -19,11 +19,11 @@ from authorizerd.replay.usage.report import Proof
 from authorizerd.replay.usage.suggestions import Suggestions
 
 PASSES_MAX: Final = 3
-"""The first pass puts back every ACL that a change needs, so the second finds no change."""
+"""The first pass puts back every ACL whose removal changed an answer; the second finds none."""
 
 
 class Changed(NamedTuple):
-    """Tuples that the suggested set answers differently, with the name and principal of one."""
+    """Tuples that the suggested set answers differently, and one of them as an example."""
 
     newly_denied: Count
     newly_allowed: Count
@@ -39,13 +39,13 @@ class Comparison(NamedTuple):
 
 
 Compare = Callable[[AclSet], Comparison]
-"""A function that evaluates the recorded tuples with the old set and this one."""
+"""A function that compares a suggested set with the old one on every recorded tuple."""
 
 
 def prove(
     acl_set: AclSet, suggestions: Suggestions, compare: Compare, *, tuples: int
 ) -> tuple[Suggestions, Proof | None]:
-    """Return the suggestions that change no answer, and the proof unless none is left.
+    """Return the suggestions that change no answer, and the proof; None if none is left.
 
     Args:
         tuples: the number of tuples that ``compare`` evaluates.

@@ -34,7 +34,7 @@ class NamedAcl(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WindowReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are ISO 8601 in UTC.
+    """The window and the events in it; times are ISO 8601 in UTC.
 
     An ACL is judged if it was added before ``begins_at``. An unused ACL was not used from
     ``allowed_first_at`` to ``allowed_last_at``. Outside that time, nothing shows that allowed
@@ -128,7 +128,7 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_usage(text: str) -> UsageReport:
-    """Return the report that ``text``, the content of a ``usage.json``, contains.
+    """Return the report in ``text``, the content of a ``usage.json``.
 
     Raises:
         msgspec.DecodeError: the text is not a ``usage.json``.
@@ -200,7 +200,7 @@ def suggestions_report(
 
 
 def named(acl: Acl) -> NamedAcl:
-    """Return ``acl`` by the names of its codes."""
+    """Return ``acl`` with names instead of codes."""
     return NamedAcl(
         principal=acl.principal,
         host=acl.host,

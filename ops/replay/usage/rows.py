@@ -30,9 +30,9 @@ USE_SCHEMA: Final = pa.schema(
         ("last_ms", pa.int64()),
     ]
 )
-"""How ``events`` used the ACL ``number``; a negative number is one of the three constants below.
+"""A row says how ``events`` used the ACL ``number``; negative numbers are the constants below.
 ``label`` is the resource's name if the ACL is wide, otherwise null. ``is_alone`` is true if
-no other ACL decided the same."""
+no other ACL gave the same decision."""
 
 NOT_EVALUATED: Final = -1
 """The ACLs cannot decide the tuple; ``label`` is the reason."""

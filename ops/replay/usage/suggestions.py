@@ -20,7 +20,7 @@ from authorizerd.replay.usage.matching import is_wide
 
 
 class AclUsage(NamedTuple):
-    """The use of one ACL: ``alone`` counts requests that no other ACL decided the same.
+    """The use of one ACL: ``alone`` means that no other ACL gave the same decision.
 
     ``last_ms`` is milliseconds since 1970. ``names`` are the first names, in order, that a wide ACL
     was used for; ``names_count`` counts all of them, ``name_min`` and ``name_max`` are the first
@@ -79,7 +79,7 @@ class Suggestions(NamedTuple):
         return tuple(dict.fromkeys((*staying, *new)))
 
     def without(self, reasons: Mapping[Acl, str]) -> Self:
-        """Return the suggestions without those for the ACLs in ``reasons``, which stay."""
+        """Return the suggestions without those for the ACLs in ``reasons``, which are kept."""
         left_out = tuple(LeftOut(acl, reasons[acl]) for acl in self.taken() if acl in reasons)
         return type(self)(
             tuple(acl for acl in self.removals if acl not in reasons),
@@ -115,8 +115,8 @@ def suggest(
 def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ...]:
     """Return narrower ACLs that match every name that ``wide`` was used for.
 
-    There is one ACL for each name, or one for their common prefix if there are too many names; or
-    none if that prefix is not narrower.
+    There is one ACL for each name. If there are too many names, there is one ACL for their common
+    prefix, or none if that prefix is not narrower.
     """
     if not is_wide(wide):
         return ()

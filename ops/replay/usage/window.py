@@ -39,7 +39,9 @@ class Age(Enum):
 
 
 def window_of(ingested: Ingested, lookback_days: float | None) -> Window:
-    """Return the time from the first event, or ``lookback_days`` before the last one, to the last.
+    """Return the window, which ends at the last event.
+
+    It begins at the first event, but at most ``lookback_days`` before the last one.
 
     Raises:
         UsageError: the events contain no allowed request.

@@ -20,7 +20,7 @@ NEWLY_ALLOWED: Final = "newly_allowed"
 
 _OF_ALL: Final = ("events", "first_at", "last_at")
 FIGURES: Final = (*_OF_ALL, "rule")
-"""Columns of a tuple about its allowed and denied events, such as ``allowed_events``."""
+"""Each figure is a column for allowed events and one for denied events: ``allowed_events`` …"""
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 CHANGES_SCHEMA: Final = pa.schema(

@@ -57,7 +57,7 @@ _FIGURES: Final = tuple(
 )
 _ALL: Final = "all"
 _COUNTED_BY: Final = (("principal",), ("resource_type", "resource_name"), ("operation",))
-"""Tuples have no nulls in these columns, so a null in a grouping set marks another group's row."""
+"""Tuples have no nulls in these columns, so a null means that the row is not grouped by it."""
 _TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
@@ -112,7 +112,7 @@ def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFram
 
 
 def _carried(spark: SparkSession, acl_set: AclSet) -> Callable[[], AclIndex]:
-    """Return a function that gives a worker the index of ``acl_set``, which it builds once."""
+    """Return a function that returns the index of ``acl_set``; each worker builds it once."""
     # A broadcast reaches each executor once; a closure would be sent with every task.
     key, packed = key_of(acl_set), spark.sparkContext.broadcast(pack(acl_set))
     return lambda: index_of(key, lambda: packed.value)
@@ -143,7 +143,7 @@ def _unasked(batches: Batches) -> Batches:
 
 
 def _summed(changed: DataFrame) -> dict[str, Changed]:
-    """Return each kind of change: its sums, and its lists."""
+    """Return the sums and the lists of each kind of change."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in _grouped(changed).collect():
         groups[row.change, row.counted_by].append(row)
@@ -166,7 +166,10 @@ def _summed(changed: DataFrame) -> dict[str, Changed]:
 
 
 def _grouped(changed: DataFrame) -> DataFrame:
-    """Return the sums of each kind, and the first of its ``groups`` by each of ``_COUNTED_BY``."""
+    """Return the sums of each kind of change, and of its largest groups by ``_COUNTED_BY``.
+
+    ``groups`` is the number of all groups, including those that are left out.
+    """
     names = [name for keys in _COUNTED_BY for name in keys]
     counted_by = sql.coalesce(
         *(sql.when(sql.col(keys[0]).isNotNull(), keys[0]) for keys in _COUNTED_BY), sql.lit(_ALL)

@@ -84,7 +84,7 @@ class RecordedBaseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of ``whatif.json``; ``events`` to ``last_at`` describe everything ingested."""
+    """The whole of ``whatif.json``; the fields up to ``last_at`` describe the whole ingest."""
 
     events: int
     allowed_events: int

@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with two threads, whose Python workers run this interpreter and tree."""
+    """Yield a local session with two threads; its workers use this interpreter and source tree."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     try:
         find_java(os.environ)
@@ -74,7 +74,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def _end_gateway() -> None:
-    """End the JVM, which would otherwise run until this process ends, with open pipes."""
+    """End the JVM, which would otherwise keep running, with open pipes, as long as the tests."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

@@ -93,7 +93,7 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
 
 
 def _figures(events: Sequence[Event]) -> tuple[int, datetime | None, datetime | None, str | None]:
-    """Return count, first and last time, and the last rule: the greatest of a millisecond."""
+    """Return count, first and last time, and the last rule; of equally late ones, the greatest."""
     if not events:
         return 0, None, None, None
     times = [START + timedelta(milliseconds=event.at) for event in events]

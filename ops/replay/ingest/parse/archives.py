@@ -1,7 +1,7 @@
 """Unpack the lines of compressed logs as a stream: gzip, bzip2, xz, Zstandard.
 
-**Invariant:** of a damaged archive, everything before the damage is kept. The damage itself is
-reported as a line with a fault, so that it is counted and the file is named. Memory is bounded.
+**Invariant:** everything before the damage in a damaged archive is kept. The damage itself becomes
+a line that is set aside, so that it is counted and its file is named. Memory is bounded.
 """
 
 from __future__ import annotations

@@ -112,13 +112,13 @@ class EventReader:
         return Head(second.decode(), "", "").at_ms(self._zone)
 
     def _read_each(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
-        """Return the columns of ``_READ``; plain lines have no time."""
+        """Return the columns of ``_READ``; ``at_ms`` is null for plain lines."""
         if self._line_format == "json":
             return self._parsed(lines)
         is_plain = are_plain(lines)
         plain, other = lines.filter(is_plain), lines.filter(compute.invert(is_plain))
         read = pyarrow.concat_batches([_read_plain(plain), self._parsed(other)])
-        # Only plain lines are still in the order of the input.
+        # If all lines are plain, they are still in the order of the input.
         if not len(other):
             return read
         # The plain lines now come first: find the row of each line of the input.

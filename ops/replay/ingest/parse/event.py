@@ -35,7 +35,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reason(StrEnum):
     """Why a line was set aside; docs/replay-ingest.md says what to do for each."""
 
-    NO_DECISION = "no_decision"  # another message of the log
+    NO_DECISION = "no_decision"  # not an audit line
     AMBIGUOUS = "ambiguous"  # a marker of the layout occurs twice, or inside a name
     UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order
     NO_TIME = "no_time"
@@ -46,7 +46,7 @@ class Reason(StrEnum):
     NOT_UTF_8 = "not_utf_8"
     CONTROL_CHARACTER = "control_character"  # U+0001, which only damaged logs contain
     TOO_LONG = "too_long"  # more than LINE_BYTES_MAX
-    MISSING_VALUE = "missing_value"  # a Parquet row without a value that every event has
+    MISSING_VALUE = "missing_value"  # a Parquet row that lacks a required value
     BROKEN_ARCHIVE = "broken_archive"  # the unfinished line before the damage of an archive
 
 

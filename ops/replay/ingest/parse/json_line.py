@@ -1,6 +1,7 @@
 """Parse the audit lines that this daemon writes with ``authorizerd.audit.format=json``.
 
-**Invariant:** the object has every value of an event, each of its type, or the line is set aside.
+**Invariant:** a line whose object lacks a required value, or has one of the wrong type, is set
+aside.
 """
 
 from __future__ import annotations

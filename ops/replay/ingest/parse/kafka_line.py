@@ -40,7 +40,7 @@ PARTIAL: Final = re.compile(r" (?:stdout|stderr) P ")  # CRI's tag of a partial 
 _verdict: Final = re.compile(" is (Allowed|Denied) ")
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
-# log4j's %c, and Strimzi's %t after it. Bounded, or a hostile name would take forever to match.
+# log4j's %c, then Strimzi's %t. Bounded, or a hostile name would take forever to match.
 TAIL: Final = r" \([A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}\)(?: \[[^\[\]]{0,200}\])?"
 _tail: Final = re.compile(f"(?s)(.*){TAIL}")
 
@@ -81,7 +81,7 @@ def _parsed(text: str, zone: tzinfo) -> Event:
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
     pattern_type, name, request, count, rule = _split_after_type(rest)
-    # A marker may share its blanks with those around a field.
+    # Put blanks around each field: a marker may begin or end with the blank next to a field.
     fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
     if any(marker in fields for marker in MARKERS):
         raise _SetAsideError(Reason.AMBIGUOUS)
@@ -102,7 +102,7 @@ def _parsed(text: str, zone: tzinfo) -> Event:
     )
 
 
-@lru_cache(64)  # few distinct words occur, but in every line
+@lru_cache(64)  # every line contains a few words of a small set
 def constant_name(word: str) -> str:
     """Return ``TRANSACTIONAL_ID`` for ``TransactionalId``; capitals stay unchanged."""
     return ascii_upper(re.sub(r"([a-z])([A-Z])", r"\1_\2", word))

@@ -68,9 +68,9 @@ def _unwrapped(text: str) -> str | Reason:
         if not record.log.endswith("\n"):
             return Reason.PARTIAL_LINE
         inner = record.log.rstrip("\r\n")
-        # Docker's time is used if the line has none of its own.
+        # Docker's time is used only if the line itself contains no time.
         return inner if inner.startswith("{") else f"{record.time} {inner}"
-    # Only before JSON: in Kafka's lines, CRI's prefix shows that a line is partial.
+    # Remove CRI's prefix only before JSON: in Kafka's lines, it shows whether a line is partial.
     if _cri_json.match(text):
         return text[text.index("{") :]
     return text

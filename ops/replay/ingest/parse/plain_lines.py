@@ -40,7 +40,7 @@ _PLAIN: Final = (
     rf"(?:{RULE}{_FIELD}(?:, {_FIELD})*)?{_TAIL}"
 )
 _COUNT_AND_RULE: Final = rf"^(?P<count>[0-9]+)(?:{RULE}(?P<rule>.+))?$"
-_PLACES: Final = {  # of the values, among the words of a plain line
+_PLACES: Final = {  # the number of each value's word in a plain line
     "level": 2,
     "principal": 5,
     "verdict": 7,
@@ -54,7 +54,7 @@ _WORDS: Final = _PLACES["ending"] + 1
 
 
 def are_plain(lines: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
-    """Return which of the lines are plain."""
+    """Return True for each line that is plain."""
     return compute.match_substring_regex(lines, _PLAIN)
 
 
@@ -62,7 +62,7 @@ def read_plain(lines: pyarrow.BinaryArray) -> dict[str, pyarrow.Array]:
     """Return the columns of plain lines, by the names of ``Event``'s fields, without the time."""
     # The last word keeps its blanks, because a rule may contain some.
     words = compute.split_pattern(lines, " ", max_splits=_WORDS - 1).flatten()
-    # A view instead of a cast: plain lines are ASCII, so nothing needs a check.
+    # A view instead of a cast: plain lines are ASCII, so the check for UTF-8 is unnecessary.
     texts = words.view(pyarrow.string())
     values = {name: _every(texts, place, _WORDS) for name, place in _PLACES.items()}
     resource = compute.split_pattern(values["resource"], ":", max_splits=2).flatten()

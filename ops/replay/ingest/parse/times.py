@@ -1,6 +1,6 @@
 """Parse the times in logs into milliseconds since 1970.
 
-**Invariant:** a time with a zone is read in that zone, any other in the zone given. A local time
+**Invariant:** a time with a zone is read in that zone, any other in the caller's. A local time
 that a clock change skipped is read with the offset from before the change, and one that occurred
 twice is the earlier instant. Java's ``LocalDateTime.atZone``, and so Spark, do the same.
 """
@@ -57,14 +57,14 @@ class Head:
         self.level = level  # empty if the log has none
 
     def at_ms(self, zone: tzinfo) -> int | None:
-        """Return the instant, or None for an impossible time; ``zone`` applies if it has none."""
+        """Return the instant, or None for an impossible time; ``zone`` is for a log without one."""
         own = _fixed_zone(self.zone) if self.zone else zone
-        # An abbreviation other than those in ZERO_ZONES does not name one offset.
+        # An abbreviation other than those in ZERO_ZONES does not identify one offset.
         if own is None:
             return None
         try:
             moment = datetime.fromisoformat(self.local).replace(tzinfo=own)
-            # Integers: ``timestamp()`` would round through a float.
+            # Calculate with integers: ``timestamp()`` returns a float, which is rounded.
             return (moment - _EPOCH) // timedelta(milliseconds=1)
         except (ValueError, OverflowError):
             return None

@@ -40,7 +40,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 def agree_on_start(arrivals: list[Arrival], margin_s: float) -> float:
-    """Return the time at which all lanes start; each lane computes the same.
+    """Return the time at which all lanes start; each lane computes the same time.
 
     Raises:
         LoadError: a lane is not ready.
@@ -122,7 +122,7 @@ def _run_lane(
 
 
 def _closed_end_ns(plan: LoadPlan) -> int | None:
-    """Return when a closed loop stops; None for an open one, whose plan has no later frames."""
+    """Return when a closed loop stops; None for an open one: its plan has no later frames."""
     return None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
 
 

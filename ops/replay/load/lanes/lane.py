@@ -1,11 +1,11 @@
 """One lane of the load: send frames when they are due, and record the answers.
 
 **Invariant:** in an open loop, the schedule never moves. A frame that the target holds up is late,
-and its latency still counts from when it was due. A frame that is too late is dropped, and counts
-with the time that it has waited. In a closed loop, a frame is due when it is sent.
+and its latency still counts from when it was due. A frame that is too late is dropped, and its
+latency is the time that it has waited. In a closed loop, a frame is due when it is sent.
 
-The *send lag* is the delay that the generator causes itself: the time between due and sent, without
-the time in which the lane only waited because the target had not answered or read.
+The *send lag* is the delay that the generator itself causes: the time from when a frame is due
+until it is sent, minus the time in which the lane could only wait for the target to answer or read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LaneRules(msgspec.Struct, frozen=True, kw_only=True):
     is_open: bool
     depth: int
     end_ns: int | None = None
-    """Time at which a closed loop stops sending; None: with the last frame."""
+    """Time at which a closed loop stops sending; None if only the last frame ends it."""
     drop_after_ns: int = 10_000_000_000
     answer_ns_max: int = 30_000_000_000
 

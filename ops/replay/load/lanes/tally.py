@@ -1,6 +1,6 @@
 """Count a lane's questions, latencies, and the answers that differ from the record.
 
-**Invariant:** every question that was sent ends in exactly one of answered, errors and unanswered.
+**Invariant:** every question that was sent is counted once: as answered, an error or unanswered.
 Latencies and rates exclude the warm-up; counts and comparisons include it.
 """
 
@@ -52,7 +52,7 @@ class LaneResult(msgspec.Struct, kw_only=True):
     start_s: float = 0.0
     """Start of the load, in seconds since 1970; the same for all lanes."""
     start_skew_ms: float = 0.0
-    """Delay between the agreed start and this lane's, by its own clock."""
+    """Delay between the agreed start and the lane's own start, by the lane's clock."""
     refused: str | None = None
     """Why the lane sent nothing; None if the load began."""
     sent: int = 0
@@ -77,7 +77,7 @@ class LaneResult(msgspec.Struct, kw_only=True):
 
 
 class Tally:
-    """Sum up the frames of one lane, each by what became of it."""
+    """Sum up what became of the frames of one lane."""
 
     def __init__(self, lane: int, surface: str, warm_up_ns: int, listed_max: int) -> None:
         self._surface = surface

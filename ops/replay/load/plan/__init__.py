@@ -1,1 +1,1 @@
-"""Turn recorded events into frames, each with its time, by lane."""
+"""Turn recorded events into frames, and assign each frame a lane and a time."""

@@ -1,7 +1,7 @@
-"""Find the position of each event in the whole record, when Spark reads the record in parts.
+"""Find the position of each event in the whole record, although Spark reads it in parts.
 
-**Invariant:** number and elapsed time are those of one pass over all events, whatever the parts. A
-gap above the maximum counts as the maximum.
+**Invariant:** an event's number and elapsed time are those of one pass over all events, however the
+record is divided. A gap above the maximum counts as the maximum.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The beginning of each part. A round lasts ``period_ms``: the whole record and a mean gap."""
+    """The beginning of each part. A round lasts ``period_ms``: the record plus a mean gap."""
 
     places: dict[int, Place]
     events: int
@@ -80,7 +80,7 @@ def measure_stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -
 
 
 def lay_out(found: Iterable[Stretch], gap_max_ms: int | None) -> Layout:
-    """Return the beginning of each part; parts follow each other by number."""
+    """Return the beginning of each part, in the order of the parts' numbers."""
     begins: dict[int, Place] = {}
     number = elapsed_ms = 0
     before: Stretch | None = None

@@ -1,6 +1,6 @@
 """Schedule the questions: as recorded, faster or slower, or at given rates.
 
-**Invariant:** the time of a question follows only from its number and its place in the record.
+**Invariant:** a question's time depends only on its number and on its place in the record.
 Nothing that happens during the load changes it.
 
 Rates are piecewise linear: ``constant``, ``ramp:FROM:TO:SECONDS``, ``step:RATE:SECONDS,…``. The
@@ -23,7 +23,7 @@ _SECONDS_MAX: Final = 1e7
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A time of ``seconds`` during which the rate, in questions per second, changes linearly."""
+    """A period of ``seconds`` in which the rate, in questions per second, changes linearly."""
 
     start_rate: float
     end_rate: float
@@ -42,9 +42,9 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Pacing(msgspec.Struct, frozen=True, kw_only=True):
-    """The schedule of a load. Without ``segments``, it is the recorded times divided by ``speed``.
+    """The schedule of a load. Without ``segments``, recorded times are divided by ``speed``.
 
-    One round of the record takes ``period_ms``, until the next one begins.
+    The next round of the record begins ``period_ms`` of recorded time after the one before it.
     """
 
     events: int

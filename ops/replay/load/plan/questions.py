@@ -18,15 +18,15 @@ HTTP: Final = "http"
 SURFACES: Final = (STREAM, HTTP)
 
 BATCH_MAX: Final = 1000
-"""Questions in one request: the limit of the AuthZEN endpoint."""
+"""Maximum number of questions in one request: the AuthZEN endpoint's limit."""
 FRAME_BYTES_MAX: Final = 100_000
-"""Below the daemon's default limit."""
+"""Maximum size of a frame's questions, below the daemon's default limit."""
 
 _USER: Final = "User:"
 
 
 class RecordedQuestion(msgspec.Struct, frozen=True, gc=False):
-    """The question of an event, in the words of its row: ``judging.questions.QUESTION_FIELDS``."""
+    """The question of an event, with the fields ``judging.questions.QUESTION_FIELDS``."""
 
     principal: str
     host: str | None
@@ -38,7 +38,7 @@ class RecordedQuestion(msgspec.Struct, frozen=True, gc=False):
 def reason_not_asked(question: RecordedQuestion, surface: str) -> str | None:
     """Return why ``surface`` does not accept ``question``, or None if it does.
 
-    ACLs must be able to decide it: ``judging.questions.unasked_reasons`` comes first.
+    Call ``judging.questions.unasked_reasons`` first: ACLs must be able to decide the question.
     """
     if ":" not in question.principal:
         return "principal without a type"
@@ -56,7 +56,7 @@ _json: Final = msgspec.json.Encoder().encode
 
 
 def stream_question(question: RecordedQuestion) -> bytes:
-    """Return one question of a frame, with codes, as an efficient client writes it."""
+    """Return one question of a frame, with codes for names, as an efficient client writes it."""
     return _pack(
         (
             question.principal,

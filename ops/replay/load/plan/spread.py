@@ -12,21 +12,22 @@ from typing import Final
 from zlib import crc32
 
 PLACED_MAX: Final = 10_000
-"""At most this many principals, the most frequent, are assigned one by one, and the others by a
-checksum of their name."""
+"""Maximum number of principals, the most frequent ones, that are assigned one by one. A checksum of
+its name assigns every other principal."""
 
 
 class Spread:
     """The lane of each principal.
 
-    Principals are assigned by falling number of questions, each to the lane with the fewest so far.
+    The principals with the most questions are assigned first, each to the lane that has the fewest
+    questions so far.
     """
 
     def __init__(self, counts: Iterable[tuple[str, int]], lanes: int) -> None:
         self._lanes = lanes
         self._lane_of: dict[str, int] = {}
         loads = [(0, lane) for lane in range(lanes)]
-        # Equal counts by name: the lanes must not depend on Spark's order.
+        # Sort equal counts by name: the lanes must not depend on Spark's order.
         for principal, count in sorted(counts, key=lambda item: (-item[1], item[0]))[:PLACED_MAX]:
             load, lane = loads[0]
             self._lane_of[principal] = lane
@@ -34,5 +35,5 @@ class Spread:
 
     def lane_of(self, principal: str) -> int:
         lane = self._lane_of.get(principal)
-        # Not ``hash``, which Python salts, so that each worker would get another lane.
+        # Not ``hash``, which Python salts: each worker would compute a different lane.
         return crc32(principal.encode()) % self._lanes if lane is None else lane

@@ -102,7 +102,10 @@ def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
 
 
 def _parts(spark: SparkSession) -> int:
-    """Return the number of parts. Spark's default is 200, and it does not merge persisted parts."""
+    """Return the number of parts, which is limited: Spark's default is 200.
+
+    Spark merges small parts, but not persisted ones.
+    """
     wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or _PARTS_EACH)
     return min(wanted, _PARTS_EACH * spark.sparkContext.defaultParallelism)
 
@@ -175,7 +178,7 @@ def _frames(
 
 
 def _encode(surface: str, batches: Batches) -> Batches:
-    # Few distinct questions make most of a record.
+    # A few distinct questions make up most of a record.
     @lru_cache(maxsize=_REMEMBERED)
     def encoded(*fields: str) -> tuple[str | None, bytes | None]:
         question = RecordedQuestion(*fields)
@@ -247,7 +250,7 @@ def _timed(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Iterator[TimedQu
             batch, "number", "elapsed_ms", "allowed", "question"
         ):
             due_us = pacing.due_us(number, elapsed_ms) if plan.is_open else 0
-            # Due times never decrease within a lane, so all later questions are out, too.
+            # Due times never decrease within a lane, so all later questions are too late as well.
             if due_us is None or (end_us is not None and due_us >= end_us):
                 return
             yield TimedQuestion(due_us, allowed, question)

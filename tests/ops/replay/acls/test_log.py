@@ -43,7 +43,7 @@ def stamped(base_offset: int, seconds: int, *records: MetadataRecord) -> bytes:
 
 
 def usual_log(log_dir: Path) -> Path:
-    """Write offsets 0 to 6: metadata.version, two ACLs, one more, the first one's removal."""
+    """Write offsets 0 to 6: ACLs 1 and 2 are added, then ACL 3, then ACL 1 is removed."""
     write_segment(
         log_dir, 0, stamped(0, 0, METADATA_VERSION), stamped(1, 10, added(1), added(2)),
         stamped(3, 20, METADATA_VERSION), stamped(4, 30, added(3)), stamped(5, 40, removed(1)),
@@ -232,7 +232,7 @@ def test_contradicting_changes_are_rejected(tmp_path: Path, second: MetadataReco
 
 @pytest.fixture(scope="module")
 def real_batches(real_log_dir: Path) -> list[tuple[int, int, int]]:
-    """The last offset, timestamp and end position of each batch of the real log."""
+    """Return the last offset, timestamp and end position of each batch of the real log."""
     (segment,) = (real_log_dir / "__cluster_metadata-0").glob("*.log")
     files = MetadataLog.open(real_log_dir)
     files._checkpoints = ()  # type: ignore[misc]

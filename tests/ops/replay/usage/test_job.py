@@ -159,7 +159,7 @@ def test_without_evidence_nothing_is_written(
 def real(
     spark: SparkSession, real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, UsagePlan, UsageReport, list[Event]]:
-    """The broker's own log from the first client's request on; and those events.
+    """Run the job on the broker's own log, from the first client's request on.
 
     It is judged by the 1,751 ACLs at the end of its metadata log: 1,616 are older than that.
     """
@@ -246,7 +246,7 @@ def test_whatif_finds_no_change_by_the_suggestions(
 
 
 def suggested_by_commands(folder: Path, acls: list[Acl]) -> list[Acl]:
-    """Return ``acls`` after the commands; each ACL to remove must exist."""
+    """Return ``acls`` as the commands change them; each ACL to remove must exist."""
     state = dict.fromkeys(acls)
     for kind, changed in commands_of((folder / "out" / "commands.sh").read_text()):
         for acl in changed:

@@ -120,7 +120,7 @@ def _by_count(row: dict[str, Any]) -> tuple[object, ...]:
 
 @pytest.fixture(scope="module")
 def real(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Traffic:
-    """The broker's audit log in the form of an ingest, and its events."""
+    """Return a directory with the broker's audit log, as ingest writes it, and its events."""
     events = list(real_events(real_log_dir))
     return write_events(tmp_path_factory.mktemp("real-events"), events), events
 
@@ -241,7 +241,7 @@ UNASKED = {
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Traffic:
-    """A folder with generated events, and those of them that ACLs can decide."""
+    """Return a folder with generated events, and the events that ACLs can decide."""
     asked = generated_events()
     unasked = [event for event in UNASKED.values() for _ in range(3)]
     folder = write_events(tmp_path_factory.mktemp("generated"), [*unasked, *asked])

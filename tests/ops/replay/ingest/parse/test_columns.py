@@ -59,7 +59,7 @@ LONG_NAMES = tuple(
 
 
 def rows_of(batch: pyarrow.RecordBatch, lines: list[bytes]) -> list[Parsed]:
-    """Return the events and reasons in the columns, which keep the lines of reasons."""
+    """Return the events and reasons in the columns; rows with a reason must contain their line."""
     assert batch.schema == SCHEMA
     parsed: list[Parsed] = []
     for row, line in zip(batch.to_pylist(), lines, strict=True):
