@@ -1,0 +1,1 @@
+"""TLS: keystores, contexts, streams and the names of certificates, for servers and clients."""
