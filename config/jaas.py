@@ -1,4 +1,4 @@
-"""Kafka's JAAS lines for PLAIN: who may log in to a listener, and as whom a client logs in.
+"""Kafka's JAAS lines: who may log in to a listener, and as whom a client logs in.
 
 **Invariant:** a password is never shown: not in an error, and not in a ``repr``.
 
@@ -9,7 +9,7 @@ a user who may log in; ``username`` and ``password`` are for log-ins to other se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from typing import Final
 from authorizerd.config.errors import InvalidValueError
 
 PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _USER_PREFIX: Final = "user_"
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _HEAD: Final = re.compile(r"""\s*(?P<module>[^\s=;'"]*)\s*(?P<flag>[^\s=;'"]*)""")
@@ -66,8 +67,10 @@ def parse_plain_users(text: str) -> PlainUsers:
     return PlainUsers(passwords)
 
 
-def parse_login_options(text: str) -> dict[str, str]:
-    """Return the options of a JAAS line for PLAIN: ``MODULE FLAG NAME=VALUE …;``.
+def parse_login_options(
+    text: str, modules: Sequence[str] = (PLAIN_LOGIN_MODULE,)
+) -> dict[str, str]:
+    """Return the options of a JAAS line for one of the modules: ``MODULE FLAG NAME=VALUE …;``.
 
     Raises:
         InvalidValueError: the line is malformed. The reason quotes nothing of the line, since any
@@ -75,8 +78,8 @@ def parse_login_options(text: str) -> dict[str, str]:
     """
     head = _HEAD.match(text)
     assert head is not None, "the pattern also matches an empty text"
-    if head["module"] != PLAIN_LOGIN_MODULE:
-        raise InvalidValueError(f"expected the login module {PLAIN_LOGIN_MODULE}")
+    if head["module"] not in modules:
+        raise InvalidValueError(f"expected the login module {' or '.join(modules)}")
     if head["flag"].lower() not in _FLAGS:
         raise InvalidValueError(f"expected one of {', '.join(_FLAGS)} after the login module")
     options: dict[str, str] = {}

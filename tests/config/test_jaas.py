@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.jaas import (
     PLAIN_LOGIN_MODULE,
+    SCRAM_LOGIN_MODULE,
     PlainUsers,
     parse_login_options,
     parse_plain_users,
@@ -28,6 +29,17 @@ LINE = f"{PLAIN_LOGIN_MODULE} required "
 )
 def test_options_may_be_quoted_in_either_way_or_bare(line: str, options: dict[str, str]) -> None:
     assert parse_login_options(line) == options
+
+
+def test_line_may_name_any_of_the_given_modules() -> None:
+    line = f'{SCRAM_LOGIN_MODULE} required username="a";'
+    modules = (PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE)
+    assert parse_login_options(line, modules) == {"username": "a"}
+    expected = f"expected the login module {PLAIN_LOGIN_MODULE}"
+    with pytest.raises(InvalidValueError, match=f"^{expected}$"):
+        parse_login_options(line)
+    with pytest.raises(InvalidValueError, match=f"^{expected} or {SCRAM_LOGIN_MODULE}$"):
+        parse_login_options(line.replace("scram", "other"), modules)
 
 
 def test_only_options_with_the_prefix_are_users() -> None:
