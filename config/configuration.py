@@ -18,7 +18,6 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.joined_rules import (
-    read_admin_http,
     read_advertised_listeners,
     read_audit_mask_secret_file,
     read_controller_listener_names,
@@ -29,12 +28,18 @@ from authorizerd.config.joined_rules import (
     read_metadata_log_dir,
     read_sasl_users,
     read_security_protocols,
-    read_tokens_file,
     read_workers,
 )
 from authorizerd.config.key_values import KeyValues, read_key_values
 from authorizerd.config.keys import KEYS
 from authorizerd.config.properties import Property, parse_override, parse_properties
+from authorizerd.config.tls import TlsSettings
+from authorizerd.config.tls_rules import (
+    read_admin_http,
+    read_http_tls,
+    read_listener_tls,
+    read_tokens_file,
+)
 from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, trim
 
 
@@ -62,9 +67,11 @@ class Configuration:
     ``advertised_listeners`` defaults to ``listeners``. ``authzen_resource_types`` has lower-case
     names, since a request's type matches in any case. ``sasl_users`` has the users of each SASL
     listener, by listener name, and ``listener_max_connections`` the limits that are set for one
-    listener. ``authorizer_class_name`` is empty if there is no authorizer. ``file_values`` has the
-    text of every key that is set, for the authorizer's ``configure``. ``ignored_keys`` has the
-    sorted unknown keys, which one warning lists.
+    listener. ``listener_tls`` has the TLS settings of each SSL and SASL_SSL listener; ``http_tls``
+    those of our own ports, None if none of them has TLS. ``authorizer_class_name`` is empty if
+    there is no authorizer. ``file_values`` has the text of every key that is set, for the
+    authorizer's ``configure``. ``ignored_keys`` has the sorted unknown keys, which one warning
+    lists.
     """
 
     node_id: int
@@ -75,6 +82,7 @@ class Configuration:
     early_start_listeners: frozenset[str]
     sasl_users: Mapping[str, PlainUsers]
     listener_max_connections: Mapping[str, int]
+    listener_tls: Mapping[str, TlsSettings]
     socket_request_max_bytes: int
     queued_max_request_bytes: int
     queued_max_requests: int
@@ -86,6 +94,7 @@ class Configuration:
     decision_http: HttpEndpoint
     decision_stream: StreamEndpoint | None
     admin_http: HttpEndpoint
+    http_tls: TlsSettings | None
     tokens_file: str | None
     stream_frame_max_bytes: int
     overload_turn_ms: int
@@ -154,6 +163,7 @@ def _configure(keys: KeyValues) -> Configuration:
         early_start_listeners=read_early_start_listeners(keys, controller_listener_names),
         sasl_users=read_sasl_users(keys, protocols),
         listener_max_connections=read_listener_max_connections(keys),
+        listener_tls=read_listener_tls(keys, protocols),
         socket_request_max_bytes=values["socket.request.max.bytes"],
         queued_max_request_bytes=values["queued.max.request.bytes"],
         queued_max_requests=values["queued.max.requests"],
@@ -167,6 +177,7 @@ def _configure(keys: KeyValues) -> Configuration:
         decision_http=values["authorizerd.decision.http"],
         decision_stream=values["authorizerd.decision.stream"],
         admin_http=read_admin_http(keys),
+        http_tls=read_http_tls(keys),
         tokens_file=read_tokens_file(keys),
         stream_frame_max_bytes=values["authorizerd.stream.frame.max.bytes"],
         overload_turn_ms=values["authorizerd.overload.turn.ms"],

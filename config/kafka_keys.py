@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from authorizerd.config.endpoints import parse_advertised_listeners, parse_listeners
 from authorizerd.config.key import Key
+from authorizerd.config.tls import REJECTED_SSL_KEYS, ssl_keys
 from authorizerd.config.values import (
     STANDARD_AUTHORIZER,
     address_limits,
@@ -262,4 +263,6 @@ KAFKA_KEYS = (
             " no limit."
         ),
     ),
+    *ssl_keys(of=" of SSL and SASL_SSL listeners"),
+    *REJECTED_SSL_KEYS,
 )

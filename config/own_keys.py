@@ -10,10 +10,10 @@ from authorizerd.acl.audit_mask import Masking
 from authorizerd.config.audit_values import principal_patterns, resource_patterns, share
 from authorizerd.config.endpoints import (
     parse_http_endpoint,
-    parse_loopback_http_endpoint,
     parse_stream_endpoint,
 )
 from authorizerd.config.key import Key
+from authorizerd.config.tls import ssl_keys
 from authorizerd.config.values import (
     AuditFormat,
     LogFormat,
@@ -62,9 +62,10 @@ OWN_KEYS = (
         parse=parse_http_endpoint,
         default="http://127.0.0.1:8181",
         doc=(
-            "Address of the HTTP decision port (docs/decisions.md). Port 0 selects a free port;"
-            " an empty host means all interfaces. Binding to a non-loopback address requires"
-            " authorizerd.tokens.file."
+            "Address of the HTTP decision port (docs/decisions.md): http://host:port, or"
+            " https://host:port for TLS. Port 0 selects a free port; an empty host means all"
+            " interfaces. Binding to a non-loopback address requires authorizerd.tokens.file, or"
+            " TLS with client certificates."
         ),
     ),
     Key(
@@ -73,8 +74,9 @@ OWN_KEYS = (
         default="tcp://127.0.0.1:8183",
         doc=(
             "Address of the decision stream (docs/stream.md): tcp://host:port, where port 0"
-            " selects a free port, or unix:PATH. An empty value disables the stream. Binding to a"
-            " non-loopback address requires authorizerd.tokens.file."
+            " selects a free port, tls://host:port for TLS, or unix:PATH. An empty value disables"
+            " the stream. Binding to a non-loopback address requires authorizerd.tokens.file, or"
+            " TLS with client certificates."
         ),
     ),
     Key(
@@ -116,9 +118,12 @@ OWN_KEYS = (
     ),
     Key(
         name="authorizerd.admin.http",
-        parse=parse_loopback_http_endpoint,
+        parse=parse_http_endpoint,
         default="http://127.0.0.1:8182",
-        doc="Loopback address that serves metrics and health over HTTP.",
+        doc=(
+            "Address that serves metrics and health: a loopback address, or https://host:port with"
+            " authorizerd.tokens.file or client certificates."
+        ),
     ),
     Key(
         name="authorizerd.tokens.file",
@@ -316,4 +321,5 @@ OWN_KEYS = (
             " type."
         ),
     ),
+    *ssl_keys(f"{OWN_PREFIX}http.", of=" of the ports with https:// or tls://"),
 )

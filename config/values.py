@@ -40,6 +40,10 @@ class SecurityProtocol(StrEnum):
     SASL_SSL = "SASL_SSL"
 
 
+SASL_PROTOCOLS = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+TLS_PROTOCOLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+
 class LogLevel(StrEnum):
     """The daemon's log levels, by Python's names."""
 

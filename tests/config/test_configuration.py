@@ -39,6 +39,8 @@ def test_two_keys_suffice() -> None:
         decision_http=HttpEndpoint(host="127.0.0.1", port=8181),
         decision_stream=StreamEndpoint(host="127.0.0.1", port=8183),
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
+        http_tls=None,
+        listener_tls={},
         tokens_file=None,
         listener_max_connections={},
         stream_frame_max_bytes=131072,
@@ -190,8 +192,8 @@ UNKNOWN_KEY = "unknown key: docs/configuration.md lists the keys with the prefix
 NO_ENTRY = "expected at least one entry, found an empty value"
 NO_PATH = "expected a path, found an empty value"
 NOT_LOOPBACK = (
-    "is not a loopback address (127.0.0.0/8, ::1, localhost): set authorizerd.tokens.file, or use a"
-    " loopback one"
+    "is not a loopback address (127.0.0.0/8, ::1, localhost): set authorizerd.tokens.file, use TLS"
+    " with authorizerd.http.ssl.client.auth, or use a loopback address"
 )
 BAD_LINES = [
     ("node.id=-1", "expected an integer from 0 to 2147483647, found '-1'"),
@@ -273,10 +275,11 @@ BAD_LINES = [
     (
         "authorizerd.admin.http=http://0.0.0.0:8182",
         "0.0.0.0 is not a loopback address (127.0.0.0/8, ::1,"
-        " localhost): the admin port has no authentication",
+        " localhost): use https://, a loopback address, or authorizerd.metrics.http for metrics"
+        " and health",
     ),
     ("authorizerd.tokens.file=", NO_PATH),
-    ("authorizerd.admin.http=https://127.0.0.1:8182", "invalid scheme 'https': expected http"),
+    ("authorizerd.admin.http=ftp://127.0.0.1:8182", "invalid scheme 'ftp': expected http or https"),
     (
         "authorizerd.admin.http=http://127.0.0.1:8181",
         "already used by authorizerd.decision.http: choose another port",

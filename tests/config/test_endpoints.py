@@ -9,10 +9,10 @@ from authorizerd.config.endpoints import (
     Listener,
     StreamEndpoint,
     is_loopback,
+    not_loopback,
     parse_advertised_listeners,
     parse_http_endpoint,
     parse_listeners,
-    parse_loopback_http_endpoint,
     parse_stream_endpoint,
 )
 from authorizerd.config.errors import InvalidValueError
@@ -127,11 +127,13 @@ def test_any_text_gives_valid_listeners_or_an_error(text: str) -> None:
         ("http://[0:0:0:0:0:0:0:1]:8181", "0:0:0:0:0:0:0:1", 8181),
         ("http://localhost:8181", "localhost", 8181),
         ("http://LocalHost:8181", "LocalHost", 8181),
+        ("Https://[::1]:8181/", "::1", 8181),
     ],
 )
-def test_loopback_http_endpoint_is_accepted(text: str, host: str, port: int) -> None:
-    assert parse_loopback_http_endpoint(text) == HttpEndpoint(host=host, port=port)
-    assert is_loopback(parse_http_endpoint(text))
+def test_loopback_http_endpoint_is_recognized(text: str, host: str, port: int) -> None:
+    endpoint = parse_http_endpoint(text)
+    assert endpoint == HttpEndpoint(host=host, port=port, is_tls=text.lower().startswith("https:"))
+    assert is_loopback(endpoint)
 
 
 @pytest.mark.parametrize(
@@ -154,26 +156,26 @@ def test_loopback_http_endpoint_is_accepted(text: str, host: str, port: int) -> 
         ("[::ffff:127.0.0.1]", "::ffff:127.0.0.1"),
     ],
 )
-def test_other_http_endpoint_is_rejected_if_it_must_be_loopback(url_host: str, host: str) -> None:
-    assert reason(parse_loopback_http_endpoint, f"http://{url_host}:8181") == (
-        f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost):"
-        " the admin port has no authentication"
-    )
+def test_other_http_endpoint_is_not_loopback(url_host: str, host: str) -> None:
     endpoint = parse_http_endpoint(f"http://{url_host}:8181")
     assert endpoint == HttpEndpoint(host=host if url_host else None, port=8181)
     assert not is_loopback(endpoint)
+    assert not_loopback(endpoint) == (
+        f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost)"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("https://127.0.0.1:8181", "invalid scheme 'https': expected http"),
-        ("unix://127.0.0.1:8181", "invalid scheme 'unix': expected http"),
+        ("ftp://127.0.0.1:8181", "invalid scheme 'ftp': expected http or https"),
+        ("unix://127.0.0.1:8181", "invalid scheme 'unix': expected http or https"),
         ("http://127.0.0.1:65536", f"invalid address 'http://127.0.0.1:65536': {PORT}"),
         *(
             (
                 text,
-                f"invalid address '{text}': expected http://host:port (an IPv6 host in brackets)",
+                f"invalid address '{text}': expected http://host:port or https://host:port (an IPv6"
+                " host in brackets)",
             )
             for text in (
                 "",
@@ -197,6 +199,7 @@ def test_malformed_http_endpoint_is_rejected(text: str, expected: str) -> None:
         ("tcp://127.0.0.1:8183", StreamEndpoint(host="127.0.0.1", port=8183), True),
         ("TCP://[::1]:0", StreamEndpoint(host="::1", port=0), True),
         ("tcp://:8183", StreamEndpoint(host=None, port=8183), False),
+        ("tls://127.0.0.1:0", StreamEndpoint(host="127.0.0.1", port=0, is_tls=True), True),
         ("tcp://proxy.example:1", StreamEndpoint(host="proxy.example", port=1), False),
         ("unix:/run/stream", StreamEndpoint(path="/run/stream"), True),
         ("unix:stream", StreamEndpoint(path="stream"), True),
@@ -217,7 +220,7 @@ def test_empty_text_disables_the_stream() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("http://127.0.0.1:1", "invalid scheme 'http': expected tcp or unix"),
+        ("http://127.0.0.1:1", "invalid scheme 'http': expected tcp, tls or unix"),
         ("unix:", "expected a path, found an empty value"),
         ("unix:/a\0b", "expected a path without NUL characters, found '/a\0b'"),
         (
@@ -226,8 +229,8 @@ def test_empty_text_disables_the_stream() -> None:
         ),
         (
             "127.0.0.1:8183",
-            "invalid address '127.0.0.1:8183': expected tcp://host:port or unix:PATH (an IPv6 host"
-            " in brackets)",
+            "invalid address '127.0.0.1:8183': expected tcp://host:port, tls://host:port or"
+            " unix:PATH (an IPv6 host in brackets)",
         ),
         ("tcp://127.0.0.1:70000", f"invalid address 'tcp://127.0.0.1:70000': {PORT}"),
     ],

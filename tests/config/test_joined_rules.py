@@ -78,11 +78,6 @@ def test_map_sets_the_protocol_of_each_listener() -> None:
     ("lines", "said"),
     [
         (
-            ["listeners=SSL://h:1"],
-            ":3: listeners: SSL is SSL: expected PLAINTEXT or SASL_PLAINTEXT",
-        ),
-        (["listeners=SASL_SSL://h:1"], ":3: listeners: SASL_SSL is SASL_SSL"),
-        (
             ["listeners=SASL_PLAINTEXT://h:1"],
             ": listener.name.sasl_plaintext.plain.sasl.jaas.config: required",
         ),

@@ -79,7 +79,7 @@ def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> No
         "max.connection.creation.rate",
         *("connections.max.reauth.ms", "sasl.mechanism.inter.broker.protocol"),
         *("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "security.providers"),
-        *("zookeeper.connection.timeout.ms", "principal.builder.class", "request.timeout.ms"),
+        *("zookeeper.connection.timeout.ms", "ssl.provider", "request.timeout.ms"),
     ],
 )
 def test_other_kafka_key_is_not_reported_as_a_typo(name: str) -> None:

@@ -1,0 +1,141 @@
+"""TLS settings of listeners and of our own ports, and what ports need to be reachable from afar.
+
+**Invariant:** a decision port or the admin port has a loopback address, or its callers need
+credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from authorizerd.config.endpoints import (
+    HttpEndpoint,
+    Listener,
+    StreamEndpoint,
+    is_loopback,
+    not_loopback,
+)
+from authorizerd.config.key_values import KeyValues
+from authorizerd.config.tls import (
+    ClientAuth,
+    InvalidTlsError,
+    TlsSettings,
+    check_server,
+    new_tls_settings,
+    ssl_keys,
+)
+from authorizerd.config.values import TLS_PROTOCOLS, SecurityProtocol
+
+HTTP_SSL_PREFIX = "authorizerd.http."
+_SSL_KEYS = ssl_keys()
+
+
+def listener_tls_keys(listener_name: str) -> tuple[str, ...]:
+    """Return the keys for TLS on one listener."""
+    return tuple(_listener_prefix(listener_name) + key.name for key in _SSL_KEYS)
+
+
+def _listener_prefix(listener_name: str) -> str:
+    return f"listener.name.{listener_name.lower()}."
+
+
+def read_listener_tls(
+    keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
+) -> Mapping[str, TlsSettings]:
+    """Return the TLS settings of each SSL and SASL_SSL listener, by its name.
+
+    A listener's own keys replace the general ones. As in Kafka, the general ``ssl.client.auth``
+    does not apply to SASL_SSL listeners (KIP-684).
+    """
+    listeners: tuple[Listener, ...] = keys.values["listeners"]
+    return {
+        listener.name: _read_listener(keys, listener.name, protocols[listener.name])
+        for listener in listeners
+        if protocols[listener.name] in TLS_PROTOCOLS
+    }
+
+
+def _read_listener(keys: KeyValues, listener_name: str, protocol: SecurityProtocol) -> TlsSettings:
+    prefix = _listener_prefix(listener_name)
+    values, names = {}, {}
+    for key in _SSL_KEYS:
+        own = keys.read(prefix + key.name, key.parse)
+        values[key.name] = keys.values[key.name] if own is None else own
+        # Without either, errors name the general key.
+        names[key.name] = key.name if own is None else prefix + key.name
+    if protocol is SecurityProtocol.SASL_SSL and names["ssl.client.auth"] == "ssl.client.auth":
+        values["ssl.client.auth"] = ClientAuth.NONE
+    return _server_settings(keys, values, names)
+
+
+def read_http_tls(keys: KeyValues) -> TlsSettings | None:
+    """Return the TLS settings of our own ports, or None if none of them has TLS."""
+    endpoints = (
+        keys.values["authorizerd.decision.http"],
+        keys.values["authorizerd.decision.stream"],
+        keys.values["authorizerd.admin.http"],
+    )
+    if not any(endpoint is not None and endpoint.is_tls for endpoint in endpoints):
+        return None
+    names = {key.name: HTTP_SSL_PREFIX + key.name for key in _SSL_KEYS}
+    values = {key: keys.values[name] for key, name in names.items()}
+    return _server_settings(keys, values, names)
+
+
+def _server_settings(
+    keys: KeyValues, values: Mapping[str, object], names: Mapping[str, str]
+) -> TlsSettings:
+    try:
+        settings = new_tls_settings(values, names)
+        check_server(settings, names)
+    except InvalidTlsError as error:
+        raise keys.refusal(error.key, str(error)) from None
+    return settings
+
+
+def read_tokens_file(keys: KeyValues) -> str | None:
+    """Return the tokens file.
+
+    Without one, a decision port must have a loopback address or ask for client certificates.
+    """
+    tokens_file: str | None = keys.values["authorizerd.tokens.file"]
+    for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
+        endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
+        if endpoint is not None:
+            _check_reachable(keys, key, endpoint)
+    return tokens_file
+
+
+def _check_reachable(keys: KeyValues, key: str, endpoint: HttpEndpoint | StreamEndpoint) -> None:
+    has_tokens = keys.values["authorizerd.tokens.file"] is not None
+    if has_tokens or is_loopback(endpoint) or (endpoint.is_tls and _has_client_auth(keys)):
+        return
+    reason = (
+        f"{not_loopback(endpoint)}: set authorizerd.tokens.file, use TLS with"
+        f" {HTTP_SSL_PREFIX}ssl.client.auth, or use a loopback address"
+    )
+    raise keys.refusal(key, reason)
+
+
+def _has_client_auth(keys: KeyValues) -> bool:
+    return keys.values[f"{HTTP_SSL_PREFIX}ssl.client.auth"] is not ClientAuth.NONE
+
+
+def read_admin_http(keys: KeyValues) -> HttpEndpoint:
+    """Return the address of the admin port: a loopback address, or TLS with credentials.
+
+    Unless its port is 0, it must differ from the address of the decision port.
+    """
+    key = "authorizerd.admin.http"
+    admin: HttpEndpoint = keys.values[key]
+    decision: HttpEndpoint = keys.values["authorizerd.decision.http"]
+    # Port 0 selects another free port for each endpoint.
+    if admin.port != 0 and (admin.host, admin.port) == (decision.host, decision.port):
+        reason = "already used by authorizerd.decision.http: choose another port"
+        raise keys.refusal(key, reason)
+    if not is_loopback(admin):
+        if not admin.is_tls:
+            reason = f"{not_loopback(admin)}: use https://, a loopback address, or"
+            raise keys.refusal(key, f"{reason} authorizerd.metrics.http for metrics and health")
+        _check_reachable(keys, key, admin)
+    return admin

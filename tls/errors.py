@@ -1,0 +1,11 @@
+"""The errors of keystores, truststores and TLS connections."""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """A keystore or truststore that cannot be used. The text names the key and the file."""
+
+
+class TlsError(Exception):
+    """A TLS handshake that failed, or a broken TLS connection. The text is the reason."""
