@@ -14,6 +14,10 @@ from authorizerd.config.configuration import Configuration
 
 ADMIN_CONNECTIONS_MAX: Final = 64
 """The maximum number of connections of the admin port, independent of max.connections."""
+METRICS_CONNECTIONS_MAX: Final = 64
+"""The maximum number of connections of the metrics port, independent of max.connections."""
+METRICS_CONNECTIONS_PER_IP_MAX: Final = 16
+"""The maximum per client address, so that one client cannot keep Prometheus and probes out."""
 RESERVED_CONNECTIONS: Final = 8
 """Extra connections beyond max.connections, so that an administrator can still log in."""
 FREE_BYTES: Final = 4096
@@ -96,6 +100,9 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     yield Bound("decision HTTP, requests and answers", 1, room)
     yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, http_each)
     yield Bound("admin HTTP, requests and answers", 1, room)
+    if configuration.metrics_http is not None:
+        yield Bound("metrics HTTP, connections", METRICS_CONNECTIONS_MAX, http_each)
+        yield Bound("metrics HTTP, requests and answers", 1, room)
     if configuration.decision_stream is not None:
         each = CONNECTION_BYTES + STREAM_GROWTH * FREE_BYTES + SEND_BYTES
         yield Bound("decision stream, connections", connections, each)

@@ -38,6 +38,7 @@ from authorizerd.config.tls_rules import (
     read_admin_http,
     read_http_tls,
     read_listener_tls,
+    read_metrics_http,
     read_tokens_file,
 )
 from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, trim
@@ -95,6 +96,7 @@ class Configuration:
     decision_stream: StreamEndpoint | None
     admin_http: HttpEndpoint
     http_tls: TlsSettings | None
+    metrics_http: HttpEndpoint | None
     tokens_file: str | None
     stream_frame_max_bytes: int
     overload_turn_ms: int
@@ -178,6 +180,7 @@ def _configure(keys: KeyValues) -> Configuration:
         decision_stream=values["authorizerd.decision.stream"],
         admin_http=read_admin_http(keys),
         http_tls=read_http_tls(keys),
+        metrics_http=read_metrics_http(keys),
         tokens_file=read_tokens_file(keys),
         stream_frame_max_bytes=values["authorizerd.stream.frame.max.bytes"],
         overload_turn_ms=values["authorizerd.overload.turn.ms"],

@@ -142,6 +142,11 @@ def parse_http_endpoint(text: str) -> HttpEndpoint:
     return HttpEndpoint(host=host or None, port=port, is_tls=scheme.lower() == "https")
 
 
+def parse_optional_http_endpoint(text: str) -> HttpEndpoint | None:
+    """Return the endpoint as ``parse_http_endpoint`` does, or None for an empty text."""
+    return parse_http_endpoint(text) if text else None
+
+
 def not_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> str:
     """Return the error text for an endpoint that other machines can reach."""
     host = endpoint.host or "every interface"

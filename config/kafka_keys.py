@@ -139,13 +139,13 @@ KAFKA_KEYS = (
         reloadable=True,
         wire_minimum=64,
         doc=(
-            "Maximum number of open connections per endpoint and process. The admin port has its"
-            " own limit of 64. The daemon raises its limit of open files to fit all endpoints. SASL"
-            " listeners accept 8 more connections for super users; PLAINTEXT listeners that start"
-            " early accept 8 more for everyone. When an endpoint is full, a new connection"
-            " replaces the oldest one that has not logged in. If all have logged in, it replaces"
-            " one that has been idle for 10 seconds. If there is none, the daemon refuses the"
-            " new connection. To set a lower limit for one listener, use"
+            "Maximum number of open connections per endpoint and process. The admin and metrics"
+            " ports have their own limit of 64. The daemon raises its limit of open files to fit"
+            " all endpoints. SASL listeners accept 8 more connections for super users; PLAINTEXT"
+            " listeners that start early accept 8 more for everyone. When an endpoint is full, a"
+            " new connection replaces the oldest one that has not logged in. If all have logged in,"
+            " it replaces one that has been idle for 10 seconds. If there is none, the daemon"
+            " refuses the new connection. To set a lower limit for one listener, use"
             " listener.name.NAME.max.connections (NAME in lower case). Kafka's default,"
             " 2147483647, means no limit. A client cannot set a value below 64."
         ),

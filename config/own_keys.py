@@ -10,6 +10,7 @@ from authorizerd.acl.audit_mask import Masking
 from authorizerd.config.audit_values import principal_patterns, resource_patterns, share
 from authorizerd.config.endpoints import (
     parse_http_endpoint,
+    parse_optional_http_endpoint,
     parse_stream_endpoint,
 )
 from authorizerd.config.key import Key
@@ -123,6 +124,16 @@ OWN_KEYS = (
         doc=(
             "Address that serves metrics and health: a loopback address, or https://host:port with"
             " authorizerd.tokens.file or client certificates."
+        ),
+    ),
+    Key(
+        name="authorizerd.metrics.http",
+        parse=parse_optional_http_endpoint,
+        doc=(
+            "Address (http://host:port or https://host:port, on any interface) that serves"
+            " /metrics, /healthz and /readyz to everyone and nothing else, for Prometheus and for"
+            " probes (docs/monitoring.md). Clients need no certificate. Port 0 selects a free port;"
+            " an empty host means all interfaces. Without it, only the admin port serves them."
         ),
     ),
     Key(

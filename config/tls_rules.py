@@ -74,6 +74,7 @@ def read_http_tls(keys: KeyValues) -> TlsSettings | None:
         keys.values["authorizerd.decision.http"],
         keys.values["authorizerd.decision.stream"],
         keys.values["authorizerd.admin.http"],
+        keys.values["authorizerd.metrics.http"],
     )
     if not any(endpoint is not None and endpoint.is_tls for endpoint in endpoints):
         return None
@@ -128,14 +129,30 @@ def read_admin_http(keys: KeyValues) -> HttpEndpoint:
     """
     key = "authorizerd.admin.http"
     admin: HttpEndpoint = keys.values[key]
-    decision: HttpEndpoint = keys.values["authorizerd.decision.http"]
-    # Port 0 selects another free port for each endpoint.
-    if admin.port != 0 and (admin.host, admin.port) == (decision.host, decision.port):
-        reason = "already used by authorizerd.decision.http: choose another port"
-        raise keys.refusal(key, reason)
+    _check_unused(keys, key, admin, "authorizerd.decision.http")
     if not is_loopback(admin):
         if not admin.is_tls:
             reason = f"{not_loopback(admin)}: use https://, a loopback address, or"
             raise keys.refusal(key, f"{reason} authorizerd.metrics.http for metrics and health")
         _check_reachable(keys, key, admin)
     return admin
+
+
+def read_metrics_http(keys: KeyValues) -> HttpEndpoint | None:
+    """Return the address that serves metrics and health to everyone, or None if it is not set.
+
+    Unless its port is 0, it must differ from the addresses of the decision and admin ports.
+    """
+    key = "authorizerd.metrics.http"
+    metrics: HttpEndpoint | None = keys.values[key]
+    if metrics is not None:
+        _check_unused(keys, key, metrics, "authorizerd.decision.http", "authorizerd.admin.http")
+    return metrics
+
+
+def _check_unused(keys: KeyValues, key: str, endpoint: HttpEndpoint, *others: str) -> None:
+    for other in others:
+        used: HttpEndpoint = keys.values[other]
+        # Port 0 selects another free port for each endpoint.
+        if endpoint.port != 0 and (endpoint.host, endpoint.port) == (used.host, used.port):
+            raise keys.refusal(key, f"already used by {other}: choose another port")

@@ -12,7 +12,11 @@ from socket import socket
 from typing import Final, NamedTuple
 
 from authorizerd.actors.authorizer import ServerInfo
-from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX, listener_connections_max
+from authorizerd.config.bounds import (
+    ADMIN_CONNECTIONS_MAX,
+    METRICS_CONNECTIONS_MAX,
+    listener_connections_max,
+)
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.kafka.responses import Cluster, Node
 from authorizerd.daemon.net.binding import BoundEndpoint, bind, bind_unix
@@ -26,12 +30,17 @@ from authorizerd.daemon.net.socket_activation import (
 DECISION_HTTP: Final = "decision_http"
 DECISION_STREAM: Final = "decision_stream"
 ADMIN_HTTP: Final = "admin_http"
+METRICS_HTTP: Final = "metrics_http"
 DECISION_PORTS: Final = (DECISION_HTTP, DECISION_STREAM)
+HEALTH_PORTS: Final = (ADMIN_HTTP, METRICS_HTTP)
+"""The ports that are open from the start, because they report how far the daemon is."""
 
 
 def connections_wanted(configuration: Configuration, max_connections: int) -> dict[str, int]:
     """Return the maximum number of connections per process for each endpoint, by name."""
     wanted = {ADMIN_HTTP: ADMIN_CONNECTIONS_MAX, DECISION_HTTP: max_connections}
+    if configuration.metrics_http is not None:
+        wanted[METRICS_HTTP] = METRICS_CONNECTIONS_MAX
     if configuration.decision_stream is not None:
         wanted[DECISION_STREAM] = max_connections
     for listener in configuration.listeners:
@@ -60,6 +69,10 @@ def _list_wanted(configuration: Configuration) -> list[_Wanted]:
             for each in configuration.listeners
         ),
     ]
+    metrics = configuration.metrics_http
+    if metrics is not None:
+        key = "authorizerd.metrics.http"
+        wanted.append(_Wanted(METRICS_HTTP, key, metrics.host, metrics.port))
     stream = configuration.decision_stream
     if stream is not None:
         # Last: if another address cannot be bound, there is no socket file to remove.

@@ -30,6 +30,8 @@ from authorizerd.daemon.endpoints import (
     DECISION_HTTP,
     DECISION_PORTS,
     DECISION_STREAM,
+    HEALTH_PORTS,
+    METRICS_HTTP,
     bind_all,
     new_cluster,
     new_server_info,
@@ -202,7 +204,8 @@ class Daemon:
         started = dict(parts.authorizer.start(server_info))
         if parts.workers is not None:
             started |= {name: parts.workers.opened for name in DECISION_PORTS if name in started}
-        return ListenerGate(started, free=(ADMIN_HTTP,))
+        free = [name for name in HEALTH_PORTS if name in self._endpoints]
+        return ListenerGate(started, free=free)
 
     @property
     def _end_seconds(self) -> int:
@@ -265,6 +268,7 @@ class Daemon:
             decision_http=addresses[DECISION_HTTP],
             decision_stream=addresses.get(DECISION_STREAM),
             admin_http=addresses[ADMIN_HTTP],
+            metrics_http=addresses.get(METRICS_HTTP),
             offset=offset,
         )
 

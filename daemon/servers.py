@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from authorizerd.actors.decider import Decider
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.bounds import (
+    METRICS_CONNECTIONS_PER_IP_MAX,
     RESERVED_CONNECTIONS,
     http_memory_bytes,
     kafka_memory_bytes,
@@ -31,13 +32,14 @@ from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
     DECISION_HTTP,
     DECISION_STREAM,
+    METRICS_HTTP,
     connections_wanted,
 )
 from authorizerd.daemon.http.server import Handler, HttpServer
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.responses import Cluster
-from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.daemon.telemetry.admin import AdminHandler
@@ -47,7 +49,9 @@ from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from authorizerd.protocol.http.request_head import HttpLimits
 
-_ADMIN_REQUEST_BYTES_MAX: Final = 4096
+_HEALTH_REQUEST_BYTES_MAX: Final = 4096
+METRICS_SECONDS_MAX: Final = 1.0
+"""Maximum age of the metrics on the metrics port: anyone may request them at any rate."""
 
 
 def reconfigure_servers(
@@ -60,12 +64,20 @@ def reconfigure_servers(
         server.reconfigure(settings, granted[name])
 
 
-def _limits(
+def new_limits(
     configuration: Configuration, name: str, *, reserved: int = 0, is_http: bool = False
 ) -> ConnectionLimits:
+    """Return the limits of the endpoint ``name`` at the start."""
     settings = configuration.reloadable
     most = connections_wanted(configuration, settings.max_connections)[name]
-    return ConnectionLimits.of_settings(settings, most, reserved=reserved, is_http=is_http)
+    own_per_address_max = METRICS_CONNECTIONS_PER_IP_MAX if name == METRICS_HTTP else UNLIMITED
+    return ConnectionLimits.of_settings(
+        settings,
+        most,
+        reserved=reserved,
+        own_per_address_max=own_per_address_max,
+        is_http=is_http,
+    )
 
 
 def new_servers(
@@ -75,7 +87,7 @@ def new_servers(
     configuration = parts.configuration
     registry = CollectorRegistry()
     kafka = _new_kafka_listeners(parts, cluster)
-    http = {ADMIN_HTTP: _new_admin_server(configuration, AdminHandler(registry, readiness))}
+    http = _new_health_servers(configuration, registry, readiness)
     streams: dict[str, StreamServer] = {}
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(configuration, parts.authorizer, parts.callers)
@@ -102,15 +114,27 @@ def new_servers(
     return {**http, **kafka, **streams}
 
 
-def _new_admin_server(configuration: Configuration, handler: AdminHandler) -> HttpServer:
-    return _new_http_server(
-        configuration,
-        ADMIN_HTTP,
-        handler,
-        _ADMIN_REQUEST_BYTES_MAX,
-        math.inf,  # never shed: an operator who investigates an overload needs an answer
-        LOOPBACK_HOSTS,
-    )
+def _new_health_servers(
+    configuration: Configuration, registry: CollectorRegistry, readiness: Readiness
+) -> dict[str, HttpServer]:
+    """Return the admin server, and the metrics server if it is configured.
+
+    They never shed load: an operator or probe that investigates an overload needs an answer.
+    """
+
+    def new_server(
+        name: str, age_max_s: float, allowed_hosts: re.Pattern[bytes] | None
+    ) -> HttpServer:
+        handler = AdminHandler(registry, readiness, metrics_age_max_s=age_max_s)
+        return _new_http_server(
+            configuration, name, handler, _HEALTH_REQUEST_BYTES_MAX, math.inf, allowed_hosts
+        )
+
+    servers = {ADMIN_HTTP: new_server(ADMIN_HTTP, 0, LOOPBACK_HOSTS)}
+    if configuration.metrics_http is not None:
+        # Everyone may request the metrics, so there is no host to check.
+        servers[METRICS_HTTP] = new_server(METRICS_HTTP, METRICS_SECONDS_MAX, None)
+    return servers
 
 
 def new_decision_server(
@@ -148,7 +172,7 @@ def _new_http_server(
     return HttpServer(
         name=name,
         handler=handler,
-        limits=_limits(configuration, name, is_http=True),
+        limits=new_limits(configuration, name, is_http=True),
         http_limits=HttpLimits(body_bytes_max=body_bytes_max),
         memory_bytes_max=http_memory_bytes(configuration),
         turn_ms_max=turn_ms_max,
@@ -194,7 +218,7 @@ def _new_kafka_listener(
         name=name,
         handlers=handlers,
         users=users,
-        limits=_limits(configuration, name, reserved=reserved),
+        limits=new_limits(configuration, name, reserved=reserved),
         request_bytes_max=configuration.socket_request_max_bytes,
         memory_bytes_max=kafka_memory_bytes(configuration),
         is_super_user=is_super_user,
@@ -209,7 +233,7 @@ def new_stream_server(
         name=DECISION_STREAM,
         decider=decider,
         callers=callers,
-        limits=_limits(configuration, DECISION_STREAM),
+        limits=new_limits(configuration, DECISION_STREAM),
         frame_bytes_max=configuration.stream_frame_max_bytes,
         memory_bytes_max=stream_memory_bytes(configuration),
         turn_ms_max=configuration.overload_turn_ms,

@@ -34,7 +34,7 @@ def examine_ports(configuration: Configuration, *, is_running: bool) -> Iterator
             Its addresses are then in use.
     """
     http, admin = configuration.decision_http, configuration.admin_http
-    stream = configuration.decision_stream
+    metrics, stream = configuration.metrics_http, configuration.decision_stream
     addresses = [
         ("authorizerd.decision.http", http.host, http.port),
         ("authorizerd.admin.http", admin.host, admin.port),
@@ -43,6 +43,8 @@ def examine_ports(configuration: Configuration, *, is_running: bool) -> Iterator
             for each in configuration.listeners
         ),
     ]
+    if metrics is not None:
+        addresses.append(("authorizerd.metrics.http", metrics.host, metrics.port))
     if stream is not None and stream.path is None:
         addresses.append(("authorizerd.decision.stream", stream.host, stream.port))
     for key, host, port in addresses:

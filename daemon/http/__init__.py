@@ -1,1 +1,1 @@
-"""The HTTP server of the decision and admin ports."""
+"""The HTTP server of the decision, admin and metrics ports."""

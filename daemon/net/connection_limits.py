@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from authorizerd.config.configuration import Reloadable
 
-_UNLIMITED: Final = 2**31 - 1
+UNLIMITED: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,8 @@ class ConnectionLimits:
     ``login_timeout_s`` runs from the accept until a connection is established,
     ``request_timeout_s`` from a request's first byte to its last. ``idle_timeout_s`` limits the
     time without a request, and the time in which the peer does not read its answer. ``overrides``
-    are the limits of single addresses. ``is_http`` determines which setting gives
+    are the limits of single addresses. ``own_per_address_max`` is the endpoint's own limit per
+    address: the lower one of it and the setting applies. ``is_http`` determines which setting gives
     ``request_timeout_s``.
     """
 
@@ -34,7 +35,8 @@ class ConnectionLimits:
     idle_timeout_s: float
     drain_timeout_s: float
     reserved: int = 0
-    connections_per_address_max: int = _UNLIMITED
+    connections_per_address_max: int = UNLIMITED
+    own_per_address_max: int = UNLIMITED
     overrides: Mapping[str, int] = dataclasses.field(default_factory=dict)
     is_http: bool = False
 
@@ -45,6 +47,7 @@ class ConnectionLimits:
         connections_max: int,
         *,
         reserved: int = 0,
+        own_per_address_max: int = UNLIMITED,
         is_http: bool = False,
     ) -> Self:
         """Return the limits that ``settings`` give an endpoint, with this ``connections_max``."""
@@ -59,7 +62,8 @@ class ConnectionLimits:
             request_timeout_s=request_timeout_ms / 1000,
             idle_timeout_s=settings.connections_max_idle_ms / 1000,
             drain_timeout_s=settings.http_drain_timeout_ms / 1000,
-            connections_per_address_max=settings.max_connections_per_ip,
+            connections_per_address_max=min(settings.max_connections_per_ip, own_per_address_max),
+            own_per_address_max=own_per_address_max,
             overrides=settings.max_connections_per_ip_overrides,
         )
 
@@ -76,10 +80,14 @@ class ConnectionLimits:
         if override is not None:
             return override
         is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
-        return _UNLIMITED if is_loopback else self.connections_per_address_max
+        return UNLIMITED if is_loopback else self.connections_per_address_max
 
     def with_settings(self, settings: Reloadable, connections_max: int) -> Self:
         """Return the same endpoint's limits under new settings."""
         return self.of_settings(
-            settings, connections_max, reserved=self.reserved, is_http=self.is_http
+            settings,
+            connections_max,
+            reserved=self.reserved,
+            own_per_address_max=self.own_per_address_max,
+            is_http=self.is_http,
         )

@@ -1,10 +1,12 @@
-"""The admin port: /metrics, /healthz, /readyz.
+"""The admin port and the metrics port: /metrics, /healthz, /readyz, and nothing else.
 
-**Invariant:** it answers from the start, even before the ACLs are loaded, and reveals no secret.
+**Invariant:** they answer from the start, even before the ACLs are loaded. They reveal no secret,
+and no name or address of a principal, a client, a resource or a file.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import msgspec
@@ -19,11 +21,20 @@ METHODS: Final = ("GET", "HEAD")
 
 
 class AdminHandler:
-    """Answer the requests of the admin port."""
+    """Answer the requests of the admin port or the metrics port.
 
-    def __init__(self, registry: CollectorRegistry, readiness: Readiness) -> None:
+    Args:
+        metrics_age_max_s: how long a list of all metrics is sent again before it is collected anew.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry, readiness: Readiness, *, metrics_age_max_s: float = 0.0
+    ) -> None:
         self._registry = registry
         self._readiness = readiness
+        self._metrics_age_max_s = metrics_age_max_s
+        self._collected = b""
+        self._collected_until = -math.inf
         self._paths: Final = {
             "/metrics": self._metrics,
             "/healthz": self._healthz,
@@ -41,9 +52,11 @@ class AdminHandler:
         return answer()
 
     def _metrics(self) -> Response:
-        return Response(
-            status=200, body=generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST
-        )
+        now = trio.current_time()
+        if now >= self._collected_until:
+            self._collected = generate_latest(self._registry)
+            self._collected_until = now + self._metrics_age_max_s
+        return Response(status=200, body=self._collected, content_type=CONTENT_TYPE_LATEST)
 
     def _healthz(self) -> Response:
         return text_response(200, "alive")

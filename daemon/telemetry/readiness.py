@@ -1,4 +1,4 @@
-"""The daemon's readiness, as reported on the admin port and to the service manager.
+"""The daemon's readiness, as reported on the admin and metrics ports and to the service manager.
 
 **Invariant:** the daemon is ready once the ACLs are loaded, every endpoint is open, and the workers
 listen.

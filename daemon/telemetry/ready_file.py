@@ -22,6 +22,7 @@ class ReadyFile(msgspec.Struct, frozen=True):
     decision_http: str
     decision_stream: str | None
     admin_http: str
+    metrics_http: str | None
     offset: int
 
 

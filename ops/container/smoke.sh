@@ -96,20 +96,11 @@ assert status == 200 and json.loads(body)["decision"] is False, (status, body)
 ' "$token" || fail "a decision is wrong"
 
 beside -c '
-import subprocess, sys, time
 from http.client import HTTPConnection
-port = subprocess.Popen([sys.executable, "-I", "-m", "authorizerd.container.metrics_port"])
-for _ in range(300):
+for path, expected in (("/metrics", b"authorizerd_acls 0.0"), ("/readyz", b"ready: 0 ACLs")):
     connection = HTTPConnection("127.0.0.1:9182", timeout=10)
-    try:
-        connection.request("GET", "/metrics")
-    except ConnectionRefusedError:
-        time.sleep(0.1)
-    else:
-        break
-assert b"authorizerd_acls 0.0" in connection.getresponse().read()
-port.terminate()
-assert port.wait(timeout=10) == 0
+    connection.request("GET", path)
+    assert expected in connection.getresponse().read()
 ' || fail "the metrics are not served"
 
 kill -TERM "$process"

@@ -46,7 +46,8 @@ ROWS: Final = (
         (
             Panel(
                 "Endpoints open",
-                "1 means open. The admin port is always open, the others once the ACLs are loaded.",
+                "1 means open. The admin and metrics ports are always open, the others once the"
+                " ACLs are loaded.",
                 "short",
                 (("authorizerd_endpoint_open{INSTANCE}", "{{instance}} {{listener}}"),),
             ),

@@ -19,7 +19,8 @@ _HEAD: Final = """\
 
 This page lists every metric of the daemon, what it means, and what to do about unusual values.
 
-- `GET /metrics` on the admin port (`authorizerd.admin.http`) returns them as Prometheus text.
+- `GET /metrics` on the admin port (`authorizerd.admin.http`), and on the metrics port
+  (`authorizerd.metrics.http`) if it is configured, returns them as Prometheus text.
 - Counters start at 0 with the process.
 - With workers, the daemon adds up what they report each second. A sum never decreases.
 - The daemon also exports prometheus_client's `process_*` and `python_*`, for its own process only.

@@ -31,6 +31,7 @@ def configured(*overrides: str) -> Configuration:
         "socket.request.max.bytes=67108864",
         "authorizerd.http.request.max.bytes=16777216",
         "authorizerd.stream.frame.max.bytes=16777216",
+        "authorizerd.metrics.http=http://0.0.0.0:9182",
         "listeners=A://127.0.0.1:1,B://127.0.0.1:2\nlistener.security.protocol.map=A:PLAINTEXT",
     ],
 )

@@ -41,6 +41,7 @@ def test_two_keys_suffice() -> None:
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
         http_tls=None,
         listener_tls={},
+        metrics_http=None,
         tokens_file=None,
         listener_max_connections={},
         stream_frame_max_bytes=131072,
@@ -283,6 +284,18 @@ BAD_LINES = [
     (
         "authorizerd.admin.http=http://127.0.0.1:8181",
         "already used by authorizerd.decision.http: choose another port",
+    ),
+    *(
+        (
+            f"authorizerd.metrics.http=http://127.0.0.1:{port}",
+            f"already used by {key}: choose another port",
+        )
+        for port, key in ((8181, "authorizerd.decision.http"), (8182, "authorizerd.admin.http"))
+    ),
+    (
+        "authorizerd.metrics.http=0.0.0.0:9182",
+        "invalid address '0.0.0.0:9182': expected http://host:port or https://host:port"
+        " (an IPv6 host in brackets)",
     ),
     *(
         (

@@ -147,6 +147,19 @@ def test_both_http_ports_may_be_0() -> None:
     assert configuration.decision_http == configuration.admin_http
 
 
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("", None),
+        ("http://0.0.0.0:9182", HttpEndpoint(host="0.0.0.0", port=9182)),
+        ("http://[::]:9182", HttpEndpoint(host="::", port=9182)),
+        ("http://:9182", HttpEndpoint(host=None, port=9182)),
+    ],
+)
+def test_metrics_port_may_have_any_address(text: str, endpoint: HttpEndpoint | None) -> None:
+    assert configure(f"authorizerd.metrics.http={text}").metrics_http == endpoint
+
+
 def test_tokens_allow_decision_ports_on_any_address() -> None:
     configuration = configure(
         "authorizerd.tokens.file=/etc/tokens",

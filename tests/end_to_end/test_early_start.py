@@ -57,6 +57,7 @@ CONFIG = {
     ),
     "super.users": "User:root",
     "early.start.listeners": "EARLY",
+    "authorizerd.metrics.http": "http://127.0.0.1:0",
 }
 LATE = ("LATE", "decision_http")
 
@@ -115,7 +116,7 @@ class Held:
         self.addresses: dict[str, str] = {}
         self.clients: list[Client] = []
         assert self.process.stderr is not None
-        while len(self.addresses) < 4:
+        while len(self.addresses) < 5:
             _, found, rest = self.process.stderr.readline().partition("authorizerd: ")
             name, bound, address = rest.strip().partition(": bound to ")
             if found and bound:
@@ -134,8 +135,9 @@ class Held:
             return False
         return True
 
-    def admin(self, path: str) -> tuple[int, bytes]:
-        connection = HTTPConnection(self.addresses["admin_http"], timeout=SECONDS_MAX)
+    def get(self, path: str, name: str = "admin_http") -> tuple[int, bytes]:
+        """Return status and body of an answer of the endpoint of this name."""
+        connection = HTTPConnection(self.addresses[name], timeout=SECONDS_MAX)
         try:
             answer = ask(connection, "GET", path)
         finally:
@@ -178,16 +180,18 @@ def root(loading: Held) -> Client:
 
 
 def test_every_other_endpoint_refuses_connections(loading: Held) -> None:
-    """A load balancer then tries another daemon. The admin port is open and reports progress."""
+    """A load balancer then tries another daemon. The open ports report progress."""
     assert {name: loading.is_open(name) for name in loading.addresses} == {
         "EARLY": True,
         "LATE": False,
         "decision_http": False,
         "admin_http": True,
+        "metrics_http": True,
     }
-    status, body = loading.admin("/readyz")
-    assert (status, body) == (503, b"loading: read up to log offset %d\n" % (1 + ACLS))
-    assert b"authorizerd_acls -1.0" in loading.admin("/metrics")[1]
+    for name in ("admin_http", "metrics_http"):
+        status, body = loading.get("/readyz", name)
+        assert (status, body) == (503, b"loading: read up to log offset %d\n" % (1 + ACLS))
+    assert b"authorizerd_acls -1.0" in loading.get("/metrics")[1]
     assert not loading.ready_file.exists()
 
 

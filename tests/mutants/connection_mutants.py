@@ -57,6 +57,13 @@ CONNECTION_MUTANTS: Final = (
         found_by="tests/daemon/net/test_connection_server.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
     Mutant(
+        name="one address may take every connection of the metrics port",
+        file="daemon/net/connection_limits.py",
+        text="min(settings.max_connections_per_ip, own_per_address_max)",
+        becomes="settings.max_connections_per_ip",
+        found_by="tests/daemon/test_servers.py::test_one_address_cannot_take_all_connections_of_the_metrics_port",
+    ),
+    Mutant(
         name="any user may use a connection that is reserved for super users",
         file="daemon/net/connection_server.py",
         text="if not limits.reserved or may_use_reserve:",

@@ -186,4 +186,11 @@ PROCESS_MUTANTS: Final = (
         becomes="pass",
         found_by="tests/daemon/telemetry/test_admin.py::test_lists_of_metrics_yield_to_other_tasks",
     ),
+    Mutant(
+        name="every scrape of the metrics port collects all metrics",
+        file="daemon/telemetry/admin.py",
+        text="if now >= self._collected_until:",
+        becomes="if now:",
+        found_by="tests/daemon/telemetry/test_admin.py::test_metrics_are_collected_again_only_after_their_maximum_age",
+    ),
 )

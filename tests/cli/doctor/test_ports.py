@@ -22,7 +22,7 @@ def listening() -> Iterator[socket.socket]:
         yield server
 
 
-def configured(*, decision: int = 0, stream: str = "") -> Configuration:
+def configured(*, decision: int = 0, stream: str = "", metrics: str = "") -> Configuration:
     values = {
         "node.id": "1",
         "log.dirs": "/log",
@@ -30,6 +30,7 @@ def configured(*, decision: int = 0, stream: str = "") -> Configuration:
         "authorizerd.decision.http": f"http://127.0.0.1:{decision}",
         "authorizerd.decision.stream": stream,
         "authorizerd.admin.http": "http://127.0.0.1:0",
+        "authorizerd.metrics.http": metrics,
     }
     return parse_values(values, source="f")
 
@@ -43,11 +44,13 @@ def of_stream(path: Path, *, is_running: bool = False) -> Finding:
 
 
 def test_every_endpoint_is_examined() -> None:
-    findings = list(examine_ports(configured(stream="tcp://127.0.0.1:0"), is_running=False))
+    configuration = configured(stream="tcp://127.0.0.1:0", metrics="http://127.0.0.1:0")
+    findings = list(examine_ports(configuration, is_running=False))
     assert [each.text.rpartition(": ")[0] for each in findings] == [
         "authorizerd.decision.http",
         "authorizerd.admin.http",
         "listeners: PLAINTEXT",
+        "authorizerd.metrics.http",
         "authorizerd.decision.stream",
     ]
     assert len(list(examine_ports(configured(), is_running=False))) == 3

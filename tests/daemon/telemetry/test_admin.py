@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import trio
+import trio.testing
 from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import Request
+
+REQUEST = Request(method="GET", path="/metrics", query="", headers={}, body=b"", keep_alive=True)
 
 
 class NotAsked(Readiness):
@@ -16,36 +20,55 @@ class NotAsked(Readiness):
         pass
 
 
+class Counting(Collector):
+    """Count how often the metrics are collected, and list that number."""
+
+    def __init__(self) -> None:
+        self.listed = 0
+
+    def collect(self) -> list[Metric]:
+        self.listed += 1
+        return [GaugeMetricFamily("listed", "", self.listed)]
+
+
+def new_handler(counting: Counting, age_max_s: float = 0.0) -> AdminHandler:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(counting)
+    counting.listed = 0
+    return AdminHandler(registry, NotAsked(), metrics_age_max_s=age_max_s)
+
+
 async def test_lists_of_metrics_yield_to_other_tasks() -> None:
     """Each takes a millisecond, and a peer may request hundreds at once."""
-    listed = longest = 0
-
-    class Counting(Collector):
-        def collect(self) -> list[Metric]:
-            nonlocal listed
-            listed += 1
-            return []
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Counting())
-    listed = 0
-    handler = AdminHandler(registry, NotAsked())
-    request = Request(
-        method="GET", path="/metrics", query="", headers={}, body=b"", keep_alive=True
-    )
+    counting, longest = Counting(), 0
+    handler = new_handler(counting)
     is_done = False
 
     async def ask() -> None:
         nonlocal is_done
         for _ in range(20):
-            await handler(request)
+            await handler(REQUEST)
         is_done = True
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
         while not is_done:
-            before = listed
+            before = counting.listed
             await trio.lowlevel.checkpoint()
-            longest = max(longest, listed - before)
-    assert listed == 20
+            longest = max(longest, counting.listed - before)
+    assert counting.listed == 20
     assert longest <= 2  # the loop shuffles its tasks
+
+
+async def test_metrics_are_collected_again_only_after_their_maximum_age(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Otherwise anyone who reaches the metrics port could use up the daemon's CPU time."""
+    counting = Counting()
+    handler = new_handler(counting, age_max_s=1)
+    first = (await handler(REQUEST)).body
+    assert b"listed 1.0" in first
+    await trio.sleep(0.9)
+    assert (await handler(REQUEST)).body == first
+    await trio.sleep(0.1)
+    assert b"listed 2.0" in (await handler(REQUEST)).body

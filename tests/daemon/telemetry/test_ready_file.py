@@ -18,6 +18,7 @@ READY = ReadyFile(
     decision_http="127.0.0.1:2",
     decision_stream=None,
     admin_http="127.0.0.1:3",
+    metrics_http=None,
     offset=4,
 )
 

@@ -11,6 +11,7 @@ import yaml
 
 from authorizerd.config.bounds import memory_bound_bytes
 from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.endpoints import HttpEndpoint
 from tests.ops.container.servers import SECRET
 
 CONTAINER = Path(__file__).parents[3] / "ops" / "container"
@@ -90,6 +91,10 @@ def test_configuration_is_valid_and_has_the_ports_of_the_manifests(place: str) -
     assert configuration.decision_stream is not None
     assert configuration.decision_stream.port == PORTS["stream"]
     assert [listener.port for listener in configuration.listeners] == [PORTS["kafka"]]
+    assert configuration.metrics_http == HttpEndpoint(host="0.0.0.0", port=PORTS["metrics"])
+    exposed = re.search(r"^EXPOSE (.+)$", (CONTAINER / "Containerfile").read_text(), re.MULTILINE)
+    assert exposed is not None
+    assert sorted(exposed[1].split()) == sorted(str(port) for port in PORTS.values())
 
 
 @pytest.mark.parametrize("place", ["compose", "kubernetes"])
@@ -135,6 +140,13 @@ def test_prometheus_scrapes_the_metrics_as_the_job_of_the_rules() -> None:
     assert config["static_configs"] == [{"targets": [f"authorizerd:{PORTS['metrics']}"]}]
 
 
+def test_probes_ask_the_metrics_port() -> None:
+    """A pod that is still loading is alive, but not ready."""
+    (daemon,) = (each for each in CONTAINERS if each["name"] == "authorizerd")
+    for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+        assert daemon[probe]["httpGet"] == {"path": path, "port": "metrics"}
+
+
 def test_one_pod_owns_the_log() -> None:
     """Two pods on one volume could each believe that the other has ended."""
     assert SET["replicas"] == 1
@@ -147,13 +159,14 @@ def test_every_mount_has_its_volume_and_every_command_exists() -> None:
     }
     mounted = {mount["name"] for each in CONTAINERS for mount in each.get("volumeMounts", ())}
     assert mounted == volumes
-    modules = set(re.findall(r"authorizerd\.container\.\w+", f"{CONTAINERS}{COMPOSE}"))
+    image = (CONTAINER / "Containerfile").read_text()
+    modules = set(re.findall(r"authorizerd\.container\.\w+", f"{CONTAINERS}{COMPOSE}{image}"))
     assert {module.rpartition(".")[2] for module in modules} == {
         path.stem for path in CONTAINER.glob("[!_]*.py")
     }
 
 
-@pytest.mark.parametrize("name", ["prepare", "authorizerd", "metrics"])
+@pytest.mark.parametrize("name", ["prepare", "authorizerd"])
 def test_service_of_compose_is_confined_like_the_pod(name: str) -> None:
     service = COMPOSE["services"][name]
     assert service["read_only"] is True

@@ -12,7 +12,12 @@ import pytest
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.values import SecurityProtocol
-from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
+from authorizerd.daemon.endpoints import (
+    ADMIN_HTTP,
+    DECISION_HTTP,
+    DECISION_STREAM,
+    METRICS_HTTP,
+)
 from tests.support.daemon_process import run
 
 FILES: Final = Path(__file__).parents[3] / "ops/systemd"
@@ -33,8 +38,13 @@ def call(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def configured() -> Configuration:
+    """Return the configuration with the metrics port, whose line is a comment in the file."""
     source = FILES / "server.properties"
-    return parse(source.read_text(), source=str(source))
+    text = source.read_text()
+    comment = "\n#   authorizerd.metrics.http="
+    assert comment in text
+    text = text.replace(comment, comment.replace("#   ", ""))
+    return parse(text, source=str(source))
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
@@ -80,10 +90,12 @@ def test_sockets_have_the_names_and_addresses_of_the_configuration() -> None:
     """Otherwise the daemon would not start with them."""
     configuration = configured()
     (kafka,) = configuration.listeners
+    assert configuration.metrics_http is not None
     tcp = (
         (kafka.listener_name, kafka),
         (DECISION_HTTP, configuration.decision_http),
         (ADMIN_HTTP, configuration.admin_http),
+        (METRICS_HTTP, configuration.metrics_http),
     )
     stream = configuration.decision_stream
     assert stream is not None
