@@ -19,22 +19,17 @@ from typing import Final, Self, TypeVar
 import trio
 from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 
-from authorizerd.kafka_client.connection import (
-    Address,
-    Call,
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Call, Node, entity_call
+from authorizerd.kafka_client.errors import (
+    Cause,
     ConnectionFailedError,
-    LogInRequiredError,
-    Node,
-    OpenStream,
-    PlainCredentials,
     RequestFailedError,
-    UnreachableError,
     UnservedError,
-    entity_call,
-    find_addresses,
-    open_node,
-    open_tcp,
 )
+from authorizerd.kafka_client.log_in import Credentials, requires_log_in
+from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.transport import OpenStream, find_addresses, open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
@@ -54,7 +49,7 @@ class ClientSettings:
 
     bootstrap: Sequence[Address]
     to_controllers: bool = False
-    credentials: PlainCredentials | None = None
+    credentials: Credentials | None = None
     client_id: str = "adminclient-1"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
@@ -114,9 +109,8 @@ class KafkaClient:
 
         Raises:
             RequestFailedError: the response has an error (the first one is raised), the log-in is
-                refused, the API is not served, or no answer came within ``api_timeout_ms``.
-            LogInRequiredError: the listener requires a log-in, and there are no credentials.
-            UnreachableError: no server accepts a connection.
+                refused or required, the API is not served, no server accepts a connection, or
+                no answer came within ``api_timeout_ms``.
         """
         settings = self._settings
         delay = _RETRY_FIRST_SECONDS
@@ -144,9 +138,11 @@ class KafkaClient:
         may_need_log_in = error.is_closed_later and self._settings.credentials is None
         if may_need_log_in and await self._requires_log_in(error.address):
             reason = f"{error.address}: the listener requires a log-in (SASL): set the credentials"
-            raise LogInRequiredError(ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason))
+            failure = ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason)
+            raise RequestFailedError(failure, Cause.LOG_IN_REQUIRED)
         if attempts >= _UNSERVED_MAX:
-            raise UnreachableError(ApiError(ErrorCode.NETWORK_EXCEPTION, str(error)))
+            failure = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
+            raise RequestFailedError(failure, Cause.UNREACHABLE)
 
     async def _requires_log_in(self, address: Address) -> bool:
         """Ask the listener on a new connection; return False if it does not answer."""
@@ -155,7 +151,7 @@ class KafkaClient:
         except ConnectionFailedError:
             return False
         try:
-            return await node.requires_log_in(self._settings.request_timeout_ms)
+            return await requires_log_in(node, self._settings.request_timeout_ms)
         except (ConnectionFailedError, RequestFailedError):
             return False
         finally:

@@ -11,12 +11,8 @@ from typing import Final, TypeVar
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.cli.acls.errors import request_error
 from authorizerd.kafka_client.client import KafkaClient
-from authorizerd.kafka_client.connection import (
-    Call,
-    LogInRequiredError,
-    RequestFailedError,
-    UnreachableError,
-)
+from authorizerd.kafka_client.connection import Call
+from authorizerd.kafka_client.errors import Cause, RequestFailedError
 from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
@@ -43,6 +39,10 @@ check that the server runs, and that --bootstrap-server (or --bootstrap-controll
 listeners. A listener with TLS also closes the connection: authorizerd acls supports only PLAINTEXT
 and SASL_PLAINTEXT.
 """
+_ADVICE: Final = {
+    Cause.LOG_IN_REQUIRED: LOG_IN_ADVICE,
+    Cause.UNREACHABLE: UNREACHABLE_ADVICE,
+}
 
 
 class KafkaAclAdmin:
@@ -89,12 +89,9 @@ class KafkaAclAdmin:
     ) -> T:
         try:
             return await self._client.request(call, name=name, errors=errors)
-        except LogInRequiredError as error:
-            raise request_error(error.error, advice=LOG_IN_ADVICE) from error
-        except UnreachableError as error:
-            raise request_error(error.error, advice=UNREACHABLE_ADVICE) from error
         except RequestFailedError as error:
-            raise request_error(error.error) from error
+            advice = "" if error.cause is None else _ADVICE.get(error.cause, "")
+            raise request_error(error.error, advice=advice) from error
 
 
 def _deletion_errors(results: Sequence[FilterResult]) -> list[ApiError]:

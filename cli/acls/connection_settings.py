@@ -1,8 +1,7 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
 The command reads Kafka's client properties for the servers and the log-in, and ignores all others.
-It supports PLAINTEXT, and SASL_PLAINTEXT with PLAIN. It rejects a file that asks for TLS or for
-another mechanism. Errors never contain a password.
+``security`` reads the properties of the log-in. Errors never contain a password.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
 """
@@ -20,18 +19,19 @@ from authorizerd.cli.acls.errors import (
     ILLEGAL_ARGUMENT,
     CommandError,
     configuration_error,
+    invalid_value,
 )
-from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.jaas import parse_login_options
+from authorizerd.cli.acls.security import read_credentials, read_security_protocol
+from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.properties import parse_properties
+from authorizerd.config.values import SecurityProtocol
+from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
-from authorizerd.kafka_client.connection import Address, PlainCredentials
 
 _SERVERS: Final = "bootstrap.servers"
 _CONTROLLERS: Final = "bootstrap.controllers"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _API_TIMEOUT: Final = "default.api.timeout.ms"
-_JAAS: Final = "sasl.jaas.config"
 
 _PORT_MAX: Final = 65535
 _INT_MAX: Final = 2**31 - 1
@@ -52,7 +52,11 @@ def read_settings(given: Arguments) -> ClientSettings:
     to_controllers = not given.has("bootstrap-server")
     key = _CONTROLLERS if to_controllers else _SERVERS
     properties[key] = given.value(key.replace(".", "-").removesuffix("s")) or ""
-    credentials = _credentials(properties)
+    protocol = read_security_protocol(properties)
+    if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+        reason = "authorizerd acls supports only PLAINTEXT and SASL_PLAINTEXT"
+        raise invalid_value("security.protocol", properties["security.protocol"], reason)
+    credentials = read_credentials(properties, protocol)
     defaults = ClientSettings(bootstrap=())
     request_timeout_ms = _milliseconds(properties, _REQUEST_TIMEOUT, defaults.request_timeout_ms)
     api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
@@ -98,16 +102,10 @@ def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
     if text is None:
         return default
     if not _INT.fullmatch(text.strip()) or abs(int(text)) > _INT_MAX:
-        raise _invalid(key, text, "Not a number of type INT")
+        raise invalid_value(key, text, "Not a number of type INT")
     if int(text) < 0:
-        raise _invalid(key, text.strip(), "Value must be at least 0")
+        raise invalid_value(key, text.strip(), "Value must be at least 0")
     return int(text)
-
-
-def _invalid(key: str, text: str, reason: str) -> CommandError:
-    return CommandError(
-        (CONFIG_EXCEPTION, f"Invalid value {text} for configuration {key}: {reason}")
-    )
 
 
 def _bootstrap(properties: Mapping[str, str]) -> list[Address]:
@@ -139,38 +137,3 @@ def _address(text: str) -> Address:
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
         raise configuration_error(f"Invalid port in {_SERVERS}: {text}")
     return Address(match["host"], int(port))
-
-
-def _credentials(properties: Mapping[str, str]) -> PlainCredentials | None:
-    text = properties.get("security.protocol", "PLAINTEXT")
-    match text.strip().upper():
-        case "PLAINTEXT":
-            return None
-        case "SASL_PLAINTEXT":
-            pass
-        case "SSL" | "SASL_SSL":
-            reason = "authorizerd acls supports only PLAINTEXT and SASL_PLAINTEXT"
-            raise _invalid("security.protocol", text, reason)
-        case _:
-            reason = "SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
-            reason = f"String must be one of (case insensitive): {reason}"
-            raise _invalid("security.protocol", text, reason)
-    mechanism = properties.get("sasl.mechanism", "GSSAPI")
-    if mechanism != "PLAIN":
-        raise _invalid("sasl.mechanism", mechanism, "authorizerd acls supports only PLAIN")
-    if _JAAS not in properties:
-        raise configuration_error(
-            f"{_JAAS} is missing: set it to a line with the user's name and password"
-        )
-    return _plain_credentials(properties[_JAAS])
-
-
-def _plain_credentials(jaas: str) -> PlainCredentials:
-    """Return the credentials in a JAAS line."""
-    try:
-        options = parse_login_options(jaas)
-    except InvalidValueError as error:
-        raise configuration_error(f"{_JAAS}: {error}") from None
-    if not (options.get("username") and "password" in options):
-        raise configuration_error(f"{_JAAS}: username and password must be given")
-    return PlainCredentials(username=options["username"], password=options["password"])

@@ -62,6 +62,13 @@ def configuration_error(reason: str, advice: str = "") -> CommandError:
     return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
 
 
+def invalid_value(key: str, value: str, reason: str) -> CommandError:
+    """Return the error that kafka-acls prints for the invalid value of a property."""
+    return CommandError(
+        (CONFIG_EXCEPTION, f"Invalid value {value} for configuration {key}: {reason}")
+    )
+
+
 def request_error(error: ApiError, advice: str = "") -> CommandError:
     """Return the error of a request that failed or was not answered."""
     known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -10,7 +10,11 @@ from types import SimpleNamespace
 import pytest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
-from authorizerd.kafka_client.connection import Address, PlainCredentials, entity_call, open_node
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import entity_call
+from authorizerd.kafka_client.log_in import Credentials, Mechanism
+from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.transport import open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
 from ops.kafka_rig.broker import ADMIN, Broker
 from tests.support.daemon_process import new_log, running
@@ -27,7 +31,7 @@ ASKED: list[Mapping[str, list[int]]] = [
 
 
 async def describe_quorum(
-    address: str, credentials: PlainCredentials | None, asked: Mapping[str, list[int]]
+    address: str, credentials: Credentials | None, asked: Mapping[str, list[int]]
 ) -> DescribeQuorumResponse:
     topics = [
         SimpleNamespace(topic_name=n, partitions=[SimpleNamespace(partition_index=p) for p in ps])
@@ -37,7 +41,7 @@ async def describe_quorum(
         ApiKey.DESCRIBE_QUORUM, SimpleNamespace(topics=topics), DescribeQuorumResponse
     )
     host, _, port = address.rpartition(":")
-    node = await open_node(Address(host, int(port)), credentials, "tests")
+    node = await open_node(Address(host, int(port)), credentials, "tests", open_tcp)
     async with aclosing(node):
         return await node.request(call, TIMEOUT_MS)
 
@@ -63,7 +67,9 @@ def comparable(answer: DescribeQuorumResponse) -> str:
 async def test_answers_equal_the_brokers(broker: Broker, tmp_path: Path, super_users: str) -> None:
     """The caller may describe the cluster in one case, and may not in the other."""
     is_allowed = "ANONYMOUS" in super_users
-    login = PlainCredentials(username=ADMIN, password=broker.settings.users[ADMIN])
+    login = Credentials(
+        mechanism=Mechanism.PLAIN, username=ADMIN, password=broker.settings.users[ADMIN]
+    )
     credentials = login if is_allowed else None
     theirs = broker.sasl_plaintext if is_allowed else broker.plaintext
     with running(tmp_path, new_log(tmp_path), CONFIG | {"super.users": super_users}) as daemon:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import SimpleNamespace
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import Final
 
 import trio
 from trio.testing import memory_stream_pair
 
 from authorizerd.acl.steps import finish
-from authorizerd.kafka_client.connection import Address, UnservedError
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.errors import UnservedError
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey, encode_response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -83,7 +84,8 @@ def cluster_of(
 class KafkaNode:
     """A node that answers ApiVersions itself, and each other request with its next answer.
 
-    An answer is the fields of an entity, a whole frame in bytes, HANG_UP or SILENCE.
+    An answer is the fields of an entity, a whole frame in bytes, HANG_UP or SILENCE, or a function
+    that makes one from the request.
     """
 
     answers: list[object] = field(default_factory=list)
@@ -113,6 +115,8 @@ class KafkaNode:
     async def _reply(self, stream: trio.abc.Stream, request: KafkaRequest) -> None:
         is_first = request.api_key is ApiKey.API_VERSIONS
         given = self._versions(request) if is_first else self.answers.pop(0)
+        if isinstance(given, FunctionType | MethodType):
+            given = given(request)
         if given is HANG_UP:
             raise EOFError
         if given is SILENCE:
@@ -151,7 +155,7 @@ class KafkaCluster:
         node = self.nodes[address] = KafkaNode(list(answers), served)
         return node
 
-    async def connect(self, address: Address) -> trio.abc.Stream:
+    async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:
         self.tried.append(address)
         await trio.lowlevel.checkpoint()
         if address not in self.nodes:

@@ -19,8 +19,8 @@ from authorizerd.daemon.forced_end import ForcedEnd
 from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.telemetry.ready_file import ReadyFile
 from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.kafka_client.connection import Address
 from authorizerd.metadata.meta_properties import MetaProperties
 from tests.support.acls import acl
 from tests.support.daemon_process import new_log, write_config

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from threading import get_ident
 
 import pytest
 import trio
@@ -9,16 +10,12 @@ from trio.testing import MockClock
 
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.steps import finish
+from authorizerd.kafka_client import log_in
+from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.kafka_client.connection import (
-    Address,
-    Call,
-    ConnectionFailedError,
-    LogInRequiredError,
-    PlainCredentials,
-    RequestFailedError,
-    UnreachableError,
-)
+from authorizerd.kafka_client.connection import Call
+from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, RequestFailedError
+from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.acl_client import (
     decode_describe_acls_response,
@@ -27,6 +24,7 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.api import ApiKey, decode_request
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from authorizerd.protocol.records.scram import ScramMechanism, salt_password
 from tests.daemon.kafka_cluster import (
     HANG_UP,
     SERVED,
@@ -38,10 +36,11 @@ from tests.daemon.kafka_cluster import (
     described,
     without,
 )
+from tests.support.scram_server import ScramServer
 
 FIRST, SECOND, THIRD = addresses(3)
 NOT_CONTROLLER = answer(error_code=41, error_message=None, resources=())
-ALICE = PlainCredentials(username="alice", password="alice-secret")
+ALICE = Credentials(mechanism=Mechanism.PLAIN, username="alice", password="alice-secret")
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ async def connected(
     cluster: KafkaCluster,
     *bootstrap: Address,
     to_controllers: bool = False,
-    credentials: PlainCredentials | None = None,
+    credentials: Credentials | None = None,
     request_timeout_ms: int = 30_000,
 ) -> AsyncIterator[Client]:
     settings = ClientSettings(
@@ -165,6 +164,60 @@ async def test_plain_log_in_precedes_requests(cluster: KafkaCluster) -> None:
     assert "secret" not in repr(ALICE)
 
 
+@pytest.mark.parametrize("mechanism", [Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512])
+@pytest.mark.parametrize("password", ["alice-secret", "\u00aa\u2168 e\u0301"])
+async def test_scram_log_in_precedes_requests(
+    cluster: KafkaCluster,
+    mechanism: Mechanism,
+    password: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kafka uses a password's UTF-8 unchanged. A thread hashes it, since that takes too long."""
+    threads: list[int] = []
+
+    def salt(kind: ScramMechanism, text: str, salt: bytes, iterations: int) -> bytes:
+        threads.append(get_ident())
+        return salt_password(kind, text, salt, iterations)
+
+    monkeypatch.setattr(log_in, "salt_password", salt)
+    server = ScramServer(ScramMechanism[mechanism.name], password)
+    node = cluster.add(FIRST, *server.answers, described())
+    credentials = Credentials(mechanism=mechanism, username="alice", password=password)
+    async with connected(cluster, credentials=credentials) as client:
+        assert await client.describe() == []
+    assert node.names[1:] == [
+        "SASL_HANDSHAKE 1",
+        "SASL_AUTHENTICATE 2",
+        "SASL_AUTHENTICATE 2",
+        "DESCRIBE_ACLS 3",
+    ]
+    assert getattr(sasl(node.asked[1]), "mechanism", None) == mechanism
+    assert threads
+    assert get_ident() not in threads
+
+
+@pytest.mark.parametrize(
+    ("forged", "said"),
+    [
+        (b"v=AAAA", "the server's signature is wrong: it does not know this user's credential"),
+        (b"", "the server's last SCRAM message is malformed"),
+    ],
+)
+async def test_impostor_ends_the_request(cluster: KafkaCluster, forged: bytes, said: str) -> None:
+    """It accepts any proof, but cannot sign."""
+    server = ScramServer(ScramMechanism.SCRAM_SHA_256, "alice-secret", lambda _: forged)
+    node = cluster.add(FIRST, *server.answers, described())
+    credentials = Credentials(
+        mechanism=Mechanism.SCRAM_SHA_256, username="alice", password="alice-secret"
+    )
+    async with connected(cluster, credentials=credentials) as client:
+        with pytest.raises(RequestFailedError) as error:
+            await client.describe()
+    assert error.value.cause is Cause.IMPOSTOR
+    assert str(error.value).startswith(f"SASL_AUTHENTICATION_FAILED: host0:9000: {said}")
+    assert node.names[-1] == "SASL_AUTHENTICATE 2"
+
+
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
@@ -216,7 +269,7 @@ async def test_server_that_does_not_connect_in_time_is_skipped(
 ) -> None:
     """After 10 seconds, as in Kafka's client."""
 
-    async def connect(address: Address) -> trio.abc.Stream:
+    async def connect(address: Address) -> trio.abc.HalfCloseableStream:
         if address == FIRST:
             await trio.sleep_forever()
         return await KafkaCluster.connect(cluster, address)
@@ -285,8 +338,9 @@ async def test_unreachable_servers_fail_within_two_seconds(
         cluster.add(FIRST, *answers)
     bootstrap = (FIRST,) if answers else (FIRST, SECOND)
     async with connected(cluster, *bootstrap) as client:
-        with pytest.raises(UnreachableError) as error:
+        with pytest.raises(RequestFailedError) as error:
             await client.describe()
+    assert error.value.cause is Cause.UNREACHABLE
     assert str(error.value).removeprefix("NETWORK_EXCEPTION: ").startswith(reason)
     assert trio.current_time() < 2
 
@@ -297,7 +351,7 @@ async def test_only_consecutive_refusals_end_a_request(
     """A starting server may refuse often."""
     refusals = 0
 
-    async def connect(address: Address) -> trio.abc.Stream:
+    async def connect(address: Address) -> trio.abc.HalfCloseableStream:
         nonlocal refusals
         refusals += 1
         if refusals == 12:
@@ -324,8 +378,9 @@ async def test_listener_that_requires_a_log_in_is_named_at_once(
     """It answers ApiVersions, closes at the first request, and supports SaslHandshake."""
     node = cluster.add(FIRST, *log_in_wanted(code))
     async with connected(cluster, to_controllers=to_controllers) as client:
-        with pytest.raises(LogInRequiredError) as error:
+        with pytest.raises(RequestFailedError) as error:
             await client.describe()
+    assert error.value.cause is Cause.LOG_IN_REQUIRED
     assert "host0:9000: the listener requires a log-in (SASL): set the credentials" in str(
         error.value
     )

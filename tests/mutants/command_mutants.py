@@ -16,10 +16,31 @@ COMMAND_MUTANTS: Final = (
     ),
     Mutant(
         name="every listener that closes the connection counts as one that requires a log-in",
-        file="kafka_client/connection.py",
+        file="kafka_client/log_in.py",
         text="return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.",
         becomes="return int(answer.error_code) in (ErrorCode.ILLEGAL_SASL_STATE, ErrorCode.",
         found_by="tests/kafka_client/test_client.py::test_listener_without_sasl_does_not_count_as_requiring_a_log_in",
+    ),
+    Mutant(
+        name="a server that cannot sign a SCRAM log-in is trusted",
+        file="kafka_client/scram.py",
+        text='(_decode_base64(match["signature"]), proof.expected_signature)',
+        becomes="(proof.expected_signature, proof.expected_signature)",
+        found_by="tests/kafka_client/test_client.py::test_impostor_ends_the_request",
+    ),
+    Mutant(
+        name="a server may ask for few SCRAM iterations, or for any number",
+        file="kafka_client/scram.py",
+        text="if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:",
+        becomes="if iterations == 0:",
+        found_by="tests/kafka_client/test_scram.py::test_invalid_challenge_is_rejected",
+    ),
+    Mutant(
+        name="a replayed SCRAM challenge is answered",
+        file="kafka_client/scram.py",
+        text="if not nonce.startswith(self._nonce) or nonce == self._nonce:",
+        becomes="if not nonce:",
+        found_by="tests/kafka_client/test_scram.py::test_invalid_challenge_is_rejected",
     ),
     Mutant(
         name="a reader that closes the pipe changes the exit code",

@@ -1,0 +1,121 @@
+"""Log in to a Kafka listener with SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+
+**Invariant:** no error and no ``repr`` contains a password. With SCRAM, the password is never sent.
+
+Source: KIP-43, KIP-152; Kafka 4.3 SaslClientAuthenticator; RFC 4616 for PLAIN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import SimpleNamespace
+
+import trio
+from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+
+from authorizerd.kafka_client.connection import CONNECTION_SETUP_TIMEOUT_MS, Node, entity_call
+from authorizerd.kafka_client.errors import Cause, RequestFailedError
+from authorizerd.kafka_client.scram import ScramError, ScramExchange, check_signature, new_nonce
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.records.scram import ScramMechanism, salt_password
+
+
+class Mechanism(StrEnum):
+    """A supported mechanism, by its name in SASL."""
+
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """A user's name and password, and the mechanism to log in with."""
+
+    mechanism: Mechanism
+    username: str
+    password: str = field(repr=False)
+
+
+async def log_in(node: Node, credentials: Credentials) -> None:
+    """Log in on a connection. A thread computes SCRAM's proof, which takes milliseconds.
+
+    Raises:
+        ConnectionFailedError: the connection broke.
+        RequestFailedError: the node rejects the mechanism or the credentials, or does not prove
+            that it knows them.
+    """
+    await _choose_mechanism(node, credentials.mechanism)
+    if credentials.mechanism is Mechanism.PLAIN:
+        await _authenticate(node, f"\0{credentials.username}\0{credentials.password}".encode())
+        return
+    try:
+        await _log_in_with_scram(node, credentials)
+    except ScramError as error:
+        failure = ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, f"{node.address}: {error}")
+        raise RequestFailedError(failure, Cause.IMPOSTOR) from None
+
+
+async def requires_log_in(node: Node, timeout_ms: int) -> bool:
+    """Return True if the listener requires SASL; other listeners reject the handshake.
+
+    Raises:
+        ConnectionFailedError, RequestFailedError: see ``Node.request``.
+    """
+    answer = await _shake_hands(node, Mechanism.PLAIN, timeout_ms)
+    return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM)
+
+
+async def _log_in_with_scram(node: Node, credentials: Credentials) -> None:
+    mechanism = ScramMechanism[credentials.mechanism.name]
+    exchange = ScramExchange(mechanism, credentials.username, new_nonce())
+    challenge = exchange.read_challenge(await _authenticate(node, exchange.first))
+    salted = await trio.to_thread.run_sync(
+        salt_password,
+        mechanism,
+        credentials.password,
+        challenge.salt,
+        challenge.iterations,
+        abandon_on_cancel=True,
+    )
+    proof = exchange.prove(challenge, salted)
+    check_signature(proof, await _authenticate(node, proof.message))
+
+
+async def _choose_mechanism(node: Node, mechanism: Mechanism) -> None:
+    answer = await _shake_hands(node, mechanism, CONNECTION_SETUP_TIMEOUT_MS)
+    if answer.error_code:
+        error = _refused_mechanism(mechanism, answer.error_code, answer.mechanisms)
+        is_disabled = error.code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        cause = Cause.MECHANISM if is_disabled else Cause.LOG_IN_UNEXPECTED
+        raise RequestFailedError(error, cause)
+
+
+async def _shake_hands(node: Node, mechanism: str, timeout_ms: int) -> SaslHandshakeResponse:
+    fields = SimpleNamespace(mechanism=mechanism)
+    call = entity_call(ApiKey.SASL_HANDSHAKE, fields, SaslHandshakeResponse)
+    return await node.request(call, timeout_ms)
+
+
+async def _authenticate(node: Node, token: bytes) -> bytes:
+    """Send a token of the mechanism, and return the server's."""
+    fields = SimpleNamespace(auth_bytes=token)
+    call = entity_call(ApiKey.SASL_AUTHENTICATE, fields, SaslAuthenticateResponse)
+    answer = await node.request(call, CONNECTION_SETUP_TIMEOUT_MS)
+    if answer.error_code:
+        error = ApiError(answer.error_code, answer.error_message)
+        raise RequestFailedError(error, Cause.CREDENTIALS)
+    return answer.auth_bytes
+
+
+def _refused_mechanism(mechanism: str, code: int, mechanisms: Sequence[str]) -> ApiError:
+    enabled = f"enabled mechanisms are [{', '.join(mechanisms)}]"
+    if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        reason = f"Client SASL mechanism '{mechanism}' not enabled in the server, {enabled}"
+        return ApiError(code, reason)
+    reason = f"Unexpected handshake request with client mechanism {mechanism}, {enabled}"
+    return ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason)
