@@ -7,6 +7,7 @@ from shutil import copytree
 
 import pytest
 
+from tests.clients.tls_peer import write_certificates
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, new_log, running
 from tests.support.log_files import added, write_log
@@ -49,3 +50,9 @@ def token_daemon(
 @pytest.fixture
 def log_dir(tmp_path: Path, prepared_log: Path) -> Path:
     return Path(copytree(prepared_log, tmp_path / "log"))
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the certificates that ``write_certificates`` names."""
+    return write_certificates(tmp_path_factory.mktemp("certificates"))

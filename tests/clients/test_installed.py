@@ -17,7 +17,10 @@ import pytest
 from tests.support.daemon_process import ROOT, DaemonProcess
 
 NPM, NODE = shutil.which("npm"), shutil.which("node")
-MODULES = {"__init__", "backoff", "blocking", "errors", "protocol", "trio", "values"}
+MODULES = {
+    "__init__", "backoff", "blocking", "blocking_link", "errors", "protocol", "tls", "trio",
+    "trio_link", "values",
+}  # fmt: skip
 
 ASK_PYTHON = """
 import importlib.util, sys

@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 _PACKAGE: Final = "clients/python/src/authorizerd_client"
 _BOTH: Final = "tests/clients/test_both_python_clients.py"
 _TRIO: Final = "tests/clients/test_trio_client.py"
+_TLS: Final = "tests/clients/test_python_tls.py"
 
 CLIENT_MUTANTS: Final = (
     Mutant(
@@ -76,28 +77,70 @@ CLIENT_MUTANTS: Final = (
     ),
     Mutant(
         name="the trio client sends behind a frame that was cut off",
-        file=f"{_PACKAGE}/trio.py",
+        file=f"{_PACKAGE}/trio_link.py",
         text='            self.end(lambda: ConnectionLostError("a frame was interrupted"))\n',
         found_by=f"{_TRIO}::test_cancelled_send_closes_the_connection",
     ),
     Mutant(
         name="nobody reads on after the reading task was cancelled",
-        file=f"{_PACKAGE}/trio.py",
+        file=f"{_PACKAGE}/trio_link.py",
         text="                self._wake_a_reader()\n",
         found_by=f"{_TRIO}::test_cancelled_wait_does_not_affect_other_tasks",
     ),
     Mutant(
         name="the trio client puts any number of frames in flight",
-        file=f"{_PACKAGE}/trio.py",
+        file=f"{_PACKAGE}/trio_link.py",
         text="while len(self._connection.in_flight) >= self._frames_in_flight_max:",
         becomes="while False:",
         found_by=f"{_TRIO}::test_frames_in_flight_are_bounded",
     ),
     Mutant(
         name="the trio client keeps a silent connection",
-        file=f"{_PACKAGE}/trio.py",
+        file=f"{_PACKAGE}/trio_link.py",
         text="self._waiting[oldest].limit <= trio.current_time():",
         becomes="False:",
         found_by=f"{_TRIO}::test_silent_connection_is_replaced",
+    ),
+    Mutant(
+        name="a client ignores the TLS context of an address without TLS",
+        file=f"{_PACKAGE}/tls.py",
+        text="        if context is not None:\n",
+        becomes="        if False:\n",
+        found_by=f"{_TLS}::test_context_for_an_address_without_tls_is_rejected",
+    ),
+    Mutant(
+        name="a client's default context trusts every certificate",
+        file=f"{_PACKAGE}/tls.py",
+        text="context or ssl.create_default_context()",
+        becomes="context or ssl._create_unverified_context()",
+        found_by=f"{_TLS}::test_fault_is_named_at_once",
+    ),
+    Mutant(
+        name="a client's default context checks no host name",
+        file=f"{_PACKAGE}/tls.py",
+        text="    endpoint.new_session()",
+        becomes="    endpoint.context.check_hostname = False\n    endpoint.new_session()",
+        found_by=f"{_TLS}::test_default_context_checks_certificate_and_host",
+    ),
+    Mutant(
+        name="a client retries a handshake that the daemon has never completed",
+        file=f"{_PACKAGE}/tls.py",
+        text="        if self._endpoint.has_answered:\n",
+        becomes="        if True:\n",
+        found_by=f"{_TLS}::test_fault_is_named_at_once",
+    ),
+    Mutant(
+        name="a client loses the reason why its certificate is refused",
+        file=f"{_PACKAGE}/tls.py",
+        text="            if self._has_received:\n",
+        becomes="            if True:\n",
+        found_by=f"{_TLS}::test_fault_is_named_at_once",
+    ),
+    Mutant(
+        name="a client without TLS does not recognize a TLS server",
+        file=f"{_PACKAGE}/protocol.py",
+        text="self._buffer.startswith(_TLS_ALERT)",
+        becomes="False",
+        found_by=f"{_TLS}::test_peer_that_expects_tls_is_named",
     ),
 )

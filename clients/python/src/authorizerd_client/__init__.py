@@ -23,6 +23,7 @@ from authorizerd_client.errors import (
     OverloadedError,
     ProtocolError,
     TimedOutError,
+    TlsError,
     TokenRefusedError,
     UnsupportedVersionError,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "ProtocolError",
     "Question",
     "TimedOutError",
+    "TlsError",
     "TokenRefusedError",
     "UnsupportedVersionError",
 ]

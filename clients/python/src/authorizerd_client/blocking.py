@@ -8,7 +8,7 @@ Every method blocks its thread until the answer arrives or the time limit expire
 
 from __future__ import annotations
 
-import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,22 +17,16 @@ from types import TracebackType
 from typing import Self
 
 from authorizerd_client.backoff import Backoff
+from authorizerd_client.blocking_link import BlockingLink, Deadline, open_socket
 from authorizerd_client.errors import (
     AuthorizerdError,
     ClosedError,
     ConnectionLostError,
     TimedOutError,
 )
-from authorizerd_client.protocol import (
-    FRAME_BYTES_MAX,
-    RECEIVE_BYTES,
-    Connection,
-    Request,
-    encode_request,
-    plan_frames,
-)
+from authorizerd_client.protocol import FRAME_BYTES_MAX, Request, encode_request, plan_frames
+from authorizerd_client.tls import new_endpoint
 from authorizerd_client.values import (
-    Address,
     AnyQuestion,
     Decisions,
     Question,
@@ -51,11 +45,13 @@ class Client:
     before the next attempt.
 
     Args:
-        address: ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
-        token: ``ID.SECRET``, if the daemon requires tokens.
+        address: ``tls://HOST:PORT``, ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
+        token: ``ID.SECRET``, if the daemon requires tokens and the client has no certificate.
+        tls: how to check the daemon's certificate, and which certificate to present, for
+            ``tls://``. None trusts the system's CAs and checks the host's name.
         timeout_seconds: time limit of a call, including waits for other threads and connecting.
-        connect_timeout_seconds: time limit of one attempt to connect. Looking up a host name may
-            take longer, since the operating system sets that limit.
+        connect_timeout_seconds: time limit of one attempt to connect, with TLS and hello. Looking
+            up a host name may take longer, since the operating system sets that limit.
         frame_bytes_max: the largest frame to send, in bytes: the daemon's
             ``authorizerd.stream.frame.max.bytes``. It also limits the frames that are received.
 
@@ -63,7 +59,7 @@ class Client:
         offset: the newest log offset that the daemon has named, -1 before the first.
 
     Raises:
-        ValueError: the address is invalid.
+        ValueError: the address is invalid, or ``tls`` is given for an address without TLS.
     """
 
     def __init__(
@@ -71,12 +67,14 @@ class Client:
         address: str,
         *,
         token: str | None = None,
+        tls: ssl.SSLContext | None = None,
         timeout_seconds: float = 5.0,
         connect_timeout_seconds: float = 5.0,
         frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
         self.offset = -1
         self._address = parse_address(address)
+        self._tls = new_endpoint(self._address, tls)
         self._token = token
         self._timeout = timeout_seconds
         self._connect_timeout = connect_timeout_seconds
@@ -84,7 +82,7 @@ class Client:
         self._backoff = Backoff()
         self._connect_error = "no attempt to connect was made"
         self._turn = threading.Lock()
-        self._link: _Link | None = None
+        self._link: BlockingLink | None = None
         self._closing = threading.Event()
 
     def connect(self, *, timeout_seconds: float | None = None) -> None:
@@ -92,6 +90,7 @@ class Client:
 
         Raises:
             ConnectionLostError: the daemon could not be reached in time.
+            TlsError: a certificate is refused, or one side is without TLS.
             TokenRefusedError, OverloadedError, UnsupportedVersionError: the daemon refuses the
                 connection.
             ProtocolError: the peer is not a decision stream.
@@ -110,8 +109,9 @@ class Client:
 
         Raises:
             InvalidQuestionError: the question is invalid.
-            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: there is
-                no decision. If the error closes the connection, the next question makes a new one.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                there is no decision. If the error closes the connection, the next question makes a
+                new one.
         """
         decisions = self.decide_many(
             [question], min_offset=min_offset, timeout_seconds=timeout_seconds
@@ -133,8 +133,8 @@ class Client:
         Raises:
             InvalidQuestionError: the questions do not fit into one frame, or cannot be encoded.
                 Nothing was sent.
-            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: as
-                ``decide``.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                as ``decide``.
         """
         request = encode_request(questions, min_offset, self._frame_bytes_max)
         with self._take_turn(timeout_seconds) as deadline:
@@ -158,8 +158,8 @@ class Client:
 
         Raises:
             InvalidQuestionError, NotReadyError: a question is invalid or has no decision yet.
-            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: as
-                ``decide``. Nothing is returned if one frame fails.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                as ``decide``. Nothing is returned if one frame fails.
         """
         repeated = Question(principal, host, operation, resource_type, "")
         allowed: list[str] = []
@@ -196,9 +196,9 @@ class Client:
         self.close()
 
     @contextmanager
-    def _take_turn(self, timeout_seconds: float | None) -> Iterator[_Deadline]:
+    def _take_turn(self, timeout_seconds: float | None) -> Iterator[Deadline]:
         """Wait until no other thread is in a call, and yield the deadline of this call."""
-        deadline = _Deadline(self._timeout if timeout_seconds is None else timeout_seconds)
+        deadline = Deadline(self._timeout if timeout_seconds is None else timeout_seconds)
         if not self._turn.acquire(timeout=deadline.remaining):
             raise TimedOutError("other threads used the connection until the time limit")
         try:
@@ -206,7 +206,7 @@ class Client:
         finally:
             self._turn.release()
 
-    def _ask(self, request: Request, deadline: _Deadline) -> Decisions:
+    def _ask(self, request: Request, deadline: Deadline) -> Decisions:
         link = self._get_link(deadline)
         try:
             decisions = self._exchange(link, request, deadline)
@@ -215,7 +215,7 @@ class Client:
         self.offset = max(self.offset, decisions.offset)
         return decisions
 
-    def _exchange(self, link: _Link, request: Request, deadline: _Deadline) -> Decisions:
+    def _exchange(self, link: BlockingLink, request: Request, deadline: Deadline) -> Decisions:
         try:
             return link.ask(request, deadline)
         finally:
@@ -234,7 +234,7 @@ class Client:
             self._link.close()
             self._link = None
 
-    def _get_link(self, deadline: _Deadline) -> _Link:
+    def _get_link(self, deadline: Deadline) -> BlockingLink:
         """Return the connection. Connect first if necessary."""
         while self._link is None:
             wait = self._backoff.next_attempt - time.monotonic()
@@ -248,11 +248,13 @@ class Client:
         self._check_is_open()
         return self._link
 
-    def _try_to_connect(self, deadline: _Deadline) -> _Link | None:
+    def _try_to_connect(self, deadline: Deadline) -> BlockingLink | None:
         """Return a connection, or None if the daemon cannot be reached now."""
-        attempt = _Deadline(min(self._connect_timeout, deadline.remaining))
+        attempt = Deadline(min(self._connect_timeout, deadline.remaining))
         try:
-            link = _Link(_open_socket(self._address, attempt), self._frame_bytes_max)
+            tls = None if self._tls is None else self._tls.new_session()
+            connected = open_socket(self._address, attempt)
+            link = BlockingLink(connected, tls, self._frame_bytes_max)
             offset = link.greet(self._token, attempt)
         except (OSError, AuthorizerdError) as error:
             self._backoff.fail(time.monotonic())
@@ -265,106 +267,3 @@ class Client:
         self._connect_error = "the connection broke at the time limit"
         self.offset = max(self.offset, offset)
         return link
-
-
-class _Deadline:
-    """The end of a time limit, in seconds of the monotonic clock."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def remaining(self) -> float:
-        """Return the seconds that remain, 0 if none do."""
-        return max(0.0, self._end - time.monotonic())
-
-
-class _Link:
-    """One connection with its socket. Any error closes it, except an answer with an error code."""
-
-    def __init__(self, connected: socket.socket, frame_bytes_max: int) -> None:
-        self._socket = connected
-        self._connection = Connection(frame_bytes_max)
-
-    @property
-    def has_ended(self) -> bool:
-        return self._connection.has_ended
-
-    def greet(self, token: str | None, deadline: _Deadline) -> int:
-        """Send the hello, and return the offset in its answer."""
-        with self._closed_by_errors():
-            self._send(self._connection.encode_hello(token), deadline)
-            while self._connection.offset is None:
-                self._receive(deadline)
-        return self._connection.offset
-
-    def ask(self, request: Request, deadline: _Deadline) -> Decisions:
-        """Return the decisions about the questions of one request."""
-        with self._closed_by_errors():
-            exchange, frame = self._connection.ask(request)
-            self._send(frame, deadline)
-            while not exchange.is_settled:
-                self._receive(deadline)
-        return exchange.get_decisions()
-
-    def shut_down(self) -> None:
-        """End the connection while another thread may be using it."""
-        try:
-            # Why not close it? That would not wake a thread that is receiving.
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return  # the socket is closed or disconnected already
-
-    def close(self) -> None:
-        self._connection.end(lambda: ConnectionLostError("the connection was closed"))
-        self._socket.close()
-
-    @contextmanager
-    def _closed_by_errors(self) -> Iterator[None]:
-        """Close the connection if the block raises.
-
-        A frame may have been sent in part, or its answer may still arrive.
-        """
-        try:
-            yield
-        except TimeoutError as error:
-            self.close()
-            raise TimedOutError("the daemon did not answer in time") from error
-        except OSError as error:
-            self.close()
-            raise ConnectionLostError(f"the connection broke: {error}") from error
-        except BaseException:
-            self.close()
-            raise
-
-    def _send(self, data: bytes, deadline: _Deadline) -> None:
-        self._limit(deadline)
-        self._socket.sendall(data)
-
-    def _receive(self, deadline: _Deadline) -> None:
-        self._limit(deadline)
-        self._connection.receive_data(self._socket.recv(RECEIVE_BYTES))
-
-    def _limit(self, deadline: _Deadline) -> None:
-        remaining = deadline.remaining
-        if remaining <= 0:  # a timeout of 0 would make the socket non-blocking
-            raise TimeoutError
-        self._socket.settimeout(remaining)
-
-
-def _open_socket(address: Address, deadline: _Deadline) -> socket.socket:
-    if address.path is None:
-        place = (address.host, address.port)
-        # Never 0, which would make the socket non-blocking.
-        connected = socket.create_connection(place, max(deadline.remaining, 0.001))
-        # Otherwise a small frame may wait until the peer has acknowledged the one before.
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connected
-    connected = socket.socket(socket.AF_UNIX)
-    try:
-        connected.settimeout(max(deadline.remaining, 0.001))
-        connected.connect(address.path)
-    except BaseException:
-        connected.close()
-        raise
-    return connected

@@ -34,6 +34,14 @@ class ProtocolError(AuthorizerdError):
     """The peer violated the protocol of the decision stream. The client closed the connection."""
 
 
+class TlsError(AuthorizerdError):
+    """A certificate is refused, or one side does not speak TLS.
+
+    The text gives the reason and the remedy. Asking again gives the same error until a certificate
+    or a setting has changed.
+    """
+
+
 class AnswerError(AuthorizerdError):
     """The daemon answered with an error instead of decisions.
 

@@ -22,6 +22,7 @@ from authorizerd_client.errors import (
     ConnectionLostError,
     InvalidQuestionError,
     ProtocolError,
+    TlsError,
     new_answer_error,
 )
 from authorizerd_client.values import AnyQuestion, Decisions, Question
@@ -40,6 +41,12 @@ _HEAD_BYTES: Final = 32
 """An upper bound for the part of a frame that is not questions."""
 _LIST_HEAD_BYTES: Final = 5
 """The maximum size of a list's length in msgpack."""
+_TLS_ALERT: Final = b"\x15\x03"
+"""The first bytes of a TLS server's answer to a client that does not speak TLS."""
+_CLOSED_EARLY: Final = (
+    "the daemon closed the connection without answering the hello; if it expects TLS at this "
+    "address, use tls://HOST:PORT"
+)
 _ANSWER_EXTRA_BYTES: Final = 1024
 """Space for fields that later versions may append to an answer."""
 
@@ -223,12 +230,15 @@ class Connection:
         Raises:
             AuthorizerdError: the connection has ended.
             ProtocolError: the data violates the protocol.
+            TlsError: the daemon expects TLS.
             AnswerError: the daemon refuses the hello, or has no memory left for the next frame.
             ConnectionLostError: the daemon has closed the connection.
         """
         self.check()
         if not data:
-            raise ConnectionLostError("the daemon closed the connection")
+            raise ConnectionLostError(
+                "the daemon closed the connection" if self.offset is not None else _CLOSED_EARLY
+            )
         self._buffer += data
         settled: list[Exchange] = []
         while (content := self._next_frame()) is not None:
@@ -257,6 +267,8 @@ class Connection:
     def _next_frame(self) -> bytes | None:
         if len(self._buffer) < _SIZE_BYTES:
             return None
+        if self.offset is None and self._buffer.startswith(_TLS_ALERT):
+            raise TlsError("the daemon expects TLS at this address: use tls://HOST:PORT")
         size = int.from_bytes(self._buffer[:_SIZE_BYTES], "big")
         if size > self._bytes_max:
             raise ProtocolError(

@@ -9,10 +9,9 @@ answers for the other tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import ssl
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -25,15 +24,9 @@ from authorizerd_client.errors import (
     ConnectionLostError,
     TimedOutError,
 )
-from authorizerd_client.protocol import (
-    FRAME_BYTES_MAX,
-    RECEIVE_BYTES,
-    Connection,
-    Exchange,
-    Request,
-    encode_request,
-    plan_frames,
-)
+from authorizerd_client.protocol import FRAME_BYTES_MAX, Request, encode_request, plan_frames
+from authorizerd_client.tls import new_endpoint
+from authorizerd_client.trio_link import TrioLink
 from authorizerd_client.values import (
     AnyQuestion,
     Decisions,
@@ -59,12 +52,14 @@ class Client:
     other calls then repeat their questions on a new connection.
 
     Args:
-        address: ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
-        token: ``ID.SECRET``, if the daemon requires tokens.
+        address: ``tls://HOST:PORT``, ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
+        token: ``ID.SECRET``, if the daemon requires tokens and the client has no certificate.
+        tls: how to check the daemon's certificate, and which certificate to present, for
+            ``tls://``. None trusts the system's CAs and checks the host's name.
         timeout_seconds: time limit of a call, including waits for other tasks and connecting. If
             the oldest frame of the connection has no answer by then, the connection is closed, and
             the other calls repeat their questions on a new one.
-        connect_timeout_seconds: time limit of one attempt to connect.
+        connect_timeout_seconds: time limit of one attempt to connect, with TLS and hello.
         frame_bytes_max: the largest frame to send, in bytes: the daemon's
             ``authorizerd.stream.frame.max.bytes``. It also limits the frames that are received.
         frames_in_flight_max: how many frames may wait for answers. Further calls wait. A cancelled
@@ -74,7 +69,7 @@ class Client:
         offset: the newest log offset that the daemon has named, -1 before the first.
 
     Raises:
-        ValueError: the address is invalid.
+        ValueError: the address is invalid, or ``tls`` is given for an address without TLS.
     """
 
     def __init__(
@@ -82,6 +77,7 @@ class Client:
         address: str,
         *,
         token: str | None = None,
+        tls: ssl.SSLContext | None = None,
         timeout_seconds: float = 5.0,
         connect_timeout_seconds: float = 5.0,
         frame_bytes_max: int = FRAME_BYTES_MAX,
@@ -89,6 +85,7 @@ class Client:
     ) -> None:
         self.offset = -1
         self._address = parse_address(address)
+        self._tls = new_endpoint(self._address, tls)
         self._token = token
         self._timeout = timeout_seconds
         self._connect_timeout = connect_timeout_seconds
@@ -97,7 +94,7 @@ class Client:
         self._backoff = Backoff()
         self._connect_error: str | None = None
         self._connecting = trio.Lock()
-        self._link: _Link | None = None
+        self._link: TrioLink | None = None
         self._is_closed = False
 
     async def connect(self, *, timeout_seconds: float | None = None) -> None:
@@ -105,6 +102,7 @@ class Client:
 
         Raises:
             ConnectionLostError: the daemon could not be reached in time.
+            TlsError: a certificate is refused, or one side is without TLS.
             TokenRefusedError, OverloadedError, UnsupportedVersionError: the daemon refuses the
                 connection.
             ProtocolError: the peer is not a decision stream.
@@ -124,8 +122,8 @@ class Client:
 
         Raises:
             InvalidQuestionError: the question is invalid.
-            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: there is
-                no decision.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                there is no decision.
         """
         decisions = await self.decide_many(
             [question], min_offset=min_offset, timeout_seconds=timeout_seconds
@@ -147,8 +145,8 @@ class Client:
         Raises:
             InvalidQuestionError: the questions do not fit into one frame, or cannot be encoded.
                 Nothing was sent.
-            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: as
-                ``decide``.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                as ``decide``.
         """
         request = encode_request(questions, min_offset, self._frame_bytes_max)
         with self._limit_time(timeout_seconds) as limit:
@@ -172,8 +170,8 @@ class Client:
 
         Raises:
             InvalidQuestionError, NotReadyError: a question is invalid or has no decision yet.
-            ConnectionLostError, TimedOutError, ProtocolError, ClosedError, AnswerError: as
-                ``decide``. Nothing is returned if one frame fails.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                as ``decide``. Nothing is returned if one frame fails.
         """
         repeated = Question(principal, host, operation, resource_type, "")
         allowed: list[str] = []
@@ -226,7 +224,7 @@ class Client:
         self.offset = max(self.offset, decisions.offset)
         return decisions
 
-    async def _get_link(self) -> _Link:
+    async def _get_link(self) -> TrioLink:
         """Return the connection. Connect first if necessary."""
         if self._link is not None:
             # Callers that cancel before their time limit do not notice a silent daemon: check here.
@@ -251,7 +249,7 @@ class Client:
                 self._link.end(_closed_error)
             raise _closed_error()
 
-    async def _try_to_connect(self) -> _Link | None:
+    async def _try_to_connect(self) -> TrioLink | None:
         """Return a connection, or None if the daemon cannot be reached now."""
         # Reported if the time limit of the call ends this attempt.
         self._connect_error = "the daemon did not answer in time"
@@ -271,12 +269,17 @@ class Client:
         self._connect_error = None
         return link
 
-    async def _connect_and_greet(self) -> _Link:
+    async def _connect_and_greet(self) -> TrioLink:
         if self._address.path is None:
             stream = await trio.open_tcp_stream(self._address.host, self._address.port)
         else:
             stream = await trio.open_unix_socket(self._address.path)
-        link = _Link(stream, self._frame_bytes_max, self._frames_in_flight_max)
+        link = TrioLink(
+            stream,
+            None if self._tls is None else self._tls.new_session(),
+            self._frame_bytes_max,
+            self._frames_in_flight_max,
+        )
         try:
             self.offset = max(self.offset, await link.greet(self._token))
         except BaseException:
@@ -287,126 +290,3 @@ class Client:
 
 def _closed_error() -> ClosedError:
     return ClosedError("the client is closed")
-
-
-class _Waiting:
-    """An exchange without an answer: an event to wake its callers, and the end of their limit."""
-
-    __slots__ = ("limit", "wake")
-
-    def __init__(self, limit: float) -> None:
-        self.limit = limit
-        self.wake = trio.Event()
-
-
-class _Link:
-    """One connection with its stream.
-
-    One of the waiting tasks reads for all. When it has its own answer, or is cancelled, it wakes
-    another waiting task, which reads on.
-    """
-
-    def __init__(
-        self, stream: trio.SocketStream, frame_bytes_max: int, frames_in_flight_max: int
-    ) -> None:
-        self._stream = stream
-        self._connection = Connection(frame_bytes_max)
-        self._frames_in_flight_max = frames_in_flight_max
-        self._sending = trio.Lock()
-        self._waiting: dict[Exchange, _Waiting] = {}
-        self._is_being_read = False
-
-    @property
-    def has_ended(self) -> bool:
-        return self._connection.has_ended
-
-    async def greet(self, token: str | None) -> int:
-        """Send the hello, and return the offset in its answer."""
-        await self._send(self._connection.encode_hello(token))
-        while self._connection.offset is None:
-            self._connection.check()
-            await self._receive()
-        return self._connection.offset
-
-    async def ask(self, request: Request, limit: float) -> Decisions:
-        """Return the decisions about the questions of one request.
-
-        Args:
-            limit: the time after which the daemon counts as silent.
-        """
-        async with self._sending:
-            # Answers come in order, so the oldest frame is the next to make room.
-            while len(self._connection.in_flight) >= self._frames_in_flight_max:
-                await self._wait_until_settled(self._connection.in_flight[0])
-            exchange, frame = self._connection.ask(request)
-            # Before sending, since another task may read the answer before `_send` returns.
-            self._waiting[exchange] = _Waiting(limit)
-            await self._send(frame)
-        await self._wait_until_settled(exchange)
-        return exchange.get_decisions()
-
-    def end_if_overdue(self) -> None:
-        """End the connection if the oldest frame has no answer after its time limit."""
-        oldest = next(iter(self._connection.in_flight), None)
-        if oldest is not None and self._waiting[oldest].limit <= trio.current_time():
-            self.end(lambda: ConnectionLostError("the daemon stopped answering"))
-
-    def end(self, new_error: Callable[[], AuthorizerdError]) -> None:
-        """Close the connection; every waiting call gets an error."""
-        self._connection.end(new_error)
-        self._stream.socket.close()  # `aclose` must be awaited, and `end` cannot
-        for waiting in self._waiting.values():
-            waiting.wake.set()
-        self._waiting.clear()
-
-    async def _wait_until_settled(self, exchange: Exchange) -> None:
-        """Wait until the exchange has its outcome. Read meanwhile if no other task does."""
-        while not exchange.is_settled:
-            if self._is_being_read:
-                await self._waiting[exchange].wake.wait()
-                continue
-            self._is_being_read = True
-            try:
-                while not exchange.is_settled:
-                    await self._receive()
-            finally:
-                self._is_being_read = False
-                self._wake_a_reader()
-
-    def _wake_a_reader(self) -> None:
-        for waiting in self._waiting.values():
-            # The caller of this exchange may have been cancelled, and then no task could read on.
-            if waiting.wake.statistics().tasks_waiting:
-                waiting.wake.set()
-                waiting.wake = trio.Event()
-                return
-
-    async def _send(self, frame: bytes) -> None:
-        """Send a frame, or end the connection, which settles the frame's exchange."""
-        try:
-            await self._stream.send_all(frame)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self.end(_broken_error)
-        except BaseException:
-            # Part of the frame may have been sent: the daemon would misread the next one.
-            self.end(lambda: ConnectionLostError("a frame was interrupted"))
-            raise
-
-    async def _receive(self) -> None:
-        """Receive some data and settle the exchanges it answers; on failure, end the connection."""
-        try:
-            data = await self._stream.receive_some(RECEIVE_BYTES)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self.end(_broken_error)
-            return
-        try:
-            settled = self._connection.receive_data(data)
-        except AuthorizerdError as error:
-            self.end(partial(copy, error))
-            return
-        for exchange in settled:
-            self._waiting.pop(exchange).wake.set()
-
-
-def _broken_error() -> ConnectionLostError:
-    return ConnectionLostError("the connection broke")

@@ -100,19 +100,24 @@ class Address:
     path: str | None
     host: str = ""
     port: int = 0
+    is_tls: bool = False
 
 
 def parse_address(text: str) -> Address:
     """Return the address that ``text`` names.
 
     Raises:
-        ValueError: the text is not ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
+        ValueError: the text is not ``tcp://HOST:PORT``, ``HOST:PORT``, ``tls://HOST:PORT`` or
+            ``unix:PATH``.
     """
     if text.startswith("unix:") and text != "unix:":
         return Address(text.removeprefix("unix:"))
-    host, _, port = text.removeprefix("tcp://").rpartition(":")
+    is_tls = text.startswith("tls://")
+    host, _, port = text.removeprefix("tls://" if is_tls else "tcp://").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     # `isdigit` alone would accept characters such as ², which `int` does not.
     if not host or "/" in host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"invalid address {text!r}: expected tcp://HOST:PORT or unix:PATH")
-    return Address(None, host, int(port))
+        raise ValueError(
+            f"invalid address {text!r}: expected tls://HOST:PORT, tcp://HOST:PORT or unix:PATH"
+        )
+    return Address(None, host, int(port), is_tls)
