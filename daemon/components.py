@@ -27,7 +27,8 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import Layers
 from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
-from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.certificates import Certificates
+from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.quorum import Leadership
@@ -98,7 +99,10 @@ class Parts:
             standard=self.standard,
             read=read_configuration,
         )
-        self.callers: Final = Callers(self.authorizer, configuration.tokens_file)
+        self.certificates: Final = Certificates(configuration)
+        self.certificates.prepare_reload()()
+        self.settings.follow_file(self.certificates.prepare_reload)
+        self.callers: Final = new_callers(configuration, self.authorizer)
         self.callers.prepare_reload()()  # the first load is a reload that is applied at once
         self.settings.follow_file(self.callers.prepare_reload)
         if self.audit is not None:
@@ -110,7 +114,11 @@ class Parts:
 
     def _files(self) -> Files:
         """Return the loaded content of the files that the configuration names."""
-        return Files(self.callers.text, b"" if self.audit is None else self.audit.secret)
+        return Files(
+            self.callers.text,
+            b"" if self.audit is None else self.audit.secret,
+            self.certificates.stores,
+        )
 
     def close(self) -> None:
         """Close the authorizer and the files; mark an undamaged log as cleanly shut down."""

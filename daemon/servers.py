@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -22,7 +23,7 @@ from authorizerd.config.bounds import (
     stream_memory_bytes,
 )
 from authorizerd.config.configuration import Configuration, Reloadable
-from authorizerd.config.endpoints import Endpoint
+from authorizerd.config.endpoints import Endpoint, is_loopback
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
@@ -46,8 +47,15 @@ from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.authzen import Vocabulary
-from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
+from authorizerd.protocol.http.messages import (
+    LOOPBACK_HOSTS,
+    UNIDENTIFIED,
+    Request,
+    Response,
+    bearer_token,
+)
 from authorizerd.protocol.http.request_head import HttpLimits
+from authorizerd.tls.server import TlsServer
 
 _HEALTH_REQUEST_BYTES_MAX: Final = 4096
 METRICS_SECONDS_MAX: Final = 1.0
@@ -87,13 +95,16 @@ def new_servers(
     configuration = parts.configuration
     registry = CollectorRegistry()
     kafka = _new_kafka_listeners(parts, cluster)
-    http = _new_health_servers(configuration, registry, readiness)
+    own_tls = parts.certificates.own_ports
+    http = _new_health_servers(parts, registry, readiness)
     streams: dict[str, StreamServer] = {}
     if parts.workers is None:
-        http[DECISION_HTTP] = new_decision_server(configuration, parts.authorizer, parts.callers)
+        http[DECISION_HTTP] = new_decision_server(
+            configuration, parts.authorizer, parts.callers, own_tls
+        )
         if configuration.decision_stream is not None:
             streams[DECISION_STREAM] = new_stream_server(
-                configuration, parts.authorizer, parts.callers
+                configuration, parts.authorizer, parts.callers, own_tls
             )
     measured = Measured(
         authorizer=parts.authorizer,
@@ -111,34 +122,65 @@ def new_servers(
         workers=parts.workers,
     )
     register_metrics(registry, measured)
-    return {**http, **kafka, **streams}
+    servers = {**http, **kafka, **streams}
+    parts.certificates.on_lost_authority(partial(end_identified, servers.values()))
+    return servers
+
+
+def end_identified(servers: Collection[ConnectionServer], tls: TlsServer) -> None:
+    """End the connections that a certificate identified, on all ports with this TLS."""
+    for server in servers:
+        if server.tls is tls:
+            server.end_identified()
 
 
 def _new_health_servers(
-    configuration: Configuration, registry: CollectorRegistry, readiness: Readiness
+    parts: Parts, registry: CollectorRegistry, readiness: Readiness
 ) -> dict[str, HttpServer]:
     """Return the admin server, and the metrics server if it is configured.
 
     They never shed load: an operator or probe that investigates an overload needs an answer.
     """
-
-    def new_server(
-        name: str, age_max_s: float, allowed_hosts: re.Pattern[bytes] | None
-    ) -> HttpServer:
-        handler = AdminHandler(registry, readiness, metrics_age_max_s=age_max_s)
-        return _new_http_server(
-            configuration, name, handler, _HEALTH_REQUEST_BYTES_MAX, math.inf, allowed_hosts
+    configuration, certificates = parts.configuration, parts.certificates
+    new_server = partial(
+        _new_http_server,
+        configuration,
+        body_bytes_max=_HEALTH_REQUEST_BYTES_MAX,
+        turn_ms_max=math.inf,
+    )
+    admin, metrics = configuration.admin_http, configuration.metrics_http
+    handler: Handler = AdminHandler(registry, readiness, metrics_age_max_s=0)
+    is_local = is_loopback(admin)
+    servers = {
+        ADMIN_HTTP: new_server(
+            ADMIN_HTTP,
+            handler if is_local else require_credentials(handler, parts.callers),
+            allowed_hosts=LOOPBACK_HOSTS if is_local else None,
+            tls=certificates.own_ports if admin.is_tls else None,
         )
-
-    servers = {ADMIN_HTTP: new_server(ADMIN_HTTP, 0, LOOPBACK_HOSTS)}
-    if configuration.metrics_http is not None:
-        # Everyone may request the metrics, so there is no host to check.
-        servers[METRICS_HTTP] = new_server(METRICS_HTTP, METRICS_SECONDS_MAX, None)
+    }
+    if metrics is not None:
+        servers[METRICS_HTTP] = new_server(
+            METRICS_HTTP,
+            AdminHandler(registry, readiness, metrics_age_max_s=METRICS_SECONDS_MAX),
+            allowed_hosts=None,  # everyone may request the metrics, so there is no host to check
+            tls=certificates.metrics_port if metrics.is_tls else None,
+        )
     return servers
 
 
+def require_credentials(handler: Handler, callers: Callers) -> Handler:
+    """Return a handler that answers callers with a token or a certificate only."""
+
+    async def answer(request: Request) -> Response:
+        caller = callers.identify(bearer_token(request), "admin", certified=request.principal)
+        return UNIDENTIFIED if caller is None else await handler(request)
+
+    return answer
+
+
 def new_decision_server(
-    configuration: Configuration, decider: Decider, callers: Callers
+    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
 ) -> HttpServer:
     """Return the server of AuthZEN and of OPA's data API on one port."""
     vocabulary = Vocabulary(
@@ -156,8 +198,9 @@ def new_decision_server(
         answer,
         configuration.http_request_max_bytes,
         configuration.overload_turn_ms,
-        # Without tokens, a web page could send requests through its visitor's browser.
-        LOOPBACK_HOSTS if configuration.tokens_file is None else None,
+        # Without credentials, a web page could send requests through its visitor's browser.
+        LOOPBACK_HOSTS if callers.trusts_all else None,
+        tls if configuration.decision_http.is_tls else None,
     )
 
 
@@ -168,6 +211,7 @@ def _new_http_server(
     body_bytes_max: int,
     turn_ms_max: float,
     allowed_hosts: re.Pattern[bytes] | None,
+    tls: TlsServer | None,
 ) -> HttpServer:
     return HttpServer(
         name=name,
@@ -177,6 +221,7 @@ def _new_http_server(
         memory_bytes_max=http_memory_bytes(configuration),
         turn_ms_max=turn_ms_max,
         allowed_hosts=allowed_hosts,
+        tls=tls,
     )
 
 
@@ -198,7 +243,11 @@ def _new_kafka_listeners(parts: Parts, cluster: Cluster) -> dict[str, KafkaListe
 
     return {
         endpoint.listener_name: _new_kafka_listener(
-            configuration, endpoint, handlers, is_super_user
+            configuration,
+            endpoint,
+            handlers,
+            is_super_user,
+            parts.certificates.servers.get(endpoint.listener_name),
         )
         for endpoint in configuration.listeners
     }
@@ -209,6 +258,7 @@ def _new_kafka_listener(
     endpoint: Endpoint,
     handlers: KafkaHandlers,
     is_super_user: Callable[[str], bool],
+    tls: TlsServer | None,
 ) -> KafkaListener:
     name = endpoint.listener_name
     users = configuration.sasl_users.get(name)
@@ -223,12 +273,16 @@ def _new_kafka_listener(
         memory_bytes_max=kafka_memory_bytes(configuration),
         is_super_user=is_super_user,
         is_controller=endpoint.listener_name in configuration.controller_listener_names,
+        tls=tls,
     )
 
 
 def new_stream_server(
-    configuration: Configuration, decider: Decider, callers: Callers
+    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
 ) -> StreamServer:
+    """Return the server of the decision stream, which must be configured."""
+    endpoint = configuration.decision_stream
+    assert endpoint is not None
     return StreamServer(
         name=DECISION_STREAM,
         decider=decider,
@@ -238,4 +292,5 @@ def new_stream_server(
         memory_bytes_max=stream_memory_bytes(configuration),
         turn_ms_max=configuration.overload_turn_ms,
         offset_timeout_ms=configuration.reloadable.update_timeout_ms,
+        tls=tls if endpoint.is_tls else None,
     )

@@ -22,8 +22,9 @@ from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
+from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.components import BATCHES_WAITING_MAX
-from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import StartError
@@ -32,12 +33,17 @@ from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.lifespan import SWITCH_INTERVAL_S
 from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
-from authorizerd.daemon.servers import new_decision_server, new_stream_server, reconfigure_servers
+from authorizerd.daemon.servers import (
+    end_identified,
+    new_decision_server,
+    new_stream_server,
+    reconfigure_servers,
+)
 from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.workers.counters import collect_counters
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.daemon.workers.spawn import FEED_FLAG
-from authorizerd.protocol.worker_feed import Files, Place
+from authorizerd.protocol.worker_feed import Files, Place, Stores
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"
@@ -76,7 +82,7 @@ async def _follow_feed(descriptor: int) -> None:
         set_log_format(configuration.log_format)
         audit = open_worker_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
-            await Worker(configuration, begin.places, audit).run(source)
+            await Worker(configuration, begin.places, audit, begin.stores).run(source)
 
 
 class Worker(Follower):
@@ -84,6 +90,7 @@ class Worker(Follower):
 
     Args:
         places: where to accept connections once ordered to.
+        stores: the certificates of the decision ports, or None without TLS.
     """
 
     def __init__(
@@ -91,6 +98,7 @@ class Worker(Follower):
         configuration: Configuration,
         places: tuple[Place, ...],
         audit: Audit | None,
+        stores: Stores | None = None,
     ) -> None:
         self._configuration = configuration
         self._places = places
@@ -103,14 +111,18 @@ class Worker(Follower):
         self._decider = StandardDecider(
             self._applier.snapshot, None if audit is None else audit.auditor
         )
-        self._callers = Callers(self._decider, configuration.tokens_file)
+        self._callers = new_callers(configuration, self._decider)
+        self._certificates = Certificates(configuration)
+        self._certificates.prepare_stores(stores)()
+        own_tls = self._certificates.own_ports
         self._servers: dict[str, HttpServer | StreamServer] = {
-            DECISION_HTTP: new_decision_server(configuration, self._decider, self._callers)
+            DECISION_HTTP: new_decision_server(configuration, self._decider, self._callers, own_tls)
         }
         if configuration.decision_stream is not None:
             self._servers[DECISION_STREAM] = new_stream_server(
-                configuration, self._decider, self._callers
+                configuration, self._decider, self._callers, own_tls
             )
+        self._certificates.on_lost_authority(partial(end_identified, self._servers.values()))
         self._serving: trio.Nursery
 
     async def run(self, source: FeedSource) -> None:
@@ -158,9 +170,13 @@ class Worker(Follower):
             self._audit.apply_settings(settings)
 
     async def apply_files(self, files: Files) -> None:
-        # Parsed in a thread, because a long file would block decisions.
-        apply = await trio.to_thread.run_sync(self._callers.parse, files.tokens)
-        apply()
+        # In a thread, because a long file would block decisions.
+        apply_tokens = await trio.to_thread.run_sync(self._callers.parse, files.tokens)
+        apply_stores = await trio.to_thread.run_sync(
+            self._certificates.prepare_stores, files.stores
+        )
+        apply_tokens()
+        apply_stores()
         if self._audit is not None:
             self._audit.use_secret(files.audit_secret)
 

@@ -26,6 +26,9 @@ CHANGES_PER_FRAME: Final = 128
 
 T = TypeVar("T")
 
+Stores: TypeAlias = tuple[tuple[bytes, ...], bytes, tuple[bytes, ...]]
+"""A certificate chain, its private key, and the trusted certificates; see ``tls.material``."""
+
 Address: TypeAlias = tuple[int, str, int, int, int]
 """A socket's family, and its host, port, flow and scope. The last two are 0 except for IPv6."""
 Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
@@ -43,8 +46,8 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
 class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
     """The first order. ``configuration`` has the keys with which the daemon was started, as text.
 
-    ``audit_secret`` is as in ``Files``. ``audit_turns`` is the descriptor of the lock that
-    processes hold to write audit lines.
+    ``audit_secret`` and ``stores`` are as in ``Files``. ``audit_turns`` is the descriptor of the
+    lock that processes hold to write audit lines.
     """
 
     number: int
@@ -52,6 +55,7 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
     places: tuple[Place, ...] = ()
     audit_secret: bytes = b""
     audit_turns: int | None = None
+    stores: Stores | None = None
 
     def __repr__(self) -> str:
         """Return a text without passwords, safe for logs."""
@@ -92,11 +96,13 @@ class Files(msgspec.Struct, array_like=True, frozen=True):
     """The contents of the files that the configuration names, as the daemon uses them.
 
     ``tokens`` is the text of the tokens file, or None. ``audit_secret`` is the key for hashing
-    names in audit lines.
+    names in audit lines. ``stores`` is the content of the keystore and truststore of the decision
+    ports.
     """
 
     tokens: str | None = None
     audit_secret: bytes = b""
+    stores: Stores | None = None
 
     def __repr__(self) -> str:
         """Return a text without the contents, safe for logs."""

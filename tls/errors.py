@@ -9,3 +9,7 @@ class StoreError(Exception):
 
 class TlsError(Exception):
     """A TLS handshake that failed, or a broken TLS connection. The text is the reason."""
+
+
+class NotTlsError(TlsError):
+    """The peer sent something other than a TLS record. It has been told nothing yet."""

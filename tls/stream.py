@@ -15,13 +15,16 @@ from typing import Final
 
 import trio
 
-from authorizerd.tls.errors import TlsError
+from authorizerd.tls.errors import NotTlsError, TlsError
 
 RECEIVE_BYTES: Final = 64 * 1024
 RECORD_BYTES_MAX: Final = 64 * 1024
 """The most that is encrypted in one step; longer data is sent in several."""
 HANDSHAKES_AT_ONCE_MAX: Final = max(1, min(4, (os.cpu_count() or 2) - 1))
 """The number of threads for handshakes. One core is left for the event loop."""
+
+_HANDSHAKE_RECORD: Final = 0x16
+_ALERT_RECORD: Final = 0x15
 
 _HANDSHAKES: Final = trio.CapacityLimiter(HANDSHAKES_AT_ONCE_MAX)
 
@@ -63,10 +66,13 @@ class TlsStream(trio.abc.HalfCloseableStream):
         """Agree on keys with the peer, and verify its certificate.
 
         Raises:
+            NotTlsError: the peer does not speak TLS.
             TlsError: the handshake failed; the peer has been told why, as far as TLS can.
             BrokenResourceError: the connection broke.
         """
         try:
+            if self._tls.server_side:  # until the client's first message, OpenSSL has nothing to do
+                await self._read_first()
             while True:
                 try:
                     # Not abandoned on cancellation: the thread uses the connection's state.
@@ -141,11 +147,17 @@ class TlsStream(trio.abc.HalfCloseableStream):
         if self._outgoing.pending:
             await self._transport.send_all(self._outgoing.read())
 
-    async def _read_more(self) -> None:
-        received = await self._transport.receive_some(RECEIVE_BYTES)
+    async def _read_first(self) -> None:
+        received = await self._read_more()
+        if received[0] not in (_HANDSHAKE_RECORD, _ALERT_RECORD):
+            raise NotTlsError("the peer does not speak TLS")
+
+    async def _read_more(self) -> bytes:
+        received = bytes(await self._transport.receive_some(RECEIVE_BYTES))
         if not received:
             raise TlsError("the peer closed the connection during the handshake")
         self._incoming.write(received)
+        return received
 
 
 def _describe(error: ssl.SSLError) -> str:

@@ -1,9 +1,9 @@
 """The callers of the decision ports, and whom they may ask about.
 
-**Invariant:** if there is a tokens file, every caller needs a token. A caller may ask about itself.
-To ask about others, it needs CLUSTER_ACTION on the cluster, as a broker does to forward requests.
-The same state decides the question and this right. Without a tokens file, every caller is trusted,
-and the port is bound to loopback or a Unix socket.
+**Invariant:** if there is a tokens file, or TLS asks for client certificates, every caller needs a
+token or a certificate. A caller may ask about itself. To ask about others, it needs CLUSTER_ACTION
+on the cluster, as a broker does to forward requests. The same state decides the question and this
+right. Without either, every caller is trusted, and the port is bound to loopback or a Unix socket.
 
 Source: KIP-590 (Envelope).
 """
@@ -17,6 +17,8 @@ from typing import Final
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import CLUSTER_NAME, Operation, ResourceType
 from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.tls import ClientAuth
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
 
@@ -41,40 +43,53 @@ class Trusted(Caller):
 
 
 class Callers:
-    """The callers of all decision ports, known by their tokens.
+    """The callers of all decision ports, known by their tokens or certificates.
 
     No token is valid until the file's text has been applied.
 
     Args:
         tokens_file: the path of ``authorizerd.tokens.file``, or None if it is not set.
+        has_client_auth: True if TLS asks clients for certificates.
     """
 
-    def __init__(self, decider: Decider, tokens_file: str | None) -> None:
+    def __init__(
+        self, decider: Decider, tokens_file: str | None, *, has_client_auth: bool = False
+    ) -> None:
         self._decider: Final = decider
         self._tokens_file: Final = tokens_file
-        self._trusted: Final = Trusted() if tokens_file is None else None
+        self._trusted: Final = Trusted() if tokens_file is None and not has_client_auth else None
         self.tokens = Tokens({})
+
+    @property
+    def trusts_all(self) -> bool:
+        """True if callers need no credentials."""
+        return self._trusted is not None
 
     @property
     def text(self) -> str | None:
         """The text of the tokens file in force, or None if there is no file."""
         return None if self._tokens_file is None else self.tokens.text
 
-    def identify(self, token: str | bytes | None, surface: str) -> Caller | None:
-        """Return the caller with this ``token``, or None if the token is unknown.
+    def identify(
+        self, token: str | bytes | None, surface: str, *, certified: str | None = None
+    ) -> Caller | None:
+        """Return the caller with this ``token`` or certificate, or None if it is unknown.
+
+        A wrong token is not made up for by a certificate.
 
         Args:
             surface: the name of the request in the audit log.
+            certified: the principal of the client's certificate, or None.
         """
         if self._trusted is not None:
             return self._trusted
         if token is None:
-            return None
+            return None if certified is None else _Known(self._decider, certified, surface)
         if isinstance(token, str):
             # A lone surrogate must give an unknown token, not an error.
             token = token.encode("utf-8", "surrogatepass")
         found = self.tokens.find(token)
-        return None if found is None else _Known(self, self._decider, found, surface)
+        return None if found is None else _TokenHolder(self, self._decider, found, surface)
 
     def prepare_reload(self) -> Callable[[], None]:
         """Read the file again, and return a function that applies it. Reading blocks.
@@ -104,28 +119,31 @@ class Callers:
         return apply
 
 
+def new_callers(configuration: Configuration, decider: Decider) -> Callers:
+    """Return the callers that the configuration admits."""
+    tls = configuration.http_tls
+    has_client_auth = tls is not None and tls.client_auth is not ClientAuth.NONE
+    return Callers(decider, configuration.tokens_file, has_client_auth=has_client_auth)
+
+
 class _Known(Caller):
-    """A caller with a token. It may ask for as long as the file lists the token."""
+    """A caller whose principal is known, from its certificate or its token."""
 
-    __slots__ = ("_callers", "_decider", "_surface", "_token")
+    __slots__ = ("_decider", "_principal", "_surface")
 
-    def __init__(self, callers: Callers, decider: Decider, token: Token, surface: str) -> None:
-        self._callers: Final = callers
+    def __init__(self, decider: Decider, principal: str, surface: str) -> None:
         self._decider: Final = decider
-        self._token: Final = token
+        self._principal: Final = principal
         self._surface: Final = surface
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         """See ``Caller``. The caller's own address is not used, so its host counts as unknown."""
-        # A reload may have removed the token while its connection stayed open.
-        if self._token not in self._callers.tokens:
-            return False
-        if principal == self._token.principal:
+        if principal == self._principal:
             return True
         try:
             judge = self._decider.judge(state, self._surface)
             return judge(
-                self._token.principal,
+                self._principal,
                 None,
                 Operation.CLUSTER_ACTION,
                 ResourceType.CLUSTER,
@@ -133,3 +151,18 @@ class _Known(Caller):
             )
         except InvalidQuestionError:
             return False
+
+
+class _TokenHolder(_Known):
+    """A caller with a token. It may ask for as long as the file lists the token."""
+
+    __slots__ = ("_callers", "_token")
+
+    def __init__(self, callers: Callers, decider: Decider, token: Token, surface: str) -> None:
+        super().__init__(decider, token.principal, surface)
+        self._callers: Final = callers
+        self._token: Final = token
+
+    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
+        # A reload may have removed the token while its connection stayed open.
+        return self._token in self._callers.tokens and super().may_ask_about(principal, state)

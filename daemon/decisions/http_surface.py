@@ -52,7 +52,7 @@ class HttpSurface(ABC):
         if request.method != "POST":
             return method_not_allowed(b"POST")
         # Before the body is examined: an unidentified caller must learn nothing from errors.
-        caller = self._callers.identify(token, self._name)
+        caller = self._callers.identify(token, self._name, certified=request.principal)
         if caller is None:
             return UNIDENTIFIED
         if not has_json_type(request):

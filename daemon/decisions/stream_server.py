@@ -45,6 +45,7 @@ from authorizerd.protocol.decisions.stream import (
     encode_hello,
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.tls.server import TlsServer
 
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 128
@@ -79,6 +80,7 @@ class StreamServer(ConnectionServer):
         memory_bytes_max: int,
         turn_ms_max: float,
         offset_timeout_ms: int,
+        tls: TlsServer | None = None,
     ) -> None:
         super().__init__(
             name=name,
@@ -87,6 +89,7 @@ class StreamServer(ConnectionServer):
             turn_ms_max=turn_ms_max,
             too_many=_TOO_MANY_CONNECTIONS,
             requires_login=True,
+            tls=tls,
         )
         self.statistics = ConnectionStatistics()
         self.decider: Final = decider
@@ -177,7 +180,9 @@ class _Conversation:
         if hello.version != STREAM_VERSION:
             error = ErrorCode.UNSUPPORTED_VERSION
         else:
-            self._caller = self._server.callers.identify(hello.token, SURFACE)
+            self._caller = self._server.callers.identify(
+                hello.token, SURFACE, certified=self._connection.principal
+            )
             if self._caller is None:
                 error = ErrorCode.SASL_AUTHENTICATION_FAILED
         self._answers += encode_hello(error, -1 if error else self._offset)

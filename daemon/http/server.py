@@ -28,6 +28,7 @@ from authorizerd.protocol.http.messages import (
     text_response,
 )
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
+from authorizerd.tls.server import TlsServer
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -36,6 +37,9 @@ ANSWER_BYTES_IN_A_TURN_MAX: Final = 64 * 1024
 
 _TOO_MANY: Final = encode_response(
     text_response(503, "too many connections"), connection=CONNECTION_CLOSE
+)
+_TLS_EXPECTED: Final = encode_response(
+    text_response(400, "this port expects TLS: use https://"), connection=CONNECTION_CLOSE
 )
 _TOO_SLOW: Final = encode_response(
     text_response(408, "request timed out"), connection=CONNECTION_CLOSE
@@ -90,6 +94,7 @@ class HttpServer(ConnectionServer):
         memory_bytes_max: int,
         turn_ms_max: float,
         allowed_hosts: re.Pattern[bytes] | None,
+        tls: TlsServer | None = None,
     ) -> None:
         super().__init__(
             name=name,
@@ -98,6 +103,8 @@ class HttpServer(ConnectionServer):
             turn_ms_max=turn_ms_max,
             too_many=_TOO_MANY,
             too_slow=_TOO_SLOW,
+            tls_expected=_TLS_EXPECTED,
+            tls=tls,
         )
         self.statistics: HttpStatistics = HttpStatistics()
         self.handler: Final = handler
@@ -117,7 +124,7 @@ class _Conversation:
         self._server = server
         self._connection = connection
         self._stream = connection.stream
-        self._protocol = ServerConnection(server.http_limits)
+        self._protocol = ServerConnection(server.http_limits, connection.principal)
 
     async def run(self) -> None:
         """Read and answer in turn: if the peer does not read answers, the server stops reading."""

@@ -40,6 +40,7 @@ from authorizerd.protocol.kafka.server_connection import (
     frame_token,
     unsupported_api_versions,
 )
+from authorizerd.tls.server import TlsServer
 
 FAILED_LOGIN_DELAY_S: Final = 0.1
 """Delay of the answer to a failed log-in: Kafka's connection.failed.authentication.delay.ms."""
@@ -96,12 +97,14 @@ class KafkaListener(ConnectionServer):
         memory_bytes_max: int,
         is_super_user: Callable[[str], bool],
         is_controller: bool = False,
+        tls: TlsServer | None = None,
     ) -> None:
         super().__init__(
             name=name,
             limits=limits,
             memory_bytes_max=memory_bytes_max,
             requires_login=users is not None,
+            tls=tls,
         )
         self.apis: Final = served_apis(is_controller=is_controller)
         self.statistics: KafkaStatistics = KafkaStatistics()
@@ -146,6 +149,8 @@ class _Conversation:
         self._connection = connection
         self._host = connection.address or ""
         self._sasl = SaslExchange(listener.users)
+        if listener.users is None and connection.principal is not None:
+            self._sasl.principal = connection.principal
         self._requests = KafkaServerConnection(
             LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max
         )

@@ -7,6 +7,7 @@ and only for a short time.
 
 from __future__ import annotations
 
+import math
 import select
 from enum import Enum, auto
 from functools import partial
@@ -41,6 +42,7 @@ class Ending(Enum):
     """Why a server ended a connection."""
 
     TIMED_OUT = auto()
+    EXPIRED = auto()
     EVICTED = auto()
     DRAINED = auto()
 
@@ -59,9 +61,11 @@ class Connection:
         "address",
         "admission",
         "ending",
+        "expires_at",
         "is_confined",
         "is_established",
         "phase",
+        "principal",
         "reservation",
         "scope",
         "since",
@@ -86,6 +90,9 @@ class Connection:
         # The sweep's time is exact enough for timeouts, and saves reading the clock for each
         # request.
         self.accepted_at = self.since = server.next_sweep
+        # Of the client's certificate. It is None without one, and on ports without TLS.
+        self.principal: str | None = None
+        self.expires_at = math.inf
         self.is_confined = is_confined
         self.is_established = False
         self.ending: Ending | None = None

@@ -32,6 +32,8 @@ from authorizerd.daemon.net.load_shedding import LoadShedder
 from authorizerd.daemon.net.memory_budget import MemoryBudget
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.tls.errors import NotTlsError, TlsError
+from authorizerd.tls.server import TlsServer, seconds_left
 
 SWEEP_SECONDS: Final = 0.25
 """Interval of the deadline checks: a timeout may fire up to two intervals late."""
@@ -43,20 +45,29 @@ REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
 _LOOKED_AT_MAX: Final = 1024
 _WARNING_SECONDS: Final = 60.0
+_TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
+"""The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class ConnectionStatistics:
-    """Counters of one server; only the server writes them."""
+    """Counters of one server; only the server writes them.
+
+    ``handshakes`` counts the TLS handshakes that succeeded. ``connections_expired`` counts
+    connections that outlived the client's certificate, or the trust in its authority.
+    """
 
     connections_open: int = 0
     connections_accepted: int = 0
     connections_refused: int = 0
     connections_evicted: int = 0
     connections_timed_out: int = 0
+    connections_expired: int = 0
     connections_broken: int = 0
+    handshakes: int = 0
+    handshakes_failed: int = 0
     accepts_failed: int = 0
     requests: int = 0
     requests_refused: int = 0
@@ -73,6 +84,8 @@ class ConnectionServer(ABC):
             work for more than this many milliseconds. `inf` disables the limit.
         too_many: sent to a connection above the limit before it is closed.
         too_slow: sent to a peer that does not complete a request in time.
+        tls_expected: sent in clear to a peer that does not speak TLS.
+        tls: encrypts all connections; None for a port without TLS.
         requires_login: True if a connection must identify itself before its first request.
     """
 
@@ -87,7 +100,9 @@ class ConnectionServer(ABC):
         turn_ms_max: float = math.inf,
         too_many: bytes = b"",
         too_slow: bytes = b"",
+        tls_expected: bytes = _TLS_EXPECTED,
         requires_login: bool = False,
+        tls: TlsServer | None = None,
     ) -> None:
         self.name: Final = name
         self.limits = limits
@@ -98,6 +113,8 @@ class ConnectionServer(ABC):
         self._sheds_load = turn_ms_max < math.inf
         self._too_many = too_many
         self._too_slow = too_slow
+        self._tls_expected = tls_expected
+        self.tls: Final = tls
         self._requires_login = requires_login
         # In the order in which they were accepted.
         self._open: dict[Connection, None] = {}
@@ -199,7 +216,11 @@ class ConnectionServer(ABC):
                     await trio.lowlevel.checkpoint()
                 if connection.phase is Phase.ANSWERING:
                     continue
-                if self._is_overdue(connection, now):
+                if connection.expires_at <= now:
+                    if connection.ending is None:
+                        self.statistics.connections_expired += 1
+                    connection.end(Ending.EXPIRED)
+                elif self._is_overdue(connection, now):
                     if connection.ending is None:
                         self.statistics.connections_timed_out += 1
                     connection.end(Ending.TIMED_OUT)
@@ -335,8 +356,8 @@ class ConnectionServer(ABC):
     async def _refuse(self, connection: Connection) -> None:
         """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
         self.statistics.connections_refused += 1
-        if not self._too_many:
-            return
+        if not self._too_many or self.tls is not None:
+            return  # a handshake would cost more than the connection that is refused
         if self._refusals >= min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max):
             # This cannot block: the send buffer of a new connection is empty.
             await connection.stream.send_all(self._too_many)
@@ -355,6 +376,8 @@ class ConnectionServer(ABC):
         self.statistics.connections_open = len(self._open)
         try:
             with connection.scope:
+                if self.tls is not None:
+                    await self._secure(connection, self.tls)
                 await self.converse(connection)
             # An idle peer gets no answer: it would mistake one for the answer to its next request.
             is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
@@ -362,3 +385,28 @@ class ConnectionServer(ABC):
                 await send_last(connection.stream, self._too_slow)
         finally:
             self._remove(connection)
+
+    async def _secure(self, connection: Connection, tls: TlsServer) -> None:
+        """Encrypt a new connection, and identify its client by a certificate if there is one.
+
+        Raises:
+            ClosingError: the handshake failed, or the certificate gives no principal.
+        """
+        try:
+            connection.stream, identity = await tls.accept(connection.stream)
+        except TlsError as error:
+            self.statistics.handshakes_failed += 1
+            if isinstance(error, NotTlsError):
+                await send_last(connection.stream, self._tls_expected)
+            peer = connection.address or "the client"
+            raise ClosingError(f"TLS handshake with {peer} failed: {error}") from None
+        self.statistics.handshakes += 1
+        if identity is not None:
+            connection.principal = identity.principal
+            connection.expires_at = trio.current_time() + seconds_left(identity)
+
+    def end_identified(self) -> None:
+        """End the connections whose clients are known by a certificate, at the next sweep."""
+        for connection in self._open:
+            if connection.principal is not None:
+                connection.expires_at = -math.inf

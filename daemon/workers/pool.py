@@ -166,8 +166,15 @@ class WorkerPool:
         """
 
         def new_begin(number: int) -> Begin:
-            secret = self._files().audit_secret
-            return Begin(number, self._configuration, tuple(places), secret, audit_turns)
+            files = self._files()
+            return Begin(
+                number,
+                self._configuration,
+                tuple(places),
+                files.audit_secret,
+                audit_turns,
+                files.stores,
+            )
 
         async with trio.open_nursery() as nursery:
             for number in range(1, self._count + 1):

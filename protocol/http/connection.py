@@ -83,13 +83,15 @@ class ServerConnection:
         "_empty_lines",
         "_head",
         "_limits",
+        "_principal",
         "_small_head_bytes_max",
         "_state",
         "_unanswered",
     )
 
-    def __init__(self, limits: HttpLimits) -> None:
+    def __init__(self, limits: HttpLimits, principal: str | None = None) -> None:
         self._limits = limits
+        self._principal = principal
         self._small_head_bytes_max = min(limits.request_line_bytes_max, limits.header_bytes_max)
         self._state = _State.HEAD
         self._buffer = bytearray()
@@ -281,4 +283,5 @@ class ServerConnection:
             headers=head.headers,
             body=body,
             keep_alive=head.keep_alive,
+            principal=self._principal,
         )

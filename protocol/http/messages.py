@@ -30,7 +30,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One complete request.
 
     ``path`` and ``query`` are still percent-encoded. Header names are in lower case, and the
-    values of a repeated header are joined by commas.
+    values of a repeated header are joined by commas. ``principal`` is that of the client's
+    certificate, or None.
     """
 
     method: str
@@ -39,6 +40,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: Mapping[bytes, bytes]
     body: bytes
     keep_alive: bool
+    principal: str | None = None
 
     def __repr__(self) -> str:
         """Return a text that is safe for logs.
@@ -87,10 +89,10 @@ def text_response(status: int, reason: str) -> Response:
 
 UNIDENTIFIED: Final = Response(
     status=401,
-    body=b"expected a token: Authorization: Bearer ID.SECRET\n",
+    body=b"expected a token (Authorization: Bearer ID.SECRET) or a client certificate\n",
     headers=((b"WWW-Authenticate", b"Bearer"),),
 )
-"""The answer to a caller with a missing or wrong token. Source: RFC 6750, section 3."""
+"""The answer to a caller without valid credentials. Source: RFC 6750, section 3."""
 
 
 def encode_response(

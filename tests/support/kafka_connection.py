@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ssl import SSLContext
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,16 +20,27 @@ from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError
+from tests.support.certificates import connect_tls
 from tests.support.daemon_process import connect
 
 RESPONSE_BYTES_MAX = 1 << 30
 
 
 class KafkaConnection:
-    """Connect to ``address``, and log in by PLAIN if there is a ``user``."""
+    """Connect to ``address``, and log in by PLAIN if there is a ``user``.
 
-    def __init__(self, address: str, user: str | None = None, password: str = "") -> None:
-        self.socket = connect(address)
+    Args:
+        context: for a listener with TLS.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        user: str | None = None,
+        password: str = "",
+        context: SSLContext | None = None,
+    ) -> None:
+        self.socket = connect(address) if context is None else connect_tls(address, context)
         self._connection = KafkaClientConnection("tests", RESPONSE_BYTES_MAX)
         if user is not None:
             assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0

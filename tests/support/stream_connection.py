@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from ssl import SSLContext
+
 from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection, StreamQuestion
+from tests.support.certificates import connect_tls
 from tests.support.daemon_process import connect
 
 FRAME_BYTES_MAX = 1 << 20
 
 
 class StreamConnection:
-    """Connect to ``address`` and exchange greetings."""
+    """Connect to ``address`` and exchange greetings.
 
-    def __init__(self, address: str, token: str | None = None) -> None:
-        self.socket = connect(address)
+    Args:
+        context: for a port with TLS.
+    """
+
+    def __init__(
+        self, address: str, token: str | None = None, context: SSLContext | None = None
+    ) -> None:
+        self.socket = connect(address) if context is None else connect_tls(address, context)
         self.connection = StreamClientConnection(FRAME_BYTES_MAX)
         self.socket.sendall(self.connection.hello(token))
         while (greeting := self.connection.next_greeting()) is None:

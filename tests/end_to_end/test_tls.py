@@ -1,0 +1,127 @@
+"""A real daemon with TLS on every port."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.model import Acl
+from authorizerd.protocol.decisions.stream import StreamQuestion
+from tests.support.acls import acl
+from tests.support.certificates import Authority, connect_tls
+from tests.support.daemon_process import DaemonProcess, ask, connect, new_log, running
+from tests.support.kafka_connection import KafkaConnection
+from tests.support.stream_connection import StreamConnection
+
+ALLOWED: Acl = acl("User:alice", "READ", topic="orders")
+QUESTION = {
+    "subject": {"type": "user", "id": "alice"},
+    "action": {"name": "READ"},
+    "resource": {"type": "topic", "id": "orders"},
+}
+STREAM_QUESTION: StreamQuestion = ("User:alice", None, 3, 2, "orders")
+ALERT_RECORD = 0x15
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two workers"])
+def secured(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[DaemonProcess, Authority]]:
+    """Return a daemon whose ports all have TLS except a Kafka listener, and its authority."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority = Authority(folder)
+    config = {
+        "listeners": "PLAIN://127.0.0.1:0,SECURE://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAIN:PLAINTEXT,SECURE:SSL",
+        **authority.server_keys(),
+        **authority.server_keys("listener.name.secure."),
+        "authorizerd.decision.http": "https://127.0.0.1:0",
+        "authorizerd.decision.stream": "tls://127.0.0.1:0",
+        "authorizerd.workers": str(request.param),
+        "super.users": "User:ANONYMOUS",
+    }
+    with running(folder, new_log(folder), config) as daemon:
+        admin = KafkaConnection(
+            daemon.ready["listeners"]["SECURE"], context=authority.client_context()
+        )
+        assert admin.create(ALLOWED) == [None]
+        admin.close()
+        yield daemon, authority
+
+
+def ask_https(address: str, context: ssl.SSLContext) -> tuple[int, bytes]:
+    host, _, port = address.rpartition(":")
+    connection = HTTPSConnection(host, int(port), context=context)
+    headers = {"Content-Type": "application/json"}
+    body = json.dumps(QUESTION).encode()
+    answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
+    connection.close()
+    return answer.status, answer.body
+
+
+def test_decisions_come_over_tls(secured: tuple[DaemonProcess, Authority]) -> None:
+    daemon, authority = secured
+    context = authority.client_context()
+    status, body = ask_https(daemon.ready["decision_http"], context)
+    assert (status, json.loads(body)["decision"]) == (200, True)
+    stream = StreamConnection(daemon.ready["decision_stream"], context=context)
+    many = [STREAM_QUESTION] * 2000  # several TLS records
+    assert stream.ask(*many).decisions == bytes([1]) * 2000
+    stream.close()
+
+
+@pytest.mark.parametrize("port", ["decision_stream", "SECURE"])
+def test_client_without_tls_gets_an_alert(
+    secured: tuple[DaemonProcess, Authority], port: str
+) -> None:
+    ready = secured[0].ready
+    connection = connect(ready["listeners"][port] if port == "SECURE" else ready[port])
+    connection.sendall(bytes(100))
+    assert connection.recv(100)[0] == ALERT_RECORD
+    assert connection.recv(100) == b""
+    connection.close()
+
+
+def test_http_client_without_tls_is_told(secured: tuple[DaemonProcess, Authority]) -> None:
+    host, _, port = secured[0].ready["decision_http"].rpartition(":")
+    connection = HTTPConnection(host, int(port))
+    answer = ask(connection, "GET", "/")
+    assert (answer.status, answer.body) == (400, b"this port expects TLS: use https://\n")
+    connection.close()
+
+
+def test_client_rejects_another_authoritys_server(
+    secured: tuple[DaemonProcess, Authority], tmp_path: Path
+) -> None:
+    other = Authority(tmp_path, "other").client_context()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        connect_tls(secured[0].ready["decision_http"], other)
+
+
+@pytest.mark.parametrize(
+    ("version", "accepted"),
+    [
+        (ssl.TLSVersion.TLSv1_1, False),
+        (ssl.TLSVersion.TLSv1_2, True),
+        (ssl.TLSVersion.TLSv1_3, True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
+def test_only_new_versions_are_accepted(
+    secured: tuple[DaemonProcess, Authority], version: ssl.TLSVersion, accepted: bool
+) -> None:
+    daemon, authority = secured
+    context = authority.client_context()
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = version
+    try:
+        connect_tls(daemon.ready["decision_http"], context).close()
+    except ssl.SSLError:
+        assert not accepted
+    else:
+        assert accepted

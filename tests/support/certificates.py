@@ -1,0 +1,86 @@
+"""Certificates for tests: an authority, servers and clients, as PEM files."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+
+import trustme
+
+from tests.support.daemon_process import SECONDS_MAX, connect
+
+
+class Authority:
+    """An authority that writes PEM files into ``folder``, its own certificate as ``ca_file``."""
+
+    def __init__(self, folder: Path, name: str = "ca") -> None:
+        self.ca = trustme.CA(organization_name=name)
+        self._folder = folder
+        self.ca_file = folder / f"{name}.pem"
+        self.ca.cert_pem.write_to_path(self.ca_file)
+
+    def issue(
+        self,
+        name: str,
+        *hosts: str,
+        common_name: str | None = None,
+        not_after: datetime | None = None,
+    ) -> Path:
+        """Return a file with a new key and its certificate, for these hosts and addresses.
+
+        Args:
+            not_after: when it expires; None: in many years.
+        """
+        identities = hosts or (f"{name}.test",)
+        leaf = self.ca.issue_cert(
+            *identities,
+            common_name=common_name,
+            organization_name="test",
+            organization_unit_name="test",
+            not_after=not_after,
+        )
+        path = self._folder / f"{name}.keystore.pem"
+        # Replaced at once, as a tool for renewals does it.
+        new = path.with_suffix(".new")
+        leaf.private_key_and_cert_chain_pem.write_to_path(new)
+        new.replace(path)
+        return path
+
+    def server_keys(self, prefix: str = "authorizerd.http.", **more: str) -> dict[str, str]:
+        """Return the configuration of a server on 127.0.0.1; ``a_b`` sets the key ``ssl.a.b``."""
+        keystore = self.issue("server", "127.0.0.1", "localhost")
+        keys = {"keystore.location": str(keystore)}
+        keys |= {key.replace("_", "."): value for key, value in more.items()}
+        return {f"{prefix}ssl.{key}": value for key, value in keys.items()}
+
+    def client_context(self, keystore: Path | None = None) -> ssl.SSLContext:
+        """Return a context that trusts this authority.
+
+        Args:
+            keystore: the file with the client's key and certificate.
+        """
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        if keystore is not None:
+            context.load_cert_chain(keystore)
+        return context
+
+
+def expired() -> datetime:
+    """Return a date in the past, after trustme's first day of validity."""
+    return datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def connect_tls(address: str, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """Connect to ``host:port`` and do the handshake.
+
+    A server's refusal of the client's certificate may come only with the first read (TLS 1.3).
+    """
+    plain = connect(address)
+    try:
+        secured = context.wrap_socket(plain, server_hostname=address.rpartition(":")[0])
+    except BaseException:
+        plain.close()
+        raise
+    secured.settimeout(SECONDS_MAX)
+    return secured

@@ -1,0 +1,94 @@
+"""TLS of one port: handshakes with the newest certificate, and the identity of each client.
+
+**Invariant:** a client certificate gives an identity only if OpenSSL has verified it in the
+handshake of the same connection. Replacing the certificates affects new handshakes only.
+"""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+import trio
+
+from authorizerd.config.tls import ClientAuth, TlsSettings
+from authorizerd.tls.context import new_server_context
+from authorizerd.tls.errors import TlsError
+from authorizerd.tls.material import Material
+from authorizerd.tls.stream import TlsStream
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """The identity that a client's certificate proves, until ``not_after``."""
+
+    principal: str
+    not_after: datetime
+
+
+class PreparedTls(msgspec.Struct, frozen=True):
+    """Certificates that are ready to be used; ``chain`` and ``trusted`` are DER."""
+
+    context: ssl.SSLContext
+    chain: tuple[bytes, ...]
+    trusted: frozenset[bytes]
+
+
+class TlsServer:
+    """TLS of one port.
+
+    Args:
+        name: the endpoint's name.
+    """
+
+    def __init__(self, name: str, settings: TlsSettings, prepared: PreparedTls) -> None:
+        self.name: Final = name
+        self.settings: Final = settings
+        self.current = prepared
+
+    @property
+    def identifies_clients(self) -> bool:
+        """True if clients may have certificates."""
+        return self.settings.client_auth is not ClientAuth.NONE
+
+    def use(self, prepared: PreparedTls) -> bool:
+        """Use other certificates for new connections.
+
+        Return True if an authority has left the truststore: connections that it vouched for must
+        end.
+        """
+        has_lost_authority = bool(self.current.trusted - prepared.trusted)
+        self.current = prepared
+        return has_lost_authority
+
+    async def accept(
+        self, transport: trio.abc.HalfCloseableStream
+    ) -> tuple[TlsStream, Identity | None]:
+        """Return the encrypted stream after its handshake, and the client's identity.
+
+        Raises:
+            TlsError: the handshake failed, or no mapping rule gives the client a principal.
+            BrokenResourceError: the connection broke.
+        """
+        stream = TlsStream(transport, self.current.context, server_side=True)
+        await stream.handshake()
+        certificate = stream.peer_certificate if self.identifies_clients else None
+        if certificate is None:
+            return stream, None
+        raise TlsError("client certificates give no principal yet")
+
+
+def prepare_tls(settings: TlsSettings, material: Material) -> PreparedTls:
+    """Return a port's certificates, ready for handshakes. It takes some 20 ms.
+
+    Raises:
+        StoreError: OpenSSL rejects them.
+    """
+    context = new_server_context(settings, material)
+    return PreparedTls(context, material.chain, frozenset(material.trusted))
+
+
+def seconds_left(identity: Identity) -> float:
+    """Return for how many seconds a certificate is still valid; negative if it has expired."""
+    return (identity.not_after - datetime.now(UTC)).total_seconds()
