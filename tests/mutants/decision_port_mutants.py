@@ -31,8 +31,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="callers without a token are trusted although there is a tokens file",
         file="daemon/decisions/callers.py",
-        text="        if token is None:\n            return None\n",
-        becomes="        if token is None:\n            return Trusted()\n",
+        text="        if token is None:\n            return None if certified is None",
+        becomes="        if token is None:\n            return Trusted() if certified is None",
         found_by="tests/daemon/decisions/test_callers.py::test_with_a_tokens_file_every_caller_needs_a_token",
     ),
     Mutant(
@@ -116,14 +116,14 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token remains valid",
         file="daemon/decisions/callers.py",
-        text="if self._token not in self._callers.tokens:",
-        becomes="if self._token is None:",
+        text="return self._token in self._callers.tokens and super()",
+        becomes="return super()",
         found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
         name="a caller with a token may ask about others without CLUSTER_ACTION",
         file="daemon/decisions/callers.py",
-        text="if principal == self._token.principal:",
+        text="if principal == self._principal:",
         becomes="if principal:",
         found_by="tests/daemon/decisions/test_callers.py::test_callers_may_ask_about_themselves_and_super_users_about_all",
     ),
