@@ -16,6 +16,7 @@ from typing import Any, Final
 from authorizerd.acl.model import Operation, Question, ResourceType
 from ops.bench import opa_peer
 from ops.bench.daemon_process import (
+    PATIENT,
     DaemonProcess,
     ready_daemon,
     write_token,
@@ -126,7 +127,7 @@ def measure_http(
         if isinstance(opa, Server):
             opa.check(questions, expected)
         theirs = [_drive_peer(opa, questions, load, directory, seconds) for load in LOADS]
-    with ready_daemon(directory, log_dir, {}) as daemon:
+    with ready_daemon(directory, log_dir, PATIENT) as daemon:
         server = _checked(daemon, questions, expected)
         for load, their in zip(LOADS, theirs, strict=True):
             figures = server.drive(questions, load, directory, seconds)
@@ -150,7 +151,7 @@ def _measure_with_token(
     """Return the lines of a daemon that requires a token."""
     settings, token_file = write_token(directory)
     lines: list[Line] = []
-    with ready_daemon(directory, log_dir, settings) as daemon:
+    with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
         server = _checked(daemon, questions, expected, token_file=token_file)
         for load in WITH_TOKEN:
             figures = server.drive(questions, load, directory, seconds)
@@ -165,7 +166,7 @@ def _measure_audited(
     audit_log = directory / "audit.log"
     settings = {"authorizerd.audit.log": str(audit_log), "authorizerd.audit.level": "DEBUG"}
     lines: list[Line] = []
-    with ready_daemon(directory, log_dir, settings) as daemon:
+    with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
         server = _checked(daemon, questions, expected)
         for load in AUDITED:
             before = _audited(daemon)

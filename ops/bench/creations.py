@@ -29,7 +29,7 @@ import msgspec
 
 from authorizerd.protocol.errors import DecodeError
 from ops.bench.closed_loop import LoadError, LoadReport
-from ops.bench.daemon_process import ready_daemon, serve_command
+from ops.bench.daemon_process import PATIENT, ready_daemon, serve_command
 from ops.bench.figures import Absent, Line, Peer, make_peer, percentile
 from ops.bench.kafka_load import (
     BEGUN,
@@ -169,7 +169,7 @@ def _measure_daemon(
     capture_output([_AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
     decisions_ms: list[tuple[str, float]] = []
     reports: list[LoadReport] = []
-    with ready_daemon(directory, log_dir, _SETTINGS) as daemon:
+    with ready_daemon(directory, log_dir, {**PATIENT, **_SETTINGS}) as daemon:
         address = msgspec.json.decode(ready.read_bytes())["listeners"]["PLAINTEXT"]
         try:
             described_ms = _fill_and_describe(address, plan)

@@ -28,6 +28,9 @@ _SETTINGS: Final = {
     "authorizerd.admin.http": "http://127.0.0.1:0",
 }
 
+PATIENT: Final = {"authorizerd.overload.turn.ms": "1000"}
+"""Let a daemon answer all requests of a closed loop, also if the machine has other work."""
+
 _HOLDER: Final = "User:bench"
 _HOLDER_ID: Final = "bench"
 

@@ -18,6 +18,7 @@ from authorizerd.protocol.decisions.stream import ALLOWED, StreamClientConnectio
 from authorizerd.protocol.errors import DecodeError
 from ops.bench.closed_loop import LoadError, LoadReport
 from ops.bench.daemon_process import (
+    PATIENT,
     DaemonProcess,
     ready_daemon,
     write_token,
@@ -76,16 +77,17 @@ def measure_stream(
     for each in {load.each for load in (*LOADS, CROWD)}:
         _frames_file(directory, each).write_bytes(_frames(questions, each))
     lines: list[Line] = []
-    with ready_daemon(directory, log_dir, {}) as daemon:
+    with ready_daemon(directory, log_dir, PATIENT) as daemon:
         _check(daemon, questions, expected)
         for load in LOADS:
             lines += _lines(f"stream, {load}", load, _drive(daemon, load, directory, seconds))
         alone = _drive(daemon, CROWD, directory, seconds)
     settings, token_file = write_token(directory)
-    with ready_daemon(directory, log_dir, settings) as daemon:
+    with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
         driven = _drive(daemon, USUAL, directory, seconds, token_file)
         lines += _lines(f"stream, {USUAL}, with a token", USUAL, driven)
-    with ready_daemon(directory, log_dir, {"authorizerd.workers": str(WORKERS)}) as daemon:
+    workers = {"authorizerd.workers": str(WORKERS)}
+    with ready_daemon(directory, log_dir, {**PATIENT, **workers}) as daemon:
         _check(daemon, questions, expected)
         shared = _drive(daemon, CROWD, directory, seconds)
     return [
