@@ -1,6 +1,8 @@
 # Every target sets up what it needs: on a fresh machine, run `make run` or `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests run in a process for each CPU, at most four. A free process takes waiting tests of another.
+PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup setup-dev run replay-demo test test-fast faults stories mutants stretches check bench conformance manual wheel clients lock clean
@@ -27,11 +29,11 @@ replay-demo: setup-dev
 	@$(BIN)/python -m ops.replay_demo
 
 test: setup-dev
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 # Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
 # Test the log on a disk with random crashes and faults; SEED=1234 sets the random seed.
 faults: setup-dev

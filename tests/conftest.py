@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +50,9 @@ def is_slow(path: Path) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores it, and so would the programs to which tests send it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("fast" if config.getoption("markexpr") == FAST else "authorizerd")
 
 
@@ -61,6 +66,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path) or SLOW_FIXTURES & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_hypothesis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide hypothesis from the programs that tests start, as on a user's machine.
+
+    kio imports it if it is installed, which takes a third of a daemon's start.
+    """
+    folder = tmp_path_factory.mktemp("hidden")
+    (folder / "hypothesis.py").write_text("raise ImportError('hidden from started programs')\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -109,10 +109,7 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
         process = subprocess.Popen(
             [sys.executable, "-m", "ops.example", *overrides],
             cwd=folder,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(Path(__file__).parents[2]),
-            },  # ops is not installed
+            env={**os.environ, "PYTHONPATH": _python_path()},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -124,6 +121,11 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
             assert process.stdout is not None
             process.stdout.close()
             assert process.wait(SECONDS_MAX) == 0
+
+
+def _python_path() -> str:
+    """Add the root folder, since ops is not installed."""
+    return os.pathsep.join((str(Path(__file__).parents[2]), os.environ["PYTHONPATH"]))
 
 
 class Shell:

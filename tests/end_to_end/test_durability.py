@@ -8,7 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,13 @@ from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.writer import LogWriter
 from tests.support.acls import acl
-from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running
+from tests.support.daemon_process import (
+    SECONDS_MAX,
+    DaemonProcess,
+    new_log,
+    running,
+    wait_until,
+)
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import added, read_acls, write_log
 from tests.support.recording_storage import Call, RecordingStorage
@@ -183,6 +189,23 @@ class Client:
             assert found[name] == size, f"{name}: {found[name]}, expected {size}"
 
 
+def count_acknowledged(clients: Sequence[Client]) -> int:
+    return sum(client.acknowledged for client in clients)
+
+
+def wait_for_acknowledgements(
+    clients: Sequence[Client], count: int, ended: Sequence[Future[None]]
+) -> None:
+    """Wait until the clients got more than ``count`` in total, or one has failed.
+
+    So a slow machine kills the daemon later, not before it has done anything.
+    """
+    wait_until(
+        lambda: count_acknowledged(clients) > count or any(each.done() for each in ended),
+        f"{count} acknowledgements",
+    )
+
+
 def connected(daemon: DaemonProcess) -> KafkaConnection:
     return KafkaConnection(daemon.ready["listeners"]["PLAINTEXT"])
 
@@ -212,11 +235,12 @@ def test_kills_lose_no_acknowledged_change(tmp_path: Path) -> None:
                     break
                 ended = [threads.submit(client.work, daemon) for client in clients]
                 time.sleep(chance.uniform(0, 0.15) + (1.0 if kill % 7 == 6 else 0))
+                wait_for_acknowledgements(clients, 10 * (kill + 1), ended)
                 daemon.process.kill()
                 daemon.process.wait()
                 for each in ended:
                     each.result(SECONDS_MAX)
-    assert sum(client.acknowledged for client in clients) > 10 * KILLS
+    assert count_acknowledged(clients) > 10 * KILLS
 
 
 def test_checkpoint_replaces_the_earlier_log(tmp_path: Path) -> None:
