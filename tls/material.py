@@ -33,7 +33,9 @@ CERTIFICATES_MAX: Final = 1000
 
 _JKS_MAGIC: Final = bytes.fromhex("feedfeed")
 _PEM: Final = re.compile(
-    rb"-----BEGIN (?P<label>[A-Z0-9 ]{1,40})-----(?P<body>[^-]*)-----END (?P=label)-----"
+    rb"-----BEGIN (?P<label>[A-Z0-9 ]{1,40})-----"
+    rb"(?P<body>(?:(?!-----).)*)-----END (?P=label)-----",
+    re.DOTALL,
 )
 _CERTIFICATE_LABELS: Final = (b"CERTIFICATE", b"X509 CERTIFICATE", b"TRUSTED CERTIFICATE")
 _KEY_END: Final = b"PRIVATE KEY"
