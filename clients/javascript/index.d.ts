@@ -25,12 +25,32 @@ export interface Decisions {
   readonly allowed: boolean[];
 }
 
+type Pem = string | Uint8Array;
+
+/** Options of `tls.connect` and `tls.createSecureContext` in Node.js; others are passed on too. */
+export interface TlsOptions {
+  /** The CAs to trust, in PEM; the default is Node's own list. */
+  ca?: Pem | Pem[];
+  /** The client's certificate chain and key, in PEM, if the daemon asks for a certificate. */
+  cert?: Pem | Pem[];
+  key?: Pem | Pem[];
+  /** The key's password. */
+  passphrase?: string;
+  /** The name that the daemon's certificate must contain; the default is the address's host. */
+  servername?: string;
+  minVersion?: string;
+  maxVersion?: string;
+  [option: string]: unknown;
+}
+
 export interface ClientOptions {
-  /** `ID.SECRET`, if the daemon requires tokens. */
+  /** `ID.SECRET`, if the daemon requires tokens and the client has no certificate. */
   token?: string | null;
+  /** For addresses with `tls://`; by default, Node's CAs are trusted, and the host is checked. */
+  tls?: TlsOptions | null;
   /** Time limit of a call, including connecting; 5000 by default. */
   timeoutMs?: number;
-  /** Time limit of one attempt to connect; 5000 by default. */
+  /** Time limit of one attempt to connect, with TLS and hello; 5000 by default. */
   connectTimeoutMs?: number;
   /** The daemon's `authorizerd.stream.frame.max.bytes`; 131072 by default. */
   frameBytesMax?: number;
@@ -53,7 +73,10 @@ export interface AskOptions {
  * An open connection keeps the process running: call `close` at the end.
  */
 export class Client {
-  /** `address` is `tcp://HOST:PORT`, `HOST:PORT` or `unix:PATH`. Throws TypeError otherwise. */
+  /**
+   * `address` is `tls://HOST:PORT`, `tcp://HOST:PORT`, `HOST:PORT` or `unix:PATH`. Throws TypeError
+   * otherwise, and if `tls` is given for an address without TLS.
+   */
   constructor(address: string, options?: ClientOptions);
   /** The newest log offset that the daemon has named, -1 before the first. */
   readonly offset: number;
@@ -88,6 +111,8 @@ export class TimedOutError extends AuthorizerdError {}
 export class ClosedError extends AuthorizerdError {}
 /** The peer violated the protocol of the decision stream. The client closed the connection. */
 export class ProtocolError extends AuthorizerdError {}
+/** A certificate is refused, or one side does not speak TLS; the message names the remedy. */
+export class TlsError extends AuthorizerdError {}
 /** The daemon answered with an error instead of decisions. */
 export class AnswerError extends AuthorizerdError {
   /** The error code. authorizerd's docs/stream.md lists all codes. */

@@ -106,7 +106,7 @@ def test_npm_package_works_without_dependencies(
     (tarball,) = tmp_path.glob("authorizerd-client-*.tgz")
     with tarfile.open(tarball) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
-    lib = {f"lib/{name}.js" for name in ("client", "errors", "msgpack", "protocol")}
+    lib = {f"lib/{name}.js" for name in ("client", "errors", "msgpack", "protocol", "tls")}
     assert names == {"package.json", "README.md", "LICENSE", "index.js", "index.d.ts", *lib}
 
     project = tmp_path / "project"

@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
 from authorizerd.protocol.decisions.stream import encode_answer
+from tests.clients.javascript import NODE, PACKAGE, run
 from tests.clients.stand_in import ANSWER_FAULTS, GREETING, HELLO_FAULTS, start_stand_in
-from tests.support.daemon_process import ROOT, DaemonProcess, running, wait_until
+from tests.support.daemon_process import DaemonProcess, running, wait_until
 
-NODE = shutil.which("node")
 TSC = shutil.which("tsc")
-PACKAGE = ROOT / "clients" / "javascript"
 pytestmark = pytest.mark.skipif(NODE is None, reason="the client runs on Node.js: no 'node' found")
 
 ALICE = ["User:alice", None, "READ", "TOPIC", "orders"]
 BOB = ["User:bob", "::1", 3, 2, "orders"]
 TOKEN = {"token": "proxy.secret"}
-
-
-async def run(script: str, *arguments: object) -> Any:  # noqa: ANN401 - what the script returns, as JSON
-    """Run the body of an async function, which can use the client's exports and ``given``."""
-    assert NODE is not None
-    package = json.dumps((PACKAGE / "index.js").as_uri())
-    msgpack = json.dumps((PACKAGE / "lib" / "msgpack.js").as_uri())
-    source = f"""
-    import * as exported from {package};
-    import {{ encode, decode }} from {msgpack};
-    const {{ Client }} = exported;
-    const given = {json.dumps(arguments)};
-    const nameOf = (error) => error.name;
-    const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-    const main = async () => {{ {script} }};
-    console.log(JSON.stringify(await main()));
-    """
-    with trio.fail_after(60):
-        done = await trio.run_process(
-            [NODE, "--input-type=module", "-"], stdin=source.encode(),
-            capture_stdout=True, capture_stderr=True, check=False,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
 
 
 ASK = """
@@ -246,8 +219,9 @@ async def test_invalid_addresses_are_rejected_and_exports_are_declared() -> None
     });
     return [errors, Object.keys(exported)];
     """
-    invalid = ["", "unix:", "host", ":1", "host:", "host:65536", "http://h:1"]
-    errors, exported = await run(script, ["unix:/a", "tcp://[::1]:1", "h:1"], invalid)
+    invalid = ["", "unix:", "host", ":1", "host:", "host:65536", "http://h:1", "tls://h"]
+    valid = ["unix:/a", "tcp://[::1]:1", "h:1", "tls://[::1]:1"]
+    errors, exported = await run(script, valid, invalid)
     assert errors == ["TypeError"] * len(invalid)
     declared = (PACKAGE / "index.d.ts").read_text()
     assert len(exported) == declared.count("export class ")
@@ -261,7 +235,8 @@ async def test_type_declarations_compile(tmp_path: Path) -> None:
     assert TSC is not None
     (tmp_path / "ask.ts").write_text(
         f'import {{ Client, AuthorizerdError }} from "{PACKAGE}/index.js";\n'
-        'const client = new Client("unix:/run/a", { token: null, timeoutMs: 1 });\n'
+        'const tls = { ca: "x", cert: ["x"], key: new Uint8Array(1), rejectUnauthorized: true };\n'
+        'const client = new Client("tls://a:1", { token: null, timeoutMs: 1, tls });\n'
         "const may: Promise<boolean> = client.decide("
         '["User:alice", null, "READ", "TOPIC", "orders"], { minOffset: 1 });\n'
         "may.catch((error) => error instanceof AuthorizerdError);\n"

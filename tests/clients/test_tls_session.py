@@ -33,8 +33,8 @@ class Server:
         return self._outgoing.read()
 
     def send(self, data: bytes) -> bytes:
-        while data:
-            data = data[self.tls.write(data) :]
+        if data:
+            self.tls.write(data)
         return self._outgoing.read()
 
     def receive(self, data: bytes, count: int) -> bytes:

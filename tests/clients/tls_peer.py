@@ -76,6 +76,10 @@ class TlsFault:
     reason: str
     remedy: str
 
+    @property
+    def is_trusted(self) -> bool:
+        return (self.server, self.ca) == ("server", "ca")
+
 
 TLS_FAULTS: Final = {
     "wrong address": TlsFault(
@@ -128,6 +132,8 @@ TLS_FAULTS: Final = {
 def running_peer(certificates: Path, fault: TlsFault, *answers: bytes) -> Iterator[str]:
     """Run the peer of a fault, and yield its address.
 
+    Fail if a client that must not trust the peer sends it anything, such as its token.
+
     Args:
         answers: what the peer sends after each thing that it receives; then it closes.
     """
@@ -140,8 +146,9 @@ def running_peer(certificates: Path, fault: TlsFault, *answers: bytes) -> Iterat
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(certificates / "ca.pem")
     sent = () if fault.closes else answers
+    received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=_serve, args=(listener, context, fault, sent))
+        thread = threading.Thread(target=_serve, args=(listener, context, fault, sent, received))
         thread.start()
         try:
             yield f"{fault.host}:{listener.getsockname()[1]}"
@@ -149,6 +156,7 @@ def running_peer(certificates: Path, fault: TlsFault, *answers: bytes) -> Iterat
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(10)
             assert not thread.is_alive()
+            assert fault.is_trusted or not any(received)
 
 
 def _serve(
@@ -156,6 +164,7 @@ def _serve(
     context: ssl.SSLContext | None,
     fault: TlsFault,
     sent: tuple[bytes, ...],
+    received: list[bytes],
 ) -> None:
     for number in count(1):
         try:
@@ -172,7 +181,7 @@ def _serve(
                 continue
             with context.wrap_socket(accepted, server_side=True) as stream:
                 for each in sent:
-                    stream.recv(65536)
+                    received.append(stream.recv(65536))
                     stream.sendall(each)
 
 

@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 _PACKAGE: Final = "clients/python/src/authorizerd_client"
 _BOTH: Final = "tests/clients/test_both_python_clients.py"
 _TRIO: Final = "tests/clients/test_trio_client.py"
+_JAVASCRIPT: Final = "tests/clients/test_javascript_tls.py"
 _TLS: Final = "tests/clients/test_python_tls.py"
 
 CLIENT_MUTANTS: Final = (
@@ -142,5 +143,26 @@ CLIENT_MUTANTS: Final = (
         text="self._buffer.startswith(_TLS_ALERT)",
         becomes="False",
         found_by=f"{_TLS}::test_peer_that_expects_tls_is_named",
+    ),
+    Mutant(
+        name="the JavaScript client sends its token to a server that it does not trust",
+        file="clients/javascript/lib/client.js",
+        text='this.#socket.once("secureConnect", () => {',
+        becomes='this.#socket.once("connect", () => {',
+        found_by=f"{_JAVASCRIPT}::test_fault_is_named_at_once",
+    ),
+    Mutant(
+        name="the JavaScript client ignores the TLS options of an address without TLS",
+        file="clients/javascript/lib/client.js",
+        text="if (tls && !isTls) {",
+        becomes="if (false) {",
+        found_by=f"{_JAVASCRIPT}::test_other_failures_of_tls_are_named",
+    ),
+    Mutant(
+        name="the JavaScript client loses the reason why its certificate is refused",
+        file="clients/javascript/lib/client.js",
+        text="if (this.#tls && this.#connection.offset === null) {",
+        becomes="if (this.#tls && !this.#isEstablished) {",
+        found_by=f"{_JAVASCRIPT}::test_fault_is_named_at_once",
     ),
 )

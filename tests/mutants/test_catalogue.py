@@ -25,8 +25,10 @@ def functions_of(path: Path) -> frozenset[str]:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_fits_the_code(mutant: Mutant) -> None:
-    """Its text occurs once, and the result is Python."""
-    ast.parse(mutant.applied_to((ROOT / mutant.file).read_text()))
+    """Its text occurs once, and the result is valid if the file is Python."""
+    source = mutant.applied_to((ROOT / mutant.file).read_text())
+    if mutant.file.endswith(".py"):
+        ast.parse(source)
     assert mutant.becomes != mutant.text
 
 

@@ -4,15 +4,20 @@ import { createConnection } from "node:net";
 
 import { AuthorizerdError, ClosedError, ConnectionLostError, TimedOutError } from "./errors.js";
 import { Connection, FRAME_BYTES_MAX, encodeRequest, isAllowed, planFrames } from "./protocol.js";
+import { TlsEndpoint } from "./tls.js";
 
 const DELAY_MS_MIN = 50;
 const DELAY_MS_MAX = 5000;
 const FRAMES_IN_FLIGHT_MAX = 256;
+const CLOSED_EARLY =
+  "the daemon closed the connection without answering the hello; if it expects TLS at this " +
+  "address, use tls://HOST:PORT";
 
 /** A client with one connection; index.d.ts describes its methods. */
 export class Client {
   offset = -1;
   #place;
+  #tls; // null without TLS
   #token;
   #timeoutMs;
   #connectTimeoutMs;
@@ -30,13 +35,19 @@ export class Client {
     address,
     {
       token = null,
+      tls = null,
       timeoutMs = 5000,
       connectTimeoutMs = 5000,
       frameBytesMax = FRAME_BYTES_MAX,
       framesInFlightMax = FRAMES_IN_FLIGHT_MAX,
     } = {},
   ) {
-    this.#place = parseAddress(address);
+    const { isTls, ...place } = parseAddress(address);
+    if (tls && !isTls) {
+      throw new TypeError("tls is given, but the address is without TLS: use tls://HOST:PORT");
+    }
+    this.#place = place;
+    this.#tls = isTls ? new TlsEndpoint(place, tls ?? {}) : null;
     this.#token = token;
     this.#timeoutMs = timeoutMs;
     this.#connectTimeoutMs = connectTimeoutMs;
@@ -114,7 +125,7 @@ export class Client {
   async #connectAfterDelay() {
     await this.#sleepUntil(this.#nextAttempt);
     if (this.#isClosed) return;
-    const link = new Link(this.#place, this.#frameBytesMax, this.#framesInFlightMax);
+    const link = new Link(this.#place, this.#tls, this.#frameBytesMax, this.#framesInFlightMax);
     this.#abortAttempt = () => link.end(new ClosedError("the client is closed"));
     this.#connectError = "the daemon did not answer in time";
     try {
@@ -156,20 +167,35 @@ export class Client {
 /** One connection with its socket. */
 class Link {
   #socket;
+  #tls;
+  #isEstablished = false; // true once the daemon's certificate has passed the checks
   #connection;
   #framesInFlightMax;
   #waitingForRoom = []; // callbacks of calls that wait until fewer frames are in flight
   #onGreeted = () => {};
 
-  constructor(place, frameBytesMax, framesInFlightMax) {
+  constructor(place, tls, frameBytesMax, framesInFlightMax) {
     this.#connection = new Connection(frameBytesMax);
     this.#framesInFlightMax = framesInFlightMax;
-    this.#socket = createConnection(place);
+    this.#tls = tls;
+    this.#socket = tls ? tls.connect() : createConnection(place);
     this.#socket.setNoDelay(true);
     this.#socket.on("data", (data) => this.#receive(data));
-    const lose = (reason) => this.end(new ConnectionLostError(reason));
-    this.#socket.on("error", (error) => lose(`the connection broke: ${error.message}`));
-    this.#socket.on("close", () => lose("the daemon closed the connection"));
+    this.#socket.on("error", (error) => this.end(this.#newBrokenError(error)));
+    this.#socket.on("close", () => this.end(this.#newClosedError()));
+  }
+
+  #newBrokenError(error) {
+    if (this.#tls && this.#connection.offset === null) {
+      return this.#tls.newError(error, this.#isEstablished);
+    }
+    return new ConnectionLostError(`the connection broke: ${error.message}`);
+  }
+
+  #newClosedError() {
+    if (this.#tls) return this.#tls.newClosedError(this.#isEstablished);
+    const isEarly = this.#connection.offset === null;
+    return new ConnectionLostError(isEarly ? CLOSED_EARLY : "the daemon closed the connection");
   }
 
   get hasEnded() {
@@ -178,7 +204,16 @@ class Link {
 
   /** Send the hello, and resolve to the offset in its answer. */
   greet(token, timeoutMs) {
-    this.#socket.write(this.#connection.encodeHello(token));
+    const sendHello = () => this.#socket.write(this.#connection.encodeHello(token));
+    if (this.#tls) {
+      // Not earlier: Node would send the token to a daemon whose certificate it then rejects.
+      this.#socket.once("secureConnect", () => {
+        this.#isEstablished = true;
+        sendHello();
+      });
+    } else {
+      sendHello();
+    }
     return new Promise((resolve, reject) => {
       const late = () => this.end(new ConnectionLostError("the daemon did not answer in time"));
       const timer = setTimeout(late, timeoutMs);
@@ -224,6 +259,7 @@ class Link {
   }
 
   #receive(data) {
+    if (this.#tls) this.#tls.hasAnswered = true;
     try {
       this.#connection.receive(data);
     } catch (error) {
@@ -253,11 +289,13 @@ function settleBefore(limit, promise, newError) {
 
 function parseAddress(address) {
   const path = /^unix:(.+)$/s.exec(address);
-  if (path) return { path: path[1] };
-  const tcp = /^(?:tcp:\/\/)?(?:\[([^\]/]+)\]|([^[\]/]+)):(\d{1,5})$/.exec(address);
-  if (!tcp || Number(tcp[3]) > 65535) {
+  if (path) return { path: path[1], isTls: false };
+  const parts = /^(tcp:\/\/|tls:\/\/)?(?:\[([^\]/]+)\]|([^[\]/]+)):(\d{1,5})$/.exec(address);
+  if (!parts || Number(parts[4]) > 65535) {
     const found = JSON.stringify(address);
-    throw new TypeError(`invalid address ${found}: expected tcp://HOST:PORT or unix:PATH`);
+    throw new TypeError(
+      `invalid address ${found}: expected tls://HOST:PORT, tcp://HOST:PORT or unix:PATH`,
+    );
   }
-  return { host: tcp[1] ?? tcp[2], port: Number(tcp[3]) };
+  return { host: parts[2] ?? parts[3], port: Number(parts[4]), isTls: parts[1] === "tls://" };
 }

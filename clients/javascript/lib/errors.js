@@ -22,6 +22,9 @@ export class ClosedError extends AuthorizerdError {}
 /** The peer violated the protocol of the decision stream. The client closed the connection. */
 export class ProtocolError extends AuthorizerdError {}
 
+/** A certificate is refused, or one side does not speak TLS. */
+export class TlsError extends AuthorizerdError {}
+
 /** The daemon answered with an error code instead of decisions. */
 export class AnswerError extends AuthorizerdError {
   constructor(message, code) {

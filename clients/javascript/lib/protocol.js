@@ -12,6 +12,7 @@ import {
   OffsetNotReachedError,
   OverloadedError,
   ProtocolError,
+  TlsError,
   TokenRefusedError,
   UnsupportedVersionError,
 } from "./errors.js";
@@ -24,6 +25,7 @@ const NO_CORRELATION_ID = -1; // answers a frame that the daemon refused before 
 const SIZE_BYTES = 4;
 const HEAD_BYTES = 32; // an upper bound for the part of a frame that is not questions
 const LIST_HEAD_BYTES = 5; // the maximum size of a list's length in msgpack
+const TLS_ALERT = 0x1503; // how a TLS server answers a client that does not speak TLS
 const ANSWER_EXTRA_BYTES = 1024; // room for fields that later versions may append to an answer
 const ALLOWED = 1;
 const INVALID = 2;
@@ -181,6 +183,9 @@ export class Connection {
 
   #nextFrame() {
     if (this.#received.length < SIZE_BYTES) return null;
+    if (this.offset === null && this.#received.readUInt16BE(0) === TLS_ALERT) {
+      throw new TlsError("the daemon expects TLS at this address: use tls://HOST:PORT");
+    }
     const size = this.#received.readUInt32BE(0);
     if (size > this.#bytesMax) {
       throw new ProtocolError(`expected a frame of at most ${this.#bytesMax} bytes, found ${size}`);

@@ -145,10 +145,8 @@ class TlsSession:
         Raises:
             ConnectionLostError: the session is broken.
         """
-        unwritten = memoryview(data)
         try:
-            while unwritten:  # each call may write only one record
-                unwritten = unwritten[self._object.write(unwritten) :]
+            self._object.write(data)
         except ssl.SSLError as error:
             raise _new_broken_error(error) from error
         return self._outgoing.read()
