@@ -80,7 +80,7 @@ def listener_connections_max(
     """Return the maximum number of connections of a Kafka listener, reserved ones included."""
     own = configuration.listener_max_connections.get(listener_name, max_connections)
     has_reserve = (
-        listener_name in configuration.sasl_users
+        listener_name in configuration.sasl_listeners
         or listener_name in configuration.early_start_listeners
     )
     return min(own, max_connections) + RESERVED_CONNECTIONS * has_reserve

@@ -16,23 +16,23 @@ from authorizerd.acl.audit_filter import AuditFilter, AuditRules
 from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
-from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.joined_rules import (
     read_advertised_listeners,
     read_audit_mask_secret_file,
     read_controller_listener_names,
     read_early_start_listeners,
+    read_failed_login_delay_ms,
     read_ignored_keys,
     read_listener_max_connections,
     read_listeners,
     read_metadata_log_dir,
-    read_sasl_users,
     read_security_protocols,
     read_workers,
 )
 from authorizerd.config.key_values import KeyValues, read_key_values
 from authorizerd.config.keys import KEYS
 from authorizerd.config.properties import Property, parse_override, parse_properties
+from authorizerd.config.sasl import SaslSettings, read_sasl_listeners
 from authorizerd.config.tls import TlsSettings
 from authorizerd.config.tls_rules import (
     read_admin_http,
@@ -66,8 +66,8 @@ class Configuration:
     """All settings. Each field has the name of its key, without ``authorizerd.``.
 
     ``advertised_listeners`` defaults to ``listeners``. ``authzen_resource_types`` has lower-case
-    names, since a request's type matches in any case. ``sasl_users`` has the users of each SASL
-    listener, by listener name, and ``listener_max_connections`` the limits that are set for one
+    names, since a request's type matches in any case. ``sasl_listeners`` has the log-ins of each
+    SASL listener, by its name, and ``listener_max_connections`` the limits that are set for one
     listener. ``listener_tls`` has the TLS settings of each SSL and SASL_SSL listener; ``http_tls``
     those of our own ports, None if none of them has TLS. ``authorizer_class_name`` is empty if
     there is no authorizer. ``file_values`` has the text of every key that is set, for the
@@ -81,7 +81,8 @@ class Configuration:
     advertised_listeners: tuple[Endpoint, ...]
     controller_listener_names: tuple[str, ...]
     early_start_listeners: frozenset[str]
-    sasl_users: Mapping[str, PlainUsers]
+    sasl_listeners: Mapping[str, SaslSettings]
+    connection_failed_authentication_delay_ms: int
     listener_max_connections: Mapping[str, int]
     listener_tls: Mapping[str, TlsSettings]
     socket_request_max_bytes: int
@@ -163,7 +164,8 @@ def _configure(keys: KeyValues) -> Configuration:
         advertised_listeners=read_advertised_listeners(keys, controller_listener_names, protocols),
         controller_listener_names=controller_listener_names,
         early_start_listeners=read_early_start_listeners(keys, controller_listener_names),
-        sasl_users=read_sasl_users(keys, protocols),
+        sasl_listeners=read_sasl_listeners(keys, protocols),
+        connection_failed_authentication_delay_ms=read_failed_login_delay_ms(keys),
         listener_max_connections=read_listener_max_connections(keys),
         listener_tls=read_listener_tls(keys, protocols),
         socket_request_max_bytes=values["socket.request.max.bytes"],

@@ -14,16 +14,14 @@ from authorizerd.config.endpoints import (
     Endpoint,
     Listener,
 )
-from authorizerd.config.jaas import PlainUsers, parse_plain_users
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.sasl import listener_prefix, sasl_keys
 from authorizerd.config.tls_rules import listener_tls_keys
 from authorizerd.config.values import (
-    SASL_PROTOCOLS,
     STANDARD_AUTHORIZER,
     SecurityProtocol,
     integer,
-    sasl_mechanisms,
 )
 
 
@@ -133,45 +131,35 @@ def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
             raise keys.refusal(key, f"unknown listener {name}: expected one of {', '.join(known)}")
 
 
-def read_sasl_users(
-    keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
-) -> Mapping[str, PlainUsers]:
-    """Return the users of every SASL listener, by its name."""
-    users: dict[str, PlainUsers] = {}
-    for listener in keys.values["listeners"]:
-        if protocols[listener.name] in SASL_PROTOCOLS:
-            users[listener.name] = _read_plain_users(keys, listener.name)
-    return users
+def read_failed_login_delay_ms(keys: KeyValues) -> int:
+    """Return the delay of the answer to a failed log-in. An idle connection must outlast it.
 
-
-def _read_plain_users(keys: KeyValues, listener_name: str) -> PlainUsers:
-    mechanisms_key, users_key, _ = _listener_keys(listener_name)
-    # The value is not used: the parser rejects every mechanism except PLAIN.
-    keys.read(mechanisms_key, sasl_mechanisms)
-    users = keys.read(users_key, parse_plain_users)
-    if users is None:
-        raise keys.refusal(users_key, f"required because {listener_name} is a SASL listener")
-    return users
+    Source: Kafka 4.3 KafkaConfig.validateValues.
+    """
+    delay_ms: int = keys.values["connection.failed.authentication.delay.ms"]
+    idle_ms: int = keys.values["connections.max.idle.ms"]
+    if delay_ms >= idle_ms:
+        reason = f"expected less than connections.max.idle.ms ({idle_ms}), found {delay_ms}"
+        raise keys.refusal("connection.failed.authentication.delay.ms", reason)
+    return delay_ms
 
 
 def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
     """Return the limits of the listeners that have their own, by listener name."""
     limits: dict[str, int] = {}
     for listener in keys.values["listeners"]:
-        most = keys.read(_listener_keys(listener.name)[2], integer(1, 2**31 - 1))
+        most = keys.read(_max_connections_key(listener.name), integer(1, 2**31 - 1))
         if most is not None:
             limits[listener.name] = most
     return limits
 
 
-def _listener_keys(listener_name: str) -> tuple[str, str, str]:
-    # Kafka upper-cases listener names elsewhere, but these keys contain them in lower case.
-    prefix = f"listener.name.{listener_name.lower()}."
-    return (
-        f"{prefix}sasl.enabled.mechanisms",
-        f"{prefix}plain.sasl.jaas.config",
-        f"{prefix}max.connections",
-    )
+def _max_connections_key(listener_name: str) -> str:
+    return f"{listener_prefix(listener_name)}max.connections"
+
+
+def _listener_keys(listener_name: str) -> tuple[str, ...]:
+    return (*sasl_keys(listener_name), _max_connections_key(listener_name))
 
 
 def _keys_of_listeners(keys: KeyValues) -> set[str]:

@@ -27,6 +27,9 @@ from authorizerd.config.values import (
 
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
+REAUTHENTICATION_MS_KEY = "connections.max.reauth.ms"
+REAUTHENTICATION_MS = integer(-(2**63), _INT64_MAX // 1_000_000)
+"""The parser of session lengths. Kafka fails on longer ones, because it counts nanoseconds."""
 
 KAFKA_KEYS = (
     Key(
@@ -218,10 +221,35 @@ KAFKA_KEYS = (
         parse=sasl_mechanisms,
         default="PLAIN",
         doc=(
-            "Comma-separated list of SASL mechanisms; only PLAIN is supported. To set it for one"
-            " listener, use listener.name.NAME.sasl.enabled.mechanisms (NAME in lower case). The"
-            " users of a listener are set in listener.name.NAME.plain.sasl.jaas.config, as a JAAS"
-            " line in Kafka's format."
+            "Comma-separated list of SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. To set"
+            " it for one listener, use listener.name.NAME.sasl.enabled.mechanisms (NAME in lower"
+            " case). PLAIN's users are set in listener.name.NAME.plain.sasl.jaas.config, as a JAAS"
+            " line in Kafka's format. SCRAM's users are in the metadata log: add the first ones"
+            " with authorizerd format --add-scram. SCRAM does not need a JAAS line, but it may have"
+            " one as in Kafka (listener.name.NAME.scram-sha-256.sasl.jaas.config)."
+        ),
+    ),
+    Key(
+        name=REAUTHENTICATION_MS_KEY,
+        parse=REAUTHENTICATION_MS,
+        default="0",
+        doc=(
+            "Time in milliseconds after which a client must log in again on its open connection"
+            " (KIP-368). The daemon tells clients this time when they log in. If a client has not"
+            " logged in again by then, its next request closes the connection. 0 means that a"
+            " log-in lasts as long as its connection, even if the user's password changes or the"
+            " user is removed. To set it for one listener, use"
+            " listener.name.NAME.connections.max.reauth.ms; for one mechanism, use"
+            " listener.name.NAME.MECHANISM.connections.max.reauth.ms (both in lower case)."
+        ),
+    ),
+    Key(
+        name="connection.failed.authentication.delay.ms",
+        parse=integer(0, _INT32_MAX),
+        default="100",
+        doc=(
+            "Time in milliseconds by which the daemon delays its answer to a failed log-in on a"
+            " Kafka listener. It must be less than connections.max.idle.ms."
         ),
     ),
     Key(

@@ -16,6 +16,7 @@ from authorizerd.config.endpoints import (
     not_loopback,
 )
 from authorizerd.config.key_values import KeyValues
+from authorizerd.config.sasl import listener_prefix
 from authorizerd.config.tls import (
     ClientAuth,
     InvalidTlsError,
@@ -32,11 +33,7 @@ _SSL_KEYS = ssl_keys()
 
 def listener_tls_keys(listener_name: str) -> tuple[str, ...]:
     """Return the keys for TLS on one listener."""
-    return tuple(_listener_prefix(listener_name) + key.name for key in _SSL_KEYS)
-
-
-def _listener_prefix(listener_name: str) -> str:
-    return f"listener.name.{listener_name.lower()}."
+    return tuple(listener_prefix(listener_name) + key.name for key in _SSL_KEYS)
 
 
 def read_listener_tls(
@@ -56,7 +53,7 @@ def read_listener_tls(
 
 
 def _read_listener(keys: KeyValues, listener_name: str, protocol: SecurityProtocol) -> TlsSettings:
-    prefix = _listener_prefix(listener_name)
+    prefix = listener_prefix(listener_name)
     values, names = {}, {}
     for key in _SSL_KEYS:
         own = keys.read(prefix + key.name, key.parse)

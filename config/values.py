@@ -25,7 +25,9 @@ ZOOKEEPER_AUTHORIZERS = (
     "kafka.security.auth.SimpleAclAuthorizer",
 )
 
-SASL_MECHANISMS = ("PLAIN",)
+PLAIN = "PLAIN"
+SASL_MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
+_KAFKAS_OTHER_MECHANISMS = ("GSSAPI", "OAUTHBEARER")
 
 _BLANKS = "".join(map(chr, range(0x21)))  # those that java.lang.String.trim removes
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")  # int() accepts other digits, `_`, and any length
@@ -129,12 +131,16 @@ def audit_level(text: str) -> AuditLevel:
 
 
 def sasl_mechanisms(text: str) -> tuple[str, ...]:
-    """Return the mechanisms of a comma list. All must be supported."""
-    mechanisms = some_words(text)
+    """Return the mechanisms of a comma list, each once. All must be supported."""
+    mechanisms = dict.fromkeys(some_words(text))
+    supported = ", ".join(SASL_MECHANISMS)
     for mechanism in mechanisms:
+        if mechanism in _KAFKAS_OTHER_MECHANISMS:
+            reason = f"this version does not support {mechanism}: use one or more of {supported}"
+            raise InvalidValueError(reason)
         if mechanism not in SASL_MECHANISMS:
-            raise invalid(mechanism, "PLAIN", what="SASL mechanism")
-    return mechanisms
+            raise invalid(mechanism, f"one of {supported}", what="SASL mechanism")
+    return tuple(mechanisms)
 
 
 def path(text: str) -> str:

@@ -106,7 +106,9 @@ class Daemon:
             self._readiness = Readiness(
                 parts.applier, self._gate, lambda: parts.log.source.high_watermark, parts.workers
             )
-            self._servers = servers = new_servers(parts, cluster, self._gate, self._readiness)
+            self._servers = servers = new_servers(
+                parts, cluster, self._gate, self._readiness, self._properties
+            )
             parts.settings.follow(partial(reconfigure_servers, servers, parts.configuration))
             parts.settings.follow(self._follow)
             signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))

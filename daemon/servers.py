@@ -40,12 +40,14 @@ from authorizerd.daemon.http.server import Handler, HttpServer
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.kafka.scram_credentials import ScramCredentials, derive_secret
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import (
     LOOPBACK_HOSTS,
@@ -89,12 +91,16 @@ def new_limits(
 
 
 def new_servers(
-    parts: Parts, cluster: Cluster, gate: ListenerGate, readiness: Readiness
+    parts: Parts,
+    cluster: Cluster,
+    gate: ListenerGate,
+    readiness: Readiness,
+    properties: MetaProperties,
 ) -> dict[str, ConnectionServer]:
     """Return this process's servers by name. Workers, if any, serve the decision ports."""
     configuration = parts.configuration
     registry = CollectorRegistry()
-    kafka = _new_kafka_listeners(parts, cluster)
+    kafka = _new_kafka_listeners(parts, cluster, derive_secret(properties))
     own_tls = parts.certificates.own_ports
     http = _new_health_servers(parts, registry, readiness)
     streams: dict[str, StreamServer] = {}
@@ -225,8 +231,12 @@ def _new_http_server(
     )
 
 
-def _new_kafka_listeners(parts: Parts, cluster: Cluster) -> dict[str, KafkaListener]:
+def _new_kafka_listeners(
+    parts: Parts, cluster: Cluster, scram_secret: bytes
+) -> dict[str, KafkaListener]:
     configuration = parts.configuration
+    applier = parts.applier
+    credentials = ScramCredentials(applier.cluster, applier.snapshot, scram_secret)
     handlers = KafkaHandlers(
         authorizer=parts.authorizer,
         image=parts.applier.cluster,
@@ -246,6 +256,7 @@ def _new_kafka_listeners(parts: Parts, cluster: Cluster) -> dict[str, KafkaListe
             configuration,
             endpoint,
             handlers,
+            credentials,
             is_super_user,
             parts.certificates.servers.get(endpoint.listener_name),
         )
@@ -257,17 +268,20 @@ def _new_kafka_listener(
     configuration: Configuration,
     endpoint: Endpoint,
     handlers: KafkaHandlers,
+    credentials: ScramCredentials,
     is_super_user: Callable[[str], bool],
     tls: TlsServer | None,
 ) -> KafkaListener:
     name = endpoint.listener_name
-    users = configuration.sasl_users.get(name)
+    sasl = configuration.sasl_listeners.get(name)
     # Without log-in there is no way to tell super users apart, so nothing is reserved for them.
-    reserved = 0 if users is None else RESERVED_CONNECTIONS
+    reserved = 0 if sasl is None else RESERVED_CONNECTIONS
     return KafkaListener(
         name=name,
         handlers=handlers,
-        users=users,
+        sasl=sasl,
+        credentials=credentials,
+        failed_login_delay_ms=configuration.connection_failed_authentication_delay_ms,
         limits=new_limits(configuration, name, reserved=reserved),
         request_bytes_max=configuration.socket_request_max_bytes,
         memory_bytes_max=kafka_memory_bytes(configuration),

@@ -28,7 +28,7 @@ def examine_access(config: Path, configuration: Configuration) -> Iterator[Findi
     """Examine the user, the log's directory, and each configured file."""
     yield _examine_user()
     yield from _examine_log_dir(Path(configuration.metadata_log_dir))
-    if configuration.sasl_users:
+    if any(key.endswith(".sasl.jaas.config") for key in configuration.file_values):
         yield _examine_password_file(config)
     if configuration.audit_log is not None and configuration.audit_log not in STANDARD_STREAMS:
         yield _examine_audit_log(Path(configuration.audit_log))

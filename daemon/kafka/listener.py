@@ -3,29 +3,36 @@
 **Invariant:** the requests of one connection are answered in order, one at a time, so each request
 is judged after the earlier ones have taken effect. A misbehaving peer ends only its own connection.
 
-Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152 (SASL), KIP-511.
+Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152, KIP-368 (SASL), KIP-511.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import trio
 
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
-from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.kafka.authentication import SaslExchange
 from authorizerd.daemon.kafka.codec import read_body, write_body
 from authorizerd.daemon.kafka.dispatch import Session
+from authorizerd.daemon.kafka.errors import SessionExpiredError
 from authorizerd.daemon.kafka.requests import (
     ApiVersionsRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from authorizerd.daemon.kafka.responses import ApiVersion, ApiVersionsAnswer
+from authorizerd.daemon.kafka.responses import (
+    ApiVersion,
+    ApiVersionsAnswer,
+    SaslAuthenticateAnswer,
+)
+from authorizerd.daemon.kafka.scram_credentials import ScramCredentials
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
@@ -41,9 +48,6 @@ from authorizerd.protocol.kafka.server_connection import (
     unsupported_api_versions,
 )
 from authorizerd.tls.server import TlsServer
-
-FAILED_LOGIN_DELAY_S: Final = 0.1
-"""Delay of the answer to a failed log-in: Kafka's connection.failed.authentication.delay.ms."""
 
 _LISTING_APIS: Final = frozenset(
     (
@@ -61,9 +65,18 @@ size of an unfinished answer is unknown, so no memory can be reserved for it.
 
 @dataclass(slots=True)
 class KafkaStatistics(ConnectionStatistics):
-    """``logins_failed`` counts log-ins that failed for any reason."""
+    """Counters of one listener.
+
+    ``logins_failed`` counts log-ins that failed for any reason. ``logins`` and
+    ``reauthentications`` count those for which a mechanism was chosen, by mechanism and success.
+    ``sessions_expired`` counts connections that were closed because the client did not log in
+    again in time.
+    """
 
     logins_failed: int = 0
+    logins: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    reauthentications: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    sessions_expired: int = 0
 
 
 class Handlers(Protocol):
@@ -81,7 +94,8 @@ class KafkaListener(ConnectionServer):
     """Serve the Kafka protocol on one listener.
 
     Args:
-        users: the users for PLAIN; None if no log-in is required (clients are then ANONYMOUS).
+        sasl: how clients log in; None if they need not (clients are then ANONYMOUS).
+        failed_login_delay_ms: by this time, the answer to a failed log-in is delayed.
         is_super_user: returns True if a principal may use a reserved place after its log-in.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
     """
@@ -91,7 +105,9 @@ class KafkaListener(ConnectionServer):
         *,
         name: str,
         handlers: Handlers,
-        users: PlainUsers | None,
+        sasl: SaslSettings | None,
+        credentials: ScramCredentials,
+        failed_login_delay_ms: int,
         limits: ConnectionLimits,
         request_bytes_max: int,
         memory_bytes_max: int,
@@ -103,23 +119,21 @@ class KafkaListener(ConnectionServer):
             name=name,
             limits=limits,
             memory_bytes_max=memory_bytes_max,
-            requires_login=users is not None,
+            requires_login=sasl is not None,
             tls=tls,
         )
         self.apis: Final = served_apis(is_controller=is_controller)
         self.statistics: KafkaStatistics = KafkaStatistics()
         self._handlers = handlers
-        self._users = users
+        self.sasl: Final = sasl
+        self.credentials: Final = credentials
+        self.failed_login_delay_s: Final = failed_login_delay_ms / 1000
         self._request_bytes_max = request_bytes_max
         self.is_super_user: Final = is_super_user
         self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
 
     async def converse(self, connection: Connection) -> None:
         await _Conversation(self, connection).run()
-
-    @property
-    def users(self) -> PlainUsers | None:
-        return self._users
 
     @property
     def request_bytes_max(self) -> int:
@@ -148,21 +162,26 @@ class _Conversation:
         self._listener = listener
         self._connection = connection
         self._host = connection.address or ""
-        self._sasl = SaslExchange(listener.users)
-        if listener.users is None and connection.principal is not None:
-            self._sasl.principal = connection.principal
+        self._sasl = SaslExchange(listener.sasl, listener.credentials, connection.principal)
         self._requests = KafkaServerConnection(
-            LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max
+            LOGIN_BYTES_MAX if listener.sasl is not None else listener.request_bytes_max
         )
 
     async def run(self) -> None:
         """Read and answer in turn until the peer, or an invalid request, ends the connection."""
+        try:
+            await self._converse()
+        except SessionExpiredError:
+            self._listener.statistics.sessions_expired += 1
+            raise
+
+    async def _converse(self) -> None:
         while data := await self._connection.receive(self._requests.bytes_held):
             self._requests.receive_data(data)
             while (chunks := await self._answer_next()) is not None:
                 await self._send(chunks)
                 if self._sasl.has_failed:
-                    raise ClosingError(f"log-in failed from {self._host}")
+                    raise ClosingError(f"log-in failed from {self._host}: {self._sasl.failure}")
                 await trio.lowlevel.checkpoint()  # sending does not yield to other tasks
 
     async def _answer_next(self) -> list[Chunk] | None:
@@ -180,18 +199,23 @@ class _Conversation:
             raise DecodeError(f"{request.api_key.name} is not served on this listener", 0)
         if not request.is_served:
             return unsupported_api_versions(request)
+        if request.api_key is not ApiKey.SASL_HANDSHAKE:  # which begins a new session
+            self._sasl.check_session(trio.current_time())
         match request.api_key:
             case ApiKey.API_VERSIONS:
                 body = await self._answer_api_versions(request)
             case ApiKey.SASL_HANDSHAKE:
                 asked: SaslHandshakeRequest = await read_body(request)
-                chosen = self._sasl.choose_mechanism(asked.mechanism, request.api_version)
+                chosen = self._sasl.choose_mechanism(
+                    asked.mechanism, request.api_version, trio.current_time()
+                )
                 await self._on_login()
                 body = await write_body(request, chosen)
             case ApiKey.SASL_AUTHENTICATE:
                 sent: SaslAuthenticateRequest = await read_body(request)
-                result = self._sasl.authenticate(sent.auth_bytes)
-                await self._on_login()
+                result = await self._authenticate(sent.auth_bytes)
+                if result is None:
+                    return []
                 body = await write_body(request, result)
             case _:
                 principal = self._sasl.principal
@@ -201,7 +225,7 @@ class _Conversation:
                     listener_name=self._listener.name, principal=principal, host=self._host
                 )
                 body = await self._listener.answer(request, session, self._connection)
-        if self._listener.users is None:  # without log-in, the first answer establishes it
+        if self._listener.sasl is None:  # without log-in, the first answer establishes it
             self._listener.establish(self._connection)
         return frame_response(request, body)
 
@@ -214,11 +238,28 @@ class _Conversation:
         return await write_body(request, _api_versions(self._listener.apis, error))
 
     async def _accept_raw_token(self, token: bytes) -> list[Chunk]:
-        """Log in as clients did before SaslAuthenticate existed: the answer is an empty token."""
+        """Log in as clients did before SaslAuthenticate existed: the answer is a token, too."""
         self._connection.phase = Phase.ANSWERING
-        self._sasl.authenticate(token)
+        result = await self._authenticate(token)
+        if result is None or self._sasl.has_failed:
+            return []
+        return [frame_token(result.auth_bytes)]
+
+    async def _authenticate(self, token: bytes) -> SaslAuthenticateAnswer | None:
+        """Check a token, once the credentials that it needs are loaded."""
+        sasl, credentials = self._sasl, self._listener.credentials
+        if sasl.uses_credentials and not credentials.are_loaded:
+            self._connection.enter(Phase.SENDING)  # meanwhile another connection may replace it
+            await credentials.wait_until_loaded()
+            self._connection.phase = Phase.ANSWERING
+        is_login, is_reauthentication = sasl.expects_token, sasl.is_reauthentication
+        result = sasl.authenticate(token, trio.current_time())
+        if is_login and sasl.mechanism is not None and not sasl.expects_token:
+            statistics = self._listener.statistics
+            counts = statistics.reauthentications if is_reauthentication else statistics.logins
+            counts[sasl.mechanism, not sasl.has_failed] += 1
         await self._on_login()
-        return [] if self._sasl.has_failed else [frame_token(b"")]
+        return result
 
     async def _on_login(self) -> None:
         """Delay the answer to a failed log-in; after a successful one, accept larger requests.
@@ -230,7 +271,7 @@ class _Conversation:
         if self._sasl.has_failed:
             self._listener.statistics.logins_failed += 1
             self._connection.enter(Phase.SENDING)  # meanwhile another connection may replace it
-            await trio.sleep(FAILED_LOGIN_DELAY_S)
+            await trio.sleep(self._listener.failed_login_delay_s)
         elif principal is not None and not self._connection.is_established:
             self._requests.request_bytes_max = self._listener.request_bytes_max
             may_use_reserve = self._listener.is_super_user(principal)

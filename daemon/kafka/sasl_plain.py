@@ -12,14 +12,27 @@ from hmac import compare_digest
 from typing import Final
 
 from authorizerd.config.jaas import PlainUsers, password_digest
+from authorizerd.daemon.kafka.errors import AuthenticationError
 
-MECHANISM: Final = "PLAIN"
 INVALID_CREDENTIALS: Final = "Authentication failed: Invalid username or password"
 _NOBODYS_DIGEST: Final = bytes(32)  # no known password has this digest
 
 
-class AuthenticationError(Exception):
-    """A failed log-in; the text may be sent to the client."""
+class PlainExchange:
+    """One log-in; ``user`` is None until it has succeeded."""
+
+    def __init__(self, users: PlainUsers) -> None:
+        self._users = users
+        self.user: str | None = None
+
+    def answer(self, message: bytes) -> bytes:
+        """Check the client's only message; the answer is empty.
+
+        Raises:
+            AuthenticationError: the log-in has failed.
+        """
+        self.user = authenticate_plain(message, self._users)
+        return b""
 
 
 def authenticate_plain(token: bytes, users: PlainUsers) -> str:

@@ -12,8 +12,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from enum import IntEnum
+from typing import Final
 
 from authorizerd.image.changes import ScramCredential
+
+SALT_BITS: Final = 130
+_SALT_DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class ScramMechanism(IntEnum):
@@ -30,6 +34,11 @@ class ScramMechanism(IntEnum):
     def hash_name(self) -> str:
         """The name of its hash function in ``hashlib``."""
         return self.name.removeprefix("SCRAM_").replace("_", "").lower()
+
+    @property
+    def hash_bytes(self) -> int:
+        """The size of a key, of a signature and of a proof."""
+        return hashlib.new(self.hash_name).digest_size
 
 
 def salt_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
@@ -54,3 +63,12 @@ def make_credential(
         server_key=hmac.digest(salted, b"Server Key", mechanism.hash_name),
         iterations=iterations,
     )
+
+
+def encode_salt(number: int) -> bytes:
+    """Return the salt that Kafka makes from a random number of SALT_BITS: its digits in base 36."""
+    digits = bytearray()
+    while number:
+        number, digit = divmod(number, len(_SALT_DIGITS))
+        digits.append(_SALT_DIGITS[digit])
+    return bytes(digits[::-1])

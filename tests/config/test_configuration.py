@@ -11,9 +11,9 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.config.configuration import Configuration, Reloadable, parse, parse_values
 from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, SecurityProtocol
 from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refuse
+from tests.support.sasl import sasl_settings
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -27,7 +27,8 @@ def test_two_keys_suffice() -> None:
         advertised_listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
         controller_listener_names=(),
         early_start_listeners=frozenset(),
-        sasl_users={},
+        sasl_listeners={},
+        connection_failed_authentication_delay_ms=100,
         socket_request_max_bytes=16777216,
         queued_max_request_bytes=16777216,
         queued_max_requests=500,
@@ -129,9 +130,9 @@ authorizerd.log.format = json
         advertised_listeners=(endpoint("SASL_PLAINTEXT", "broker.example.com", 19092, sasl),),
         controller_listener_names=("CONTROLLER",),
         early_start_listeners=frozenset({"CONTROLLER"}),
-        sasl_users={
-            "SASL_PLAINTEXT": PlainUsers({"admin": "admin-secret", "broker": "b c"}),
-            "CONTROLLER": PlainUsers({"admin": "other-secret"}),
+        sasl_listeners={
+            "SASL_PLAINTEXT": sasl_settings(users={"admin": "admin-secret", "broker": "b c"}),
+            "CONTROLLER": sasl_settings(users={"admin": "other-secret"}),
         },
         decision_http=HttpEndpoint(host="localhost", port=0),
         log_format=LogFormat.JSON,

@@ -77,7 +77,7 @@ def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> No
         ),
         *("inter.broker.listener.name", "control.plane.listener.name"),
         "max.connection.creation.rate",
-        *("connections.max.reauth.ms", "sasl.mechanism.inter.broker.protocol"),
+        "sasl.mechanism.inter.broker.protocol",
         *("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "security.providers"),
         *("zookeeper.connection.timeout.ms", "ssl.provider", "request.timeout.ms"),
     ],

@@ -13,8 +13,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.steps import finish
 from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
+from authorizerd.daemon.kafka.scram_credentials import ScramCredentials
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import (
@@ -27,6 +29,7 @@ from authorizerd.protocol.kafka.api import (
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from tests.support.sasl import LoadedCredentials, sasl_settings
 
 USERS = PlainUsers({"alice": "alice-secret", "root": "root-secret"})
 GOOD_TOKEN = b"\0alice\0alice-secret"
@@ -176,6 +179,9 @@ async def start(
     handlers: Handlers | None = None,
     *,
     users: PlainUsers | None = None,
+    sasl: SaslSettings | None = None,
+    credentials: ScramCredentials | None = None,
+    failed_login_delay_ms: int = 100,
     memory_bytes_max: int = 2 * REQUEST_BYTES_MAX,
     max_connections: int = 10,
     reserved: int = 0,
@@ -187,7 +193,9 @@ async def start(
     listener = KafkaListener(
         name="TEST",
         handlers=handlers or free_echo(),
-        users=users,
+        sasl=sasl_settings(users=users) if users is not None else sasl,
+        credentials=credentials or LoadedCredentials(),
+        failed_login_delay_ms=failed_login_delay_ms,
         request_bytes_max=REQUEST_BYTES_MAX,
         memory_bytes_max=memory_bytes_max,
         limits=ConnectionLimits(

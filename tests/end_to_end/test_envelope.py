@@ -29,6 +29,7 @@ from tests.support.envelopes import (
     envelope,
     inner,
 )
+from tests.support.sasl import LoadedCredentials, sasl_settings
 
 USERS = PlainUsers({"root": "r", "broker": "b", "alice": "a"})
 ROOT_TOKEN, BROKER_TOKEN, ALICE_TOKEN = b"\0root\0r", b"\0broker\0b", b"\0alice\0a"
@@ -67,7 +68,9 @@ async def connected(
     listener = KafkaListener(
         name=name,
         handlers=service.handlers,
-        users=USERS,
+        sasl=sasl_settings(users=USERS),
+        credentials=LoadedCredentials(),
+        failed_login_delay_ms=100,
         request_bytes_max=LIMIT,
         memory_bytes_max=2 * LIMIT,
         limits=ConnectionLimits(

@@ -17,6 +17,7 @@ from tests.mutants.decision_mutants import DECISION_MUTANTS
 from tests.mutants.decision_port_mutants import DECISION_PORT_MUTANTS
 from tests.mutants.kafka_mutants import KAFKA_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
+from tests.mutants.login_mutants import LOGIN_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
@@ -27,6 +28,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Rules": DECISION_MUTANTS,
     "Actors": ACTOR_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
+    "SASL log-ins": LOGIN_MUTANTS,
     "Decision ports": DECISION_PORT_MUTANTS,
     "Connections": CONNECTION_MUTANTS,
     "Settings": SETTING_MUTANTS,

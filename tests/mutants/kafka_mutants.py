@@ -56,7 +56,7 @@ KAFKA_MUTANTS: Final = (
     Mutant(
         name="clients may send requests of any size before their log-in",
         file="daemon/kafka/listener.py",
-        text="LOGIN_BYTES_MAX if listener.users is not None else listener.request_bytes_max",
+        text="LOGIN_BYTES_MAX if listener.sasl is not None else listener.request_bytes_max",
         becomes="listener.request_bytes_max",
         found_by="tests/daemon/kafka/test_listener_sasl.py::test_requests_are_limited_to_4_kib_before_the_log_in",
     ),
@@ -194,8 +194,11 @@ KAFKA_MUTANTS: Final = (
     Mutant(
         name="failed log-ins keep their connections until they are answered",
         file="daemon/kafka/listener.py",
-        text="self._connection.enter(Phase.SENDING)",
-        becomes="self._connection.enter(Phase.ANSWERING)",
+        text="            await trio.sleep(self._listener.failed_login_delay_s)\n",
+        becomes=(
+            "            self._connection.enter(Phase.ANSWERING)\n"
+            "            await trio.sleep(self._listener.failed_login_delay_s)\n"
+        ),
         found_by="tests/daemon/kafka/test_listener_limits.py::test_failed_log_in_gives_way_to_newcomers",
     ),
 )

@@ -9,11 +9,8 @@ import pytest
 from authorizerd.config import jaas
 from authorizerd.config.jaas import PlainUsers, password_digest
 from authorizerd.daemon.kafka import sasl_plain as sasl
-from authorizerd.daemon.kafka.sasl_plain import (
-    INVALID_CREDENTIALS,
-    AuthenticationError,
-    authenticate_plain,
-)
+from authorizerd.daemon.kafka.errors import AuthenticationError
+from authorizerd.daemon.kafka.sasl_plain import INVALID_CREDENTIALS, authenticate_plain
 
 USERS = PlainUsers({"alice": "alice-secret", "zoë": "pässwörd", "a b": "s p"})
 

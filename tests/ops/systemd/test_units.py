@@ -139,8 +139,8 @@ def test_uncommented_lines_add_users_and_an_administrator() -> None:
     configuration = parse(re.sub(r"^#   ", "", text, flags=re.MULTILINE), source="lines")
     (listener,) = configuration.listeners
     assert listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT
-    (users,) = configuration.sasl_users.values()
-    (name,) = users.passwords
+    (sasl,) = configuration.sasl_listeners.values()
+    (name,) = sasl.users.passwords
     assert configuration.file_values["super.users"] == f"User:{name}"
 
 

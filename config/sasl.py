@@ -1,0 +1,118 @@
+"""How clients log in to a SASL listener: the mechanisms, PLAIN's users, the length of sessions.
+
+**Invariant:** a listener that enables PLAIN has users. SCRAM needs none here: its credentials are
+in the metadata log.
+
+Source: KIP-43, KIP-368; Kafka 4.3 SaslChannelBuilder, JaasContext, ListenerName.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from authorizerd.config.endpoints import Listener
+from authorizerd.config.jaas import (
+    SCRAM_LOGIN_MODULE,
+    PlainUsers,
+    parse_login_options,
+    parse_plain_users,
+)
+from authorizerd.config.kafka_keys import REAUTHENTICATION_MS, REAUTHENTICATION_MS_KEY
+from authorizerd.config.key_values import KeyValues
+from authorizerd.config.values import (
+    PLAIN,
+    SASL_MECHANISMS,
+    SASL_PROTOCOLS,
+    SecurityProtocol,
+    sasl_mechanisms,
+)
+
+_NO_USERS: Final = PlainUsers({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslSettings:
+    """How clients log in to one listener.
+
+    ``mechanisms`` are in the order in which clients see them, and ``users`` are those of PLAIN.
+    ``session_ms`` has the time after which a client must log in again, by mechanism; 0 means never.
+    """
+
+    mechanisms: tuple[str, ...]
+    users: PlainUsers
+    session_ms: Mapping[str, int]
+
+
+def read_sasl_listeners(
+    keys: KeyValues, protocols: Mapping[str, SecurityProtocol]
+) -> Mapping[str, SaslSettings]:
+    """Return how clients log in to every SASL listener, by its name.
+
+    Raises:
+        ConfigurationError: a key is invalid, or PLAIN has no users.
+    """
+    listeners: tuple[Listener, ...] = keys.values["listeners"]
+    return {
+        listener.name: _read_settings(keys, listener.name)
+        for listener in listeners
+        if protocols[listener.name] in SASL_PROTOCOLS
+    }
+
+
+def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
+    prefix = listener_prefix(listener_name)
+    enabled = keys.read(f"{prefix}sasl.enabled.mechanisms", sasl_mechanisms)
+    mechanisms = keys.values["sasl.enabled.mechanisms"] if enabled is None else enabled
+    users = _NO_USERS
+    for mechanism in mechanisms:
+        login_key = f"{prefix}{mechanism.lower()}.sasl.jaas.config"
+        if mechanism == PLAIN:
+            users = _read_plain_users(keys, login_key, listener_name)
+        else:
+            # Kafka requires this key. Its options are for the broker's own log-ins elsewhere.
+            keys.read(login_key, _parse_scram_login)
+    session_ms = {each: _read_session_ms(keys, prefix, each) for each in mechanisms}
+    return SaslSettings(mechanisms=mechanisms, users=users, session_ms=MappingProxyType(session_ms))
+
+
+def _read_plain_users(keys: KeyValues, users_key: str, listener_name: str) -> PlainUsers:
+    users = keys.read(users_key, parse_plain_users)
+    if users is None:
+        raise keys.refusal(users_key, f"required because {listener_name} enables PLAIN")
+    return users
+
+
+def _parse_scram_login(text: str) -> dict[str, str]:
+    return parse_login_options(text, (SCRAM_LOGIN_MODULE,))
+
+
+def _read_session_ms(keys: KeyValues, prefix: str, mechanism: str) -> int:
+    """Return the session's length: the mechanism's, else the listener's, else everyone's."""
+    set_here = [
+        keys.read(f"{prefix}{part}{REAUTHENTICATION_MS_KEY}", REAUTHENTICATION_MS)
+        for part in (f"{mechanism.lower()}.", "")
+    ]
+    everyones: int = keys.values[REAUTHENTICATION_MS_KEY]
+    session_ms = next((each for each in set_here if each is not None), everyones)
+    return max(0, session_ms)  # as in Kafka, a negative length means none
+
+
+def sasl_keys(listener_name: str) -> Iterator[str]:
+    """Yield every key about log-ins that may be set for one listener."""
+    prefix = listener_prefix(listener_name)
+    yield f"{prefix}sasl.enabled.mechanisms"
+    yield f"{prefix}{REAUTHENTICATION_MS_KEY}"
+    for mechanism in SASL_MECHANISMS:
+        yield f"{prefix}{mechanism.lower()}.sasl.jaas.config"
+        yield f"{prefix}{mechanism.lower()}.{REAUTHENTICATION_MS_KEY}"
+
+
+def listener_prefix(listener_name: str) -> str:
+    """Return the prefix of a listener's own keys.
+
+    Kafka upper-cases listener names elsewhere, but these keys contain them in lower case.
+    """
+    return f"listener.name.{listener_name.lower()}."

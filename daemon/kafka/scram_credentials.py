@@ -1,0 +1,99 @@
+"""The SCRAM credentials that log-ins are checked with: those of the log, and made-up ones.
+
+**Invariant:** an unknown user gets a made-up credential that never logs anybody in. It is the same
+after each restart, and made for every look-up, so that neither an answer nor its time reveals which
+users exist.
+
+Source: RFC 5802, section 5.1 (the salt of unknown users); Kafka 4.3 ScramFormatter, whose salts and
+default iterations the made-up credentials have.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from typing import Final, NamedTuple
+
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.published import View
+from authorizerd.image.changes import ScramCredential
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.meta_properties import MetaProperties
+from authorizerd.protocol.records.scram import SALT_BITS, ScramMechanism, encode_salt
+
+ITERATIONS_MIN: Final = 4096
+"""Kafka's default, and the least that it accepts in a log-in."""
+_SECRET_BYTES: Final = 32
+
+
+class Candidate(NamedTuple):
+    """The credential for a log-in; if ``is_known`` is False, the log-in must fail."""
+
+    credential: ScramCredential
+    is_known: bool
+
+
+class ScramCredentials:
+    """Look up credentials in the newest image.
+
+    Args:
+        snapshot: None until the log is loaded.
+        secret: the key from which made-up credentials are derived.
+    """
+
+    def __init__(
+        self,
+        image: View[ClusterImage],
+        snapshot: View[AclSnapshot | None],
+        secret: bytes,
+    ) -> None:
+        self._image = image
+        self._snapshot = snapshot
+        self._secret = secret
+
+    @property
+    def are_loaded(self) -> bool:
+        return self._snapshot.newest is not None
+
+    async def wait_until_loaded(self) -> None:
+        """Wait for the end of the log: until then, a removed credential may still be there."""
+        await self._snapshot.wait_until(lambda snapshot: snapshot is not None)
+
+    def look_up(self, user: str, mechanism: ScramMechanism) -> Candidate:
+        """Return the user's credential, or a made-up one.
+
+        A credential that Kafka would refuse to use counts as missing, too.
+        """
+        made_up = self._make_up(user, mechanism)
+        known = self._image.newest.credentials.get((user, mechanism))
+        if known is None or not _is_usable(known, mechanism):
+            return Candidate(made_up, is_known=False)
+        return Candidate(known, is_known=True)
+
+    def _make_up(self, user: str, mechanism: ScramMechanism) -> ScramCredential:
+        login = f"{mechanism.text} {user}".encode()
+        digest = hmac.digest(self._secret, b"salt of " + login, "sha256")
+        # The keys are never shown, and no proof matches them, so their content does not matter.
+        key = hmac.digest(self._secret, b"key of " + login, mechanism.hash_name)
+        salt = encode_salt(int.from_bytes(digest) >> (8 * len(digest) - SALT_BITS))
+        return ScramCredential(salt, stored_key=key, server_key=key, iterations=ITERATIONS_MIN)
+
+
+def _is_usable(credential: ScramCredential, mechanism: ScramMechanism) -> bool:
+    size = mechanism.hash_bytes
+    return (
+        credential.iterations >= ITERATIONS_MIN
+        and len(credential.stored_key) == size
+        and len(credential.server_key) == size
+    )
+
+
+def derive_secret(properties: MetaProperties) -> bytes:
+    """Return a secret that belongs to the log directory, and that no answer contains.
+
+    Directories from before Kafka 3.7 have no directory id; they get another secret at each start.
+    """
+    if not properties.directory_id:
+        return os.urandom(_SECRET_BYTES)
+    purpose = f"SCRAM credentials of unknown users in {properties.cluster_id}"
+    return hmac.digest(properties.directory_id.encode(), purpose.encode(), "sha256")

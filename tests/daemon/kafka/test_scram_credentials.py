@@ -1,0 +1,142 @@
+"""Known and made-up SCRAM credentials."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import pytest
+import trio
+import trio.testing
+
+from authorizerd.daemon.kafka.errors import InvalidCredentialsError
+from authorizerd.daemon.kafka.sasl_scram import ScramExchange
+from authorizerd.daemon.kafka.scram_credentials import ScramCredentials, derive_secret
+from authorizerd.image.changes import CredentialAdded, ScramCredential
+from authorizerd.metadata.meta_properties import MetaProperties
+from authorizerd.protocol.records.scram import SALT_BITS, ScramMechanism, encode_salt
+from tests.support.sasl import SHA_256, SHA_512, LoadedCredentials, ScramTokens, credential_of
+
+KAFKAS_SALT = re.compile(rb"[0-9a-z]{20,26}")
+ALICE = credential_of("alice", "alice-secret", salt=encode_salt(2**SALT_BITS - 1))
+
+
+def challenge(credentials: ScramCredentials, user: str, mechanism: ScramMechanism) -> bytes:
+    """Return the answer to the user's first message."""
+    return ScramExchange(mechanism, credentials.look_up, "server").answer(
+        f"n,,n={user},r=abc".encode()
+    )
+
+
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+def test_unknown_users_are_challenged_like_known_ones(mechanism: ScramMechanism) -> None:
+    """The parts of the answer have the same form, and each name has a salt of its own."""
+    known = credential_of("alice", "alice-secret", mechanism, salt=encode_salt(2**129 + 7))
+    credentials = LoadedCredentials(known)
+    salts = set()
+    for user in ("alice", "nobody", "Alice", "alice2"):
+        answer = challenge(credentials, user, mechanism)
+        nonce, salt, iterations = answer.split(b",")
+        assert (nonce, iterations) == (b"r=abcserver", b"i=4096")
+        assert KAFKAS_SALT.fullmatch(base64.b64decode(salt.removeprefix(b"s=")))
+        salts.add(salt)
+    assert len(salts) == 4
+
+
+def test_unknown_user_has_the_same_salt_after_a_restart() -> None:
+    """It depends on the user, the mechanism and the log directory, and on nothing else."""
+    before = challenge(LoadedCredentials(), "nobody", SHA_256)
+    assert challenge(LoadedCredentials(ALICE), "nobody", SHA_256) == before
+    other = LoadedCredentials()
+    assert challenge(other, "nobody", SHA_512) != before
+    assert challenge(ScramCredentials(other.image, other.snapshot, b"x"), "nobody", SHA_256) != (
+        before
+    )
+
+
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+@pytest.mark.parametrize("user", ["alice", "nobody", "bob"])
+def test_unknown_user_fails_like_a_wrong_password(mechanism: ScramMechanism, user: str) -> None:
+    """The failure comes with the second message, and has the same text."""
+    other = SHA_512 if mechanism is SHA_256 else SHA_256
+    credentials = LoadedCredentials(
+        credential_of("alice", "alice-secret", mechanism),
+        credential_of("bob", "wrong", other),  # known to another mechanism only
+    )
+    exchange = ScramExchange(mechanism, credentials.look_up, "server")
+    tokens = ScramTokens(user, "wrong", mechanism)
+    final = tokens.final(exchange.answer(tokens.first()))
+    with pytest.raises(InvalidCredentialsError, match=r"^unknown user or wrong password$"):
+        exchange.answer(final)
+
+
+def test_made_up_credential_logs_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even a client that knows the made-up keys."""
+    credentials = LoadedCredentials()
+    alice = credential_of("alice", "guessed").credential
+    monkeypatch.setattr(credentials, "_make_up", lambda user, mechanism: alice)
+    exchange = ScramExchange(SHA_256, credentials.look_up, "server")
+    tokens = ScramTokens("alice", "guessed")
+    final = tokens.final(exchange.answer(tokens.first()))
+    with pytest.raises(InvalidCredentialsError):
+        exchange.answer(final)
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [
+        ScramCredential(b"salt", bytes(32), bytes(32), 4095),
+        ScramCredential(b"salt", bytes(32), bytes(32), -1),
+        ScramCredential(b"salt", bytes(31), bytes(32), 4096),
+        ScramCredential(b"salt", bytes(32), bytes(64), 4096),
+        ScramCredential(b"salt", b"", b"", 4096),
+    ],
+)
+def test_unusable_credential_counts_as_missing(credential: ScramCredential) -> None:
+    """It has too few iterations, or keys of another mechanism."""
+    credentials = LoadedCredentials(CredentialAdded("alice", SHA_256, credential))
+    assert not credentials.look_up("alice", SHA_256).is_known
+    assert credentials.look_up("alice", SHA_256) == LoadedCredentials().look_up("alice", SHA_256)
+
+
+def test_made_up_credential_is_made_for_known_users_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the work for a known and for an unknown user is the same."""
+    credentials = LoadedCredentials(ALICE)
+    made: list[str] = []
+    make_up = credentials._make_up
+
+    def count(user: str, mechanism: ScramMechanism) -> ScramCredential:
+        made.append(user)
+        return make_up(user, mechanism)
+
+    monkeypatch.setattr(credentials, "_make_up", count)
+    for user in ("alice", "nobody"):
+        credentials.look_up(user, SHA_256)
+    assert made == ["alice", "nobody"]
+
+
+def test_secret_belongs_to_the_log_directory() -> None:
+    """Without a directory id, it is random."""
+    properties = MetaProperties("cluster", 1, "directory")
+    secret = derive_secret(properties)
+    assert derive_secret(MetaProperties("cluster", 2, "directory")) == secret
+    assert derive_secret(MetaProperties("other", 1, "directory")) != secret
+    assert derive_secret(MetaProperties("cluster", 1, "other")) != secret
+    unnamed = MetaProperties("cluster", 1, "")
+    assert derive_secret(unnamed) != derive_secret(unnamed)
+
+
+async def test_loading_is_waited_for(nursery: trio.Nursery) -> None:
+    credentials = LoadedCredentials(is_loaded=False)
+    waited: list[bool] = []
+
+    async def wait() -> None:
+        await credentials.wait_until_loaded()
+        waited.append(credentials.look_up("alice", SHA_256).is_known)
+
+    nursery.start_soon(wait)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (waited, credentials.are_loaded) == ([], False)
+    credentials.load(ALICE)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (waited, credentials.are_loaded) == ([True], True)

@@ -1,0 +1,100 @@
+"""Mutants of SCRAM log-ins and of sessions that end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_SCRAM: Final = "tests/daemon/kafka/test_sasl_scram.py::"
+_CREDENTIALS: Final = "tests/daemon/kafka/test_scram_credentials.py::"
+_EXCHANGE: Final = "tests/daemon/kafka/test_authentication.py::"
+_LISTENER: Final = "tests/daemon/kafka/test_listener_sasl.py::"
+
+LOGIN_MUTANTS: Final = (
+    Mutant(
+        name="a SCRAM proof is not compared",
+        file="daemon/kafka/sasl_scram.py",
+        text="if not (proves and challenge.candidate.is_known):",
+        becomes="if not challenge.candidate.is_known:",
+        found_by=f"{_SCRAM}test_wrong_final_message_fails",
+    ),
+    Mutant(
+        name="a made-up SCRAM credential logs in who knows its keys",
+        file="daemon/kafka/sasl_scram.py",
+        text="if not (proves and challenge.candidate.is_known):",
+        becomes="if not proves:",
+        found_by=f"{_CREDENTIALS}test_made_up_credential_logs_nobody_in",
+    ),
+    Mutant(
+        name="a recorded SCRAM log-in is repeated",
+        file="daemon/kafka/sasl_scram.py",
+        text='        nonce = match["nonce"] + self._nonce\n',
+        becomes='        nonce = match["nonce"]\n',
+        found_by=f"{_SCRAM}test_proof_of_another_login_fails",
+    ),
+    Mutant(
+        name="one user logs in as another by SCRAM",
+        file="daemon/kafka/sasl_scram.py",
+        text="_decode_name(authorization_id) != user",
+        becomes="not authorization_id",
+        found_by=f"{_SCRAM}test_unsupported_request_is_refused_by_name",
+    ),
+    Mutant(
+        name="a SCRAM challenge reveals whether the user exists",
+        file="daemon/kafka/scram_credentials.py",
+        text='b"salt of " + login',
+        becomes='b"salt of "',
+        found_by=f"{_CREDENTIALS}test_unknown_users_are_challenged_like_known_ones",
+    ),
+    Mutant(
+        name="a SCRAM credential of another mechanism is used",
+        file="daemon/kafka/scram_credentials.py",
+        text="        and len(credential.stored_key) == size\n",
+        found_by=f"{_CREDENTIALS}test_unusable_credential_counts_as_missing",
+    ),
+    Mutant(
+        name="credentials are used before they are loaded",
+        file="daemon/kafka/listener.py",
+        text="            await credentials.wait_until_loaded()\n",
+        found_by=f"{_LISTENER}test_scram_log_in_waits_until_the_credentials_are_loaded",
+    ),
+    Mutant(
+        name="clients that wait for credentials keep their connections",
+        file="daemon/kafka/listener.py",
+        text="            await credentials.wait_until_loaded()\n",
+        becomes=(
+            "            self._connection.enter(Phase.ANSWERING)\n"
+            "            await credentials.wait_until_loaded()\n"
+        ),
+        found_by=f"{_LISTENER}test_client_that_waits_for_credentials_gives_way",
+    ),
+    Mutant(
+        name="a connection changes its principal",
+        file="daemon/kafka/authentication.py",
+        text="if self._principal not in (None, principal):",
+        becomes="if self._principal == principal + principal:",
+        found_by=f"{_EXCHANGE}test_another_login_must_be_of_the_same_user",
+    ),
+    Mutant(
+        name="a connection changes its mechanism",
+        file="daemon/kafka/authentication.py",
+        text="if self.is_reauthentication and self.mechanism != self._session_mechanism:",
+        becomes="if self.is_reauthentication and self.mechanism is None:",
+        found_by=f"{_EXCHANGE}test_another_login_must_have_the_same_mechanism",
+    ),
+    Mutant(
+        name="requests are served after the end of a session",
+        file="daemon/kafka/listener.py",
+        text="            self._sasl.check_session(trio.current_time())\n",
+        becomes="            self._sasl.check_session(0)\n",
+        found_by=f"{_LISTENER}test_request_after_the_session_closes_the_connection",
+    ),
+    Mutant(
+        name="a client that logs in again sends tokens of any size",
+        file="daemon/kafka/authentication.py",
+        text="if len(token) > LOGIN_BYTES_MAX:",
+        becomes="if not token:",
+        found_by=f"{_EXCHANGE}test_oversized_token_fails_the_login",
+    ),
+)
