@@ -21,6 +21,8 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.key import Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
 from authorizerd.config.own_keys import OWN_PREFIX
+from authorizerd.config.ssl_key_names import is_secret_ssl_key, kafka_ssl_name
+from authorizerd.config.tls import cipher_suites, tls_versions
 from authorizerd.config.values import boolean, integer, paths, some_words, trim, words
 
 _AUDIT_PREFIX: Final = f"{OWN_PREFIX}audit."
@@ -41,6 +43,7 @@ Only super users may change them.
 _NONE: Final[Mapping[str, str]] = Map()
 _DEFAULTS: Final = {key.name: key.default for key in KEYS if key.default is not None}
 _INT_MAX: Final = 2**31 - 1
+_LISTS: Final = (words, some_words, paths, tls_versions, cipher_suites)
 
 
 class ConfigSource(IntEnum):
@@ -61,6 +64,7 @@ class ConfigType(IntEnum):
     INT = 3
     LONG = 5
     LIST = 7
+    PASSWORD = 9
 
 
 class ConfigValue(NamedTuple):
@@ -163,7 +167,10 @@ def check_value(name: str, value: str) -> None:
 
 def get_type(name: str) -> ConfigType:
     """Return the type of a key's value."""
-    key = KEYS_BY_NAME.get(name)
+    if is_secret_ssl_key(name):
+        return ConfigType.PASSWORD
+    # As in Kafka, a listener's own key has the type of the general one.
+    key = KEYS_BY_NAME.get(kafka_ssl_name(name) or name)
     return ConfigType.UNKNOWN if key is None else _type_of(key)
 
 
@@ -173,7 +180,7 @@ def _type_of(key: Key) -> ConfigType:
         return ConfigType.INT if parse.maximum <= _INT_MAX else ConfigType.LONG
     if parse is boolean:
         return ConfigType.BOOLEAN
-    return ConfigType.LIST if parse in (words, some_words, paths) else ConfigType.STRING
+    return ConfigType.LIST if parse in _LISTS else ConfigType.STRING
 
 
 def normalize_value(name: str, value: str) -> str:
@@ -187,4 +194,6 @@ def normalize_value(name: str, value: str) -> str:
 
 def is_secret(name: str) -> bool:
     """Return True if a key's value must not be shown. As in Kafka, unknown keys are secret."""
+    if kafka_ssl_name(name) is not None:
+        return is_secret_ssl_key(name)
     return name not in KEYS_BY_NAME or name.endswith((".sasl.jaas.config", ".password", ".secret"))

@@ -17,6 +17,7 @@ from authorizerd.config.endpoints import (
 )
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.sasl import listener_prefix
+from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX
 from authorizerd.config.tls import (
     ClientAuth,
     InvalidTlsError,
@@ -27,7 +28,6 @@ from authorizerd.config.tls import (
 )
 from authorizerd.config.values import TLS_PROTOCOLS, SecurityProtocol
 
-HTTP_SSL_PREFIX = "authorizerd.http."
 _SSL_KEYS = ssl_keys()
 
 

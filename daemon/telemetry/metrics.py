@@ -39,7 +39,12 @@ _ACCEPTS_FAILED: Final = (
 )
 _REFUSED: Final = "Requests refused because of overload or the memory limit."
 _LISTENER: Final = ["listener"]
-_REASONS: Final = ("refused", "evicted", "timed_out", "broken")
+_REASONS: Final = ("refused", "evicted", "timed_out", "expired", "broken")
+_OF_ALL_SERVERS: Final = {
+    "accepts_failed": _ACCEPTS_FAILED,
+    "handshakes": "TLS handshakes that succeeded.",
+    "handshakes_failed": "TLS handshakes that failed, for any reason.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,8 +315,8 @@ def _server_metrics(
     )
     ended = CounterMetricFamily(
         f"authorizerd_{kind}_connections_ended",
-        "Connections refused at a limit, evicted for a new connection, timed out, or "
-        "broken by invalid data or a fault.",
+        "Connections refused at a limit, evicted for a new connection, timed out, outliving "
+        "the client's certificate (expired), or broken by invalid data or a fault.",
         labels=[*_LISTENER, "reason"],
     )
     for name, server in servers.items():
@@ -319,7 +324,7 @@ def _server_metrics(
         for reason in _REASONS:
             ended.add_metric([name, reason], getattr(server.statistics, f"connections_{reason}"))
     yield from (connections, ended)
-    for counter, help_text in {"accepts_failed": _ACCEPTS_FAILED, **counters}.items():
+    for counter, help_text in {**_OF_ALL_SERVERS, **counters}.items():
         family = CounterMetricFamily(f"authorizerd_{kind}_{counter}", help_text, labels=_LISTENER)
         for name, server in servers.items():
             family.add_metric([name], getattr(server.statistics, counter))

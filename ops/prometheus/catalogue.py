@@ -36,13 +36,18 @@ class MetricEntry:
 
 _REFUSED: Final = "Requests refused because of overload or the memory limit."
 _ENDED: Final = (
-    "Connections refused at a limit, evicted for a new connection, timed out, or "
-    "broken by invalid data or a fault."
+    "Connections refused at a limit, evicted for a new connection, timed out, outliving "
+    "the client's certificate (expired), or broken by invalid data or a fault."
 )
 _ACCEPTS_FAILED: Final = (
     "Failed attempts to accept a connection, usually for lack of file descriptors or memory."
 )
 _OPEN: Final = "Open connections."
+_HANDSHAKES: Final = "TLS handshakes that succeeded."
+_HANDSHAKES_FAILED: Final = "TLS handshakes that failed, for any reason."
+_HANDSHAKE_ADVICE: Final = (
+    "The daemon's log names the reason: no TLS, an unknown authority, an expired certificate."
+)
 _AUDIT: Final = "with `authorizerd.audit.log`"
 _WORKERS: Final = "with `authorizerd.workers` above 1"
 
@@ -238,6 +243,22 @@ CATALOGUE: Final = (
         advice="Raise the limit of open files, or find the process that uses them up.",
     ),
     MetricEntry(
+        name="authorizerd_http_handshakes_total",
+        kind="counter",
+        labels=("listener",),
+        unit="handshakes",
+        help=_HANDSHAKES,
+        advice="If it grows as fast as requests, clients do not keep their connections.",
+    ),
+    MetricEntry(
+        name="authorizerd_http_handshakes_failed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="handshakes",
+        help=_HANDSHAKES_FAILED,
+        advice=_HANDSHAKE_ADVICE,
+    ),
+    MetricEntry(
         name="authorizerd_http_requests_total",
         kind="counter",
         labels=("listener",),
@@ -294,6 +315,22 @@ CATALOGUE: Final = (
         advice="Raise the limit of open files, or find the process that uses them up.",
     ),
     MetricEntry(
+        name="authorizerd_kafka_handshakes_total",
+        kind="counter",
+        labels=("listener",),
+        unit="handshakes",
+        help=_HANDSHAKES,
+        advice="If it grows as fast as requests, clients do not keep their connections.",
+    ),
+    MetricEntry(
+        name="authorizerd_kafka_handshakes_failed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="handshakes",
+        help=_HANDSHAKES_FAILED,
+        advice=_HANDSHAKE_ADVICE,
+    ),
+    MetricEntry(
         name="authorizerd_kafka_requests_total",
         kind="counter",
         labels=("listener",),
@@ -340,6 +377,22 @@ CATALOGUE: Final = (
         unit="attempts",
         help=_ACCEPTS_FAILED,
         advice="Raise the limit of open files, or find the process that uses them up.",
+    ),
+    MetricEntry(
+        name="authorizerd_stream_handshakes_total",
+        kind="counter",
+        labels=("listener",),
+        unit="handshakes",
+        help=_HANDSHAKES,
+        advice="If it grows as fast as requests, clients do not keep their connections.",
+    ),
+    MetricEntry(
+        name="authorizerd_stream_handshakes_failed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="handshakes",
+        help=_HANDSHAKES_FAILED,
+        advice=_HANDSHAKE_ADVICE,
     ),
     MetricEntry(
         name="authorizerd_stream_requests_total",

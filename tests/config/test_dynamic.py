@@ -21,10 +21,12 @@ from authorizerd.config.dynamic import (
     split_valid,
 )
 from authorizerd.config.keys import KEYS
+from authorizerd.config.tls import SECRET_SSL_KEYS, ssl_keys
 from authorizerd.config.values import trim
 
 FILE = {"node.id": "1", "max.connections": "10", "super.users": "User:file"}
 KEY = "max.connections"
+SSL_NAMES = [key.name for key in ssl_keys()]
 
 
 def test_value_for_this_node_beats_that_for_all_nodes_and_both_beat_the_file() -> None:
@@ -133,19 +135,29 @@ def test_keys_have_kafkas_types() -> None:
         ConfigType.INT,
         ConfigType.LONG,
         ConfigType.LIST,
+        ConfigType.PASSWORD,
     }
     assert get_type("allow.everyone.if.no.acl.found") is ConfigType.BOOLEAN
     assert get_type("max.connections") is ConfigType.INT
     assert get_type("connections.max.idle.ms") is ConfigType.LONG
     assert get_type("log.dirs") is ConfigType.LIST
+    assert get_type("listener.name.x.ssl.keystore.location") is ConfigType.STRING
+    assert get_type("listener.name.x.ssl.enabled.protocols") is ConfigType.LIST
     assert get_type("somebody.else.s.key") is ConfigType.UNKNOWN
 
 
 def test_passwords_are_secret() -> None:
     assert is_secret("listener.name.sasl.plain.sasl.jaas.config")
-    assert is_secret("ssl.key.password")
     assert is_secret("somebody.else.s.key")
+    assert is_secret("listener.name.x.ssl.mine")
     assert not is_secret("super.users")
+
+
+@pytest.mark.parametrize("prefix", ["", "authorizerd.http.", "listener.name.a.ssl.b."])
+def test_passwords_keys_and_chains_of_stores_are_secret(prefix: str) -> None:
+    secret = {name for name in SSL_NAMES if is_secret(prefix + name)}
+    assert secret == SECRET_SSL_KEYS
+    assert {name for name in SSL_NAMES if get_type(prefix + name) is ConfigType.PASSWORD} == secret
 
 
 def test_numbers_are_normalized_as_in_kafka() -> None:

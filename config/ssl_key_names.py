@@ -1,0 +1,31 @@
+"""The names of ``ssl.*`` keys with their prefixes: for one listener, or for our own ports.
+
+Source: Kafka 4.3 DynamicBrokerConfig.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from authorizerd.config.tls import RELOADABLE_SSL_KEYS, SECRET_SSL_KEYS, ssl_keys
+
+HTTP_SSL_PREFIX: Final = "authorizerd.http."
+_SSL_KEYS: Final = frozenset(key.name for key in ssl_keys())
+_NAME: Final = re.compile(r"(?:listener\.name\..+\.|authorizerd\.http\.)?(ssl\.[a-z.]+)")
+
+
+def kafka_ssl_name(name: str) -> str | None:
+    """Return Kafka's name of an ``ssl.*`` key, without a prefix; None if it is another key."""
+    found = _NAME.fullmatch(name)
+    return found[1] if found is not None and found[1] in _SSL_KEYS else None
+
+
+def is_secret_ssl_key(name: str) -> bool:
+    """Return True if the value of an ``ssl.*`` key, with any prefix, must not be shown."""
+    return kafka_ssl_name(name) in SECRET_SSL_KEYS
+
+
+def is_store_key(name: str) -> bool:
+    """Return True if the key, with any prefix, is about a keystore or truststore."""
+    return kafka_ssl_name(name) in RELOADABLE_SSL_KEYS
