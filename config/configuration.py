@@ -17,12 +17,14 @@ from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
 from authorizerd.config.joined_rules import (
+    parse_listener_creation_rates,
     read_advertised_listeners,
     read_audit_mask_secret_file,
     read_controller_listener_names,
     read_early_start_listeners,
     read_failed_login_delay_ms,
     read_ignored_keys,
+    read_listener_creation_rates,
     read_listener_max_connections,
     read_listeners,
     read_metadata_log_dir,
@@ -46,7 +48,10 @@ from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, trim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloadable:
-    """The settings that can change without a restart. The authorizer keeps its own settings."""
+    """The settings that can change without a restart. The authorizer keeps its own settings.
+
+    ``listener_creation_rates`` has the rates that are set for one listener, by listener name.
+    """
 
     audit_level: AuditLevel
     audit_rules: AuditRules
@@ -54,6 +59,8 @@ class Reloadable:
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
+    max_connection_creation_rate: int
+    listener_creation_rates: Mapping[str, int]
     login_timeout_ms: int
     connections_max_idle_ms: int
     http_header_timeout_ms: int
@@ -84,6 +91,8 @@ class Configuration:
     sasl_listeners: Mapping[str, SaslSettings]
     connection_failed_authentication_delay_ms: int
     listener_max_connections: Mapping[str, int]
+    quota_window_num: int
+    quota_window_size_seconds: int
     listener_tls: Mapping[str, TlsSettings]
     socket_request_max_bytes: int
     queued_max_request_bytes: int
@@ -167,6 +176,8 @@ def _configure(keys: KeyValues) -> Configuration:
         sasl_listeners=read_sasl_listeners(keys, protocols),
         connection_failed_authentication_delay_ms=read_failed_login_delay_ms(keys),
         listener_max_connections=read_listener_max_connections(keys),
+        quota_window_num=values["quota.window.num"],
+        quota_window_size_seconds=values["quota.window.size.seconds"],
         listener_tls=read_listener_tls(keys, protocols),
         socket_request_max_bytes=values["socket.request.max.bytes"],
         queued_max_request_bytes=values["queued.max.request.bytes"],
@@ -204,16 +215,19 @@ def _configure(keys: KeyValues) -> Configuration:
             {name: trim(place.value) for name, place in keys.properties.items()}
         ),
         ignored_keys=read_ignored_keys(keys),
-        reloadable=_reloadable(values),
+        reloadable=_reloadable(values, read_listener_creation_rates(keys)),
     )
 
 
 def parse_reloadable(texts: Mapping[str, str]) -> Reloadable:
     """Return the reloadable settings in ``texts``, which must be complete and valid."""
-    return _reloadable({key.name: key.parse(texts[key.name]) for key in KEYS if key.reloadable})
+    values = {key.name: key.parse(texts[key.name]) for key in KEYS if key.reloadable}
+    return _reloadable(values, parse_listener_creation_rates(texts))
 
 
-def _reloadable(values: Mapping[str, Any]) -> Reloadable:
+def _reloadable(
+    values: Mapping[str, Any], listener_creation_rates: Mapping[str, int]
+) -> Reloadable:
     return Reloadable(
         audit_level=values["authorizerd.audit.level"],
         audit_rules=_audit_rules(values),
@@ -221,6 +235,8 @@ def _reloadable(values: Mapping[str, Any]) -> Reloadable:
         max_connections=values["max.connections"],
         max_connections_per_ip=values["max.connections.per.ip"],
         max_connections_per_ip_overrides=values["max.connections.per.ip.overrides"],
+        max_connection_creation_rate=values["max.connection.creation.rate"],
+        listener_creation_rates=listener_creation_rates,
         login_timeout_ms=values["authorizerd.login.timeout.ms"],
         connections_max_idle_ms=values["connections.max.idle.ms"],
         http_header_timeout_ms=values["authorizerd.http.header.timeout.ms"],

@@ -7,15 +7,17 @@ names one key and the place where it was set.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from authorizerd.acl.audit_mask import Masking
 from authorizerd.config.endpoints import (
     NONROUTABLE_HOST,
     Endpoint,
     Listener,
+    parse_listeners,
 )
 from authorizerd.config.key_values import KeyValues
-from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.keys import KEYS_BY_NAME, creation_rate_key
 from authorizerd.config.sasl import listener_prefix, sasl_keys
 from authorizerd.config.tls_rules import listener_tls_keys
 from authorizerd.config.values import (
@@ -23,6 +25,8 @@ from authorizerd.config.values import (
     SecurityProtocol,
     integer,
 )
+
+_LIMIT: Final = integer(1, 2**31 - 1)
 
 
 def read_metadata_log_dir(keys: KeyValues) -> str:
@@ -148,10 +152,29 @@ def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
     """Return the limits of the listeners that have their own, by listener name."""
     limits: dict[str, int] = {}
     for listener in keys.values["listeners"]:
-        most = keys.read(_max_connections_key(listener.name), integer(1, 2**31 - 1))
+        most = keys.read(_max_connections_key(listener.name), _LIMIT)
         if most is not None:
             limits[listener.name] = most
     return limits
+
+
+def read_listener_creation_rates(keys: KeyValues) -> Mapping[str, int]:
+    """Return the connection rates of the listeners that have their own, by listener name."""
+    rates: dict[str, int] = {}
+    for listener in keys.values["listeners"]:
+        rate = keys.read(creation_rate_key(listener.name), _LIMIT)
+        if rate is not None:
+            rates[listener.name] = rate
+    return rates
+
+
+def parse_listener_creation_rates(texts: Mapping[str, str]) -> Mapping[str, int]:
+    """Return the same rates from ``texts``, which must be valid and contain ``listeners``."""
+    names = {
+        listener.name: creation_rate_key(listener.name)
+        for listener in parse_listeners(texts["listeners"])
+    }
+    return {name: _LIMIT(texts[key]) for name, key in names.items() if key in texts}
 
 
 def _max_connections_key(listener_name: str) -> str:
@@ -159,7 +182,11 @@ def _max_connections_key(listener_name: str) -> str:
 
 
 def _listener_keys(listener_name: str) -> tuple[str, ...]:
-    return (*sasl_keys(listener_name), _max_connections_key(listener_name))
+    return (
+        *sasl_keys(listener_name),
+        _max_connections_key(listener_name),
+        creation_rate_key(listener_name),
+    )
 
 
 def _keys_of_listeners(keys: KeyValues) -> set[str]:

@@ -177,6 +177,36 @@ KAFKA_KEYS = (
         ),
     ),
     Key(
+        name="max.connection.creation.rate",
+        parse=integer(1, _INT32_MAX),
+        default="2147483647",
+        reloadable=True,
+        wire_minimum=10,
+        doc=(
+            "Maximum number of new connections per second, of all Kafka listeners together. Above"
+            " it, the daemon delays new connections; it refuses none. After a quiet time, it"
+            " accepts as many at once as the rate allows in (quota.window.num - 1) *"
+            " quota.window.size.seconds. To set a limit for one listener, use"
+            " listener.name.NAME.max.connection.creation.rate (NAME in lower case), which SIGHUP"
+            " reloads too. No listener is exempt from the common limit. The decision ports have no"
+            " such limit, and Kafka's quota connection_creation_rate per IP address is not"
+            " supported. The default, as in Kafka, means no limit. A client cannot set a value"
+            " below 10."
+        ),
+    ),
+    Key(
+        name="quota.window.num",
+        parse=integer(1, _INT32_MAX),
+        default="11",
+        doc="Number of windows over which max.connection.creation.rate is averaged.",
+    ),
+    Key(
+        name="quota.window.size.seconds",
+        parse=integer(1, _INT32_MAX),
+        default="1",
+        doc="Length in seconds of a window of quota.window.num.",
+    ),
+    Key(
         name="connections.max.idle.ms",
         parse=integer(1, _INT64_MAX),
         default="600000",

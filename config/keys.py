@@ -15,8 +15,24 @@ from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
 
+LISTENER_PREFIX: Final = "listener.name."
+_CREATION_RATE: Final = ".max.connection.creation.rate"
+
 TYPO_EDITS_MAX: Final = 2
 """The maximum number of edited letters in a typo. Kafka's other keys differ by more from KEYS."""
+
+
+def creation_rate_key(listener_name: str) -> str:
+    """Return the key of one listener's connection rate."""
+    return f"{LISTENER_PREFIX}{listener_name.lower()}{_CREATION_RATE}"
+
+
+def is_reloadable(name: str) -> bool:
+    """Return True if a key of the file is read again on reload."""
+    key = KEYS_BY_NAME.get(name)
+    if key is None:
+        return name.startswith(LISTENER_PREFIX) and name.endswith(_CREATION_RATE)
+    return key.reloadable
 
 
 def describe_ignored_key(name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Final
 
+import trio
 from prometheus_client import CollectorRegistry
 
 from authorizerd.actors.decider import Decider
@@ -43,6 +44,7 @@ from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.kafka.scram_credentials import ScramCredentials, derive_secret
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
+from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
 from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
@@ -251,6 +253,7 @@ def _new_kafka_listeners(
     def is_super_user(principal: str) -> bool:
         return principal in parts.settings.super_users
 
+    shared = new_creation_rate(configuration, configuration.reloadable.max_connection_creation_rate)
     return {
         endpoint.listener_name: _new_kafka_listener(
             configuration,
@@ -259,9 +262,17 @@ def _new_kafka_listeners(
             credentials,
             is_super_user,
             parts.certificates.servers.get(endpoint.listener_name),
+            shared,
         )
         for endpoint in configuration.listeners
     }
+
+
+def new_creation_rate(configuration: Configuration, per_second: int) -> CreationRate:
+    """Return a limit of new connections whose burst is Kafka's: the last window is not full yet."""
+    full_windows = max(1, configuration.quota_window_num - 1)
+    burst_s = full_windows * configuration.quota_window_size_seconds
+    return CreationRate(per_second, burst_s, trio.current_time())
 
 
 def _new_kafka_listener(
@@ -271,9 +282,11 @@ def _new_kafka_listener(
     credentials: ScramCredentials,
     is_super_user: Callable[[str], bool],
     tls: TlsServer | None,
+    shared_rate: CreationRate,
 ) -> KafkaListener:
     name = endpoint.listener_name
     sasl = configuration.sasl_listeners.get(name)
+    own_rate = configuration.reloadable.listener_creation_rates.get(name, UNLIMITED)
     # Without log-in there is no way to tell super users apart, so nothing is reserved for them.
     reserved = 0 if sasl is None else RESERVED_CONNECTIONS
     return KafkaListener(
@@ -286,6 +299,7 @@ def _new_kafka_listener(
         request_bytes_max=configuration.socket_request_max_bytes,
         memory_bytes_max=kafka_memory_bytes(configuration),
         is_super_user=is_super_user,
+        rates=ListenerRates(new_creation_rate(configuration, own_rate), shared_rate),
         is_controller=endpoint.listener_name in configuration.controller_listener_names,
         tls=tls,
     )

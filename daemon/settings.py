@@ -29,7 +29,7 @@ from authorizerd.config.dynamic import (
     split_valid,
 )
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.keys import is_reloadable
 from authorizerd.config.values import super_users
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.cluster import ClusterImage
@@ -195,8 +195,7 @@ class Settings:
         return sorted(
             name
             for name in before.keys() | after.keys()
-            if before.get(name) != after.get(name)
-            and not (name in KEYS_BY_NAME and KEYS_BY_NAME[name].reloadable)
+            if before.get(name) != after.get(name) and not is_reloadable(name)
         )
 
     def _apply(self, layers: Layers) -> None:

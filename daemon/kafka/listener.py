@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import trio
 
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
+from authorizerd.config.configuration import Reloadable
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.kafka.authentication import SaslExchange
@@ -34,8 +35,9 @@ from authorizerd.daemon.kafka.responses import (
 )
 from authorizerd.daemon.kafka.scram_credentials import ScramCredentials
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
-from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
+from authorizerd.daemon.net.creation_rate import ListenerRates
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import Api, ApiKey, names_software, served_apis
 from authorizerd.protocol.kafka.chunked_output import Chunk
@@ -70,13 +72,16 @@ class KafkaStatistics(ConnectionStatistics):
     ``logins_failed`` counts log-ins that failed for any reason. ``logins`` and
     ``reauthentications`` count those for which a mechanism was chosen, by mechanism and success.
     ``sessions_expired`` counts connections that were closed because the client did not log in
-    again in time.
+    again in time. ``accepts_delayed`` and ``accept_delay_seconds`` count connections above a
+    connection rate, and their delays.
     """
 
     logins_failed: int = 0
     logins: Counter[tuple[str, bool]] = field(default_factory=Counter)
     reauthentications: Counter[tuple[str, bool]] = field(default_factory=Counter)
     sessions_expired: int = 0
+    accepts_delayed: int = 0
+    accept_delay_seconds: float = 0.0
 
 
 class Handlers(Protocol):
@@ -97,6 +102,7 @@ class KafkaListener(ConnectionServer):
         sasl: how clients log in; None if they need not (clients are then ANONYMOUS).
         failed_login_delay_ms: by this time, the answer to a failed log-in is delayed.
         is_super_user: returns True if a principal may use a reserved place after its log-in.
+        rates: limits of how fast connections are accepted; None: no limit.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
     """
 
@@ -112,6 +118,7 @@ class KafkaListener(ConnectionServer):
         request_bytes_max: int,
         memory_bytes_max: int,
         is_super_user: Callable[[str], bool],
+        rates: ListenerRates | None = None,
         is_controller: bool = False,
         tls: TlsServer | None = None,
     ) -> None:
@@ -131,6 +138,20 @@ class KafkaListener(ConnectionServer):
         self._request_bytes_max = request_bytes_max
         self.is_super_user: Final = is_super_user
         self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
+        self._rates = rates
+
+    def reserve_accept(self) -> float:
+        delay_s = 0.0 if self._rates is None else self._rates.reserve(trio.current_time())
+        self.statistics.accepts_delayed += delay_s > 0
+        self.statistics.accept_delay_seconds += delay_s
+        return delay_s
+
+    def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
+        super().reconfigure(settings, connections_max)
+        if self._rates is not None:
+            own = settings.listener_creation_rates.get(self.name, UNLIMITED)
+            shared = settings.max_connection_creation_rate
+            self._rates.change(own, shared, trio.current_time())
 
     async def converse(self, connection: Connection) -> None:
         await _Conversation(self, connection).run()

@@ -14,10 +14,14 @@ ACCEPT_DELAY_SECONDS_MAX: Final = 1.0
 
 async def accept_all(
     listener: trio.abc.Listener[trio.abc.HalfCloseableStream],
+    reserve: Callable[[], float],
     serve: Callable[[trio.abc.HalfCloseableStream], object],
     note_failure: Callable[[OSError], None],
 ) -> None:
     """Accept connections until cancelled; cancellation closes the listener.
+
+    Each connection is served after the delay that ``reserve`` returns, in seconds. Until then the
+    listener accepts no other; they wait in its queue.
 
     No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may pass
     in a moment, and a firewall's rejection (EPERM) concerns one peer.
@@ -33,4 +37,15 @@ async def accept_all(
                 delay = min(2 * delay, ACCEPT_DELAY_SECONDS_MAX)
             else:
                 delay = ACCEPT_DELAY_SECONDS_MIN
+                pause = reserve()
+                if pause > 0:
+                    await _wait_or_close(stream, pause)
                 serve(stream)
+
+
+async def _wait_or_close(stream: trio.abc.HalfCloseableStream, seconds: float) -> None:
+    try:
+        await trio.sleep(seconds)
+    except trio.Cancelled:
+        await trio.aclose_forcefully(stream)
+        raise

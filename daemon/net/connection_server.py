@@ -57,13 +57,18 @@ class ConnectionStatistics:
 
     ``handshakes`` counts the TLS handshakes that succeeded. ``connections_expired`` counts
     connections that outlived the client's certificate, or the trust in its authority.
+    ``connections_refused_per_ip`` counts those of ``connections_refused`` whose address had as many
+    connections as max.connections.per.ip allows. ``connections_never_established`` counts those of
+    ``connections_timed_out`` that were not established.
     """
 
     connections_open: int = 0
     connections_accepted: int = 0
     connections_refused: int = 0
+    connections_refused_per_ip: int = 0
     connections_evicted: int = 0
     connections_timed_out: int = 0
+    connections_never_established: int = 0
     connections_expired: int = 0
     connections_broken: int = 0
     handshakes: int = 0
@@ -134,6 +139,10 @@ class ConnectionServer(ABC):
             DecodeError, ClosingError: the connection is to be closed for this reason.
         """
 
+    def reserve_accept(self) -> float:
+        """Count a connection that was just accepted; return its delay in seconds."""
+        return 0.0
+
     def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
         """Replace the limits. New timeouts apply to open connections too."""
         self.limits = self.limits.with_settings(settings, connections_max)
@@ -160,6 +169,7 @@ class ConnectionServer(ABC):
                             accepting.start_soon(
                                 accept_all,
                                 listener,
+                                self.reserve_accept,
                                 lambda stream: nursery.start_soon(self._serve_stream, stream),
                                 self._note_failed_accept,
                             )
@@ -223,6 +233,9 @@ class ConnectionServer(ABC):
                 elif self._is_overdue(connection, now):
                     if connection.ending is None:
                         self.statistics.connections_timed_out += 1
+                        self.statistics.connections_never_established += (
+                            not connection.is_established
+                        )
                     connection.end(Ending.TIMED_OUT)
                 elif connection.since + IDLE_SECONDS_MIN <= now and len(idle) < _LOOKED_AT_MAX:
                     idle.append(connection)
@@ -273,6 +286,7 @@ class ConnectionServer(ABC):
                     self.name,
                     address,
                 )
+            self.statistics.connections_refused_per_ip += 1
             return False
         if len(self._open) < limits.unreserved_max or self._evict():
             return True

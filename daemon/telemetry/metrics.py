@@ -42,6 +42,10 @@ _LISTENER: Final = ["listener"]
 _REASONS: Final = ("refused", "evicted", "timed_out", "expired", "broken")
 _OF_ALL_SERVERS: Final = {
     "accepts_failed": _ACCEPTS_FAILED,
+    "connections_never_established": (
+        "Connections that timed out before a log-in (including the TLS handshake), a hello or an"
+        " answered request."
+    ),
     "handshakes": "TLS handshakes that succeeded.",
     "handshakes_failed": "TLS handshakes that failed, for any reason.",
 }
@@ -255,6 +259,10 @@ class DaemonCollector(Collector):
                 "requests": "Requests received.",
                 "requests_refused": _REFUSED,
                 "logins_failed": "Failed log-ins, for any reason.",
+                "accepts_delayed": "Connections delayed by max.connection.creation.rate.",
+                "accept_delay_seconds": (
+                    "Time by which max.connection.creation.rate delayed connections, in seconds."
+                ),
             },
         )
         yield from _server_metrics(
@@ -319,11 +327,20 @@ def _server_metrics(
         "the client's certificate (expired), or broken by invalid data or a fault.",
         labels=[*_LISTENER, "reason"],
     )
+    refused = CounterMetricFamily(
+        f"authorizerd_{kind}_connections_refused",
+        "Connections refused, by the key whose limit was reached.",
+        labels=[*_LISTENER, "reason"],
+    )
     for name, server in servers.items():
-        connections.add_metric([name], server.statistics.connections_open)
+        seen = server.statistics
+        connections.add_metric([name], seen.connections_open)
         for reason in _REASONS:
-            ended.add_metric([name, reason], getattr(server.statistics, f"connections_{reason}"))
-    yield from (connections, ended)
+            ended.add_metric([name, reason], getattr(seen, f"connections_{reason}"))
+        per_ip = seen.connections_refused_per_ip
+        refused.add_metric([name, "max.connections"], seen.connections_refused - per_ip)
+        refused.add_metric([name, "max.connections.per.ip"], per_ip)
+    yield from (connections, ended, refused)
     for counter, help_text in {**_OF_ALL_SERVERS, **counters}.items():
         family = CounterMetricFamily(f"authorizerd_{kind}_{counter}", help_text, labels=_LISTENER)
         for name, server in servers.items():

@@ -39,17 +39,65 @@ _ENDED: Final = (
     "Connections refused at a limit, evicted for a new connection, timed out, outliving "
     "the client's certificate (expired), or broken by invalid data or a fault."
 )
-_ACCEPTS_FAILED: Final = (
-    "Failed attempts to accept a connection, usually for lack of file descriptors or memory."
-)
 _OPEN: Final = "Open connections."
-_HANDSHAKES: Final = "TLS handshakes that succeeded."
-_HANDSHAKES_FAILED: Final = "TLS handshakes that failed, for any reason."
-_HANDSHAKE_ADVICE: Final = (
-    "The daemon's log names the reason: no TLS, an unknown authority, an expired certificate."
-)
 _AUDIT: Final = "with `authorizerd.audit.log`"
 _WORKERS: Final = "with `authorizerd.workers` above 1"
+
+
+def _entries_of_every_port(protocol: str) -> tuple[MetricEntry, ...]:
+    """Return the metrics of limits and handshakes, which every port has."""
+    return (
+        MetricEntry(
+            name=f"authorizerd_{protocol}_connections_refused_total",
+            kind="counter",
+            labels=("listener", "reason"),
+            unit="connections",
+            help="Connections refused, by the key whose limit was reached.",
+            advice="Raise the limit that `reason` names, or let clients share connections.",
+        ),
+        MetricEntry(
+            name=f"authorizerd_{protocol}_connections_never_established_total",
+            kind="counter",
+            labels=("listener",),
+            unit="connections",
+            help=(
+                "Connections that timed out before a log-in (including the TLS handshake), a hello"
+                " or an answered request."
+            ),
+            advice="Clients or probes connect and send nothing, or log in too slowly.",
+        ),
+        MetricEntry(
+            name=f"authorizerd_{protocol}_accepts_failed_total",
+            kind="counter",
+            labels=("listener",),
+            unit="attempts",
+            help=(
+                "Failed attempts to accept a connection, usually for lack of file descriptors or"
+                " memory."
+            ),
+            advice="Raise the limit of open files, or find the process that uses them up.",
+        ),
+        MetricEntry(
+            name=f"authorizerd_{protocol}_handshakes_total",
+            kind="counter",
+            labels=("listener",),
+            unit="handshakes",
+            help="TLS handshakes that succeeded.",
+            advice="If it grows as fast as requests, clients do not keep their connections.",
+        ),
+        MetricEntry(
+            name=f"authorizerd_{protocol}_handshakes_failed_total",
+            kind="counter",
+            labels=("listener",),
+            unit="handshakes",
+            help="TLS handshakes that failed, for any reason.",
+            advice=(
+                "The daemon's log names the reason: no TLS, an unknown authority, an expired"
+                " certificate."
+            ),
+        ),
+    )
+
 
 CATALOGUE: Final = (
     MetricEntry(
@@ -234,30 +282,7 @@ CATALOGUE: Final = (
             " or a client holds idle connections. `timed_out`: callers are slow or broken."
         ),
     ),
-    MetricEntry(
-        name="authorizerd_http_accepts_failed_total",
-        kind="counter",
-        labels=("listener",),
-        unit="attempts",
-        help=_ACCEPTS_FAILED,
-        advice="Raise the limit of open files, or find the process that uses them up.",
-    ),
-    MetricEntry(
-        name="authorizerd_http_handshakes_total",
-        kind="counter",
-        labels=("listener",),
-        unit="handshakes",
-        help=_HANDSHAKES,
-        advice="If it grows as fast as requests, clients do not keep their connections.",
-    ),
-    MetricEntry(
-        name="authorizerd_http_handshakes_failed_total",
-        kind="counter",
-        labels=("listener",),
-        unit="handshakes",
-        help=_HANDSHAKES_FAILED,
-        advice=_HANDSHAKE_ADVICE,
-    ),
+    *_entries_of_every_port("http"),
     MetricEntry(
         name="authorizerd_http_requests_total",
         kind="counter",
@@ -306,30 +331,7 @@ CATALOGUE: Final = (
         help=_ENDED,
         advice="`broken`: the client does not speak Kafka, or uses the wrong kind of listener.",
     ),
-    MetricEntry(
-        name="authorizerd_kafka_accepts_failed_total",
-        kind="counter",
-        labels=("listener",),
-        unit="attempts",
-        help=_ACCEPTS_FAILED,
-        advice="Raise the limit of open files, or find the process that uses them up.",
-    ),
-    MetricEntry(
-        name="authorizerd_kafka_handshakes_total",
-        kind="counter",
-        labels=("listener",),
-        unit="handshakes",
-        help=_HANDSHAKES,
-        advice="If it grows as fast as requests, clients do not keep their connections.",
-    ),
-    MetricEntry(
-        name="authorizerd_kafka_handshakes_failed_total",
-        kind="counter",
-        labels=("listener",),
-        unit="handshakes",
-        help=_HANDSHAKES_FAILED,
-        advice=_HANDSHAKE_ADVICE,
-    ),
+    *_entries_of_every_port("kafka"),
     MetricEntry(
         name="authorizerd_kafka_requests_total",
         kind="counter",
@@ -345,6 +347,22 @@ CATALOGUE: Final = (
         unit="requests",
         help=_REFUSED,
         advice="Spread administration over time, or raise `queued.max.request.bytes`.",
+    ),
+    MetricEntry(
+        name="authorizerd_kafka_accepts_delayed_total",
+        kind="counter",
+        labels=("listener",),
+        unit="connections",
+        help="Connections delayed by max.connection.creation.rate.",
+        advice="Let clients keep connections, or raise the rate.",
+    ),
+    MetricEntry(
+        name="authorizerd_kafka_accept_delay_seconds_total",
+        kind="counter",
+        labels=("listener",),
+        unit="seconds",
+        help="Time by which max.connection.creation.rate delayed connections, in seconds.",
+        advice="If it grows by a second per second, connections arrive faster than the rate.",
     ),
     MetricEntry(
         name="authorizerd_kafka_logins_failed_total",
@@ -370,30 +388,7 @@ CATALOGUE: Final = (
         help=_ENDED,
         advice="`broken`: the client has another version, or sends frames that are too large.",
     ),
-    MetricEntry(
-        name="authorizerd_stream_accepts_failed_total",
-        kind="counter",
-        labels=("listener",),
-        unit="attempts",
-        help=_ACCEPTS_FAILED,
-        advice="Raise the limit of open files, or find the process that uses them up.",
-    ),
-    MetricEntry(
-        name="authorizerd_stream_handshakes_total",
-        kind="counter",
-        labels=("listener",),
-        unit="handshakes",
-        help=_HANDSHAKES,
-        advice="If it grows as fast as requests, clients do not keep their connections.",
-    ),
-    MetricEntry(
-        name="authorizerd_stream_handshakes_failed_total",
-        kind="counter",
-        labels=("listener",),
-        unit="handshakes",
-        help=_HANDSHAKES_FAILED,
-        advice=_HANDSHAKE_ADVICE,
-    ),
+    *_entries_of_every_port("stream"),
     MetricEntry(
         name="authorizerd_stream_requests_total",
         kind="counter",

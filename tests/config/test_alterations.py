@@ -121,6 +121,7 @@ def test_limits_that_could_lock_everyone_out_have_a_minimum() -> None:
         "authorizerd.http.header.timeout.ms",
         "authorizerd.login.timeout.ms",
         "max.connections.per.ip",
+        "max.connection.creation.rate",
     }
 
 

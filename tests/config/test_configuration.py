@@ -45,6 +45,8 @@ def test_two_keys_suffice() -> None:
         metrics_http=None,
         tokens_file=None,
         listener_max_connections={},
+        quota_window_num=11,
+        quota_window_size_seconds=1,
         stream_frame_max_bytes=131072,
         overload_turn_ms=25,
         workers=1,
@@ -77,6 +79,8 @@ def test_two_keys_suffice() -> None:
             max_connections=1024,
             max_connections_per_ip=512,
             max_connections_per_ip_overrides={},
+            max_connection_creation_rate=2**31 - 1,
+            listener_creation_rates={},
             login_timeout_ms=10000,
             connections_max_idle_ms=600000,
             http_header_timeout_ms=10000,
@@ -269,7 +273,16 @@ BAD_LINES = [
         "max.connections.per.ip.overrides=10.0.0.1:many",
         "expected an integer from 1 to 2147483647, found 'many'",
     ),
-    ("max.connections=0", "expected an integer from 1 to 2147483647, found '0'"),
+    *(
+        (f"{key}=0", "expected an integer from 1 to 2147483647, found '0'")
+        for key in (
+            "max.connections",
+            "max.connection.creation.rate",
+            "listener.name.plaintext.max.connection.creation.rate",
+            "quota.window.num",
+            "quota.window.size.seconds",
+        )
+    ),
     ("connections.max.idle.ms=-1", "expected an integer from 1 to 9223372036854775807, found '-1'"),
     ("authorizerd.decision.http=http://0.0.0.0:8181", f"0.0.0.0 {NOT_LOOPBACK}"),
     ("authorizerd.decision.http=http://:8181", f"every interface {NOT_LOOPBACK}"),
@@ -450,6 +463,8 @@ def test_single_addresses_and_listeners_may_have_their_own_limits() -> None:
     configuration = configure(
         "max.connections.per.ip.overrides= 10.0.0.1:5 ,::1:7,[fe80::2]:9,::ffff:10.0.0.3:1",
         "listener.name.plaintext.max.connections=30",
+        "max.connection.creation.rate=100",
+        "listener.name.plaintext.max.connection.creation.rate=20",
     )
     assert configuration.reloadable.max_connections_per_ip_overrides == {
         "10.0.0.1": 5,
@@ -458,4 +473,6 @@ def test_single_addresses_and_listeners_may_have_their_own_limits() -> None:
         "10.0.0.3": 1,
     }
     assert configuration.listener_max_connections == {"PLAINTEXT": 30}
+    assert configuration.reloadable.max_connection_creation_rate == 100
+    assert configuration.reloadable.listener_creation_rates == {"PLAINTEXT": 20}
     assert configuration.ignored_keys == ()

@@ -105,9 +105,10 @@ def test_invalid_values_are_separated_from_valid_ones() -> None:
 
 def test_values_in_force_give_the_reloadable_settings() -> None:
     texts = Layers(
-        file={},
+        file={"listener.name.plaintext.max.connection.creation.rate": "7"},
         node={
             "max.connections": "1",
+            "max.connection.creation.rate": "6",
             "connections.max.idle.ms": "2",
             "authorizerd.http.header.timeout.ms": "3",
             "authorizerd.http.drain.timeout.ms": "4",
@@ -124,7 +125,9 @@ def test_values_in_force_give_the_reloadable_settings() -> None:
         made.http_header_timeout_ms,
         made.http_drain_timeout_ms,
         made.update_timeout_ms,
-    ) == (1, 2, 3, 4, 5)
+        made.max_connection_creation_rate,
+    ) == (1, 2, 3, 4, 5, 6)
+    assert made.listener_creation_rates == {"PLAINTEXT": 7}
     assert (made.log_level, made.audit_level.name) == ("ERROR", "DEBUG")
 
 

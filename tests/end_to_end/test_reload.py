@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import select
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from tests.support.admin_client import alter_configs, binding, create_acls, new_admin
-from tests.support.daemon_process import SECONDS_MAX, connect, new_log, running, write_config
+from tests.support.daemon_process import (
+    SECONDS_MAX,
+    DaemonProcess,
+    connect,
+    new_log,
+    running,
+    write_config,
+)
+from tests.support.kafka_connection import KafkaConnection
 
+LISTENER = '{listener="PLAINTEXT"}'
 NOT_AUTHORIZED = (31, "Cluster authorization failed.")
 
 
@@ -45,6 +55,45 @@ def test_every_server_applies_its_new_limits(tmp_path: Path) -> None:
             with connect(address) as one, connect(address) as other:
                 assert select.select([one, other], [], [], SECONDS_MAX)[0], address
         assert daemon.stop()[0] == 0
+
+
+def test_connection_rate_changes_while_the_daemon_runs(tmp_path: Path) -> None:
+    """A client sets the common one; the file sets that of one listener. Nothing is refused."""
+    log_dir = new_log(tmp_path)
+    # Two windows of a second: after a quiet second, the connections of a second are free.
+    config = {"super.users": "User:ANONYMOUS", "quota.window.num": "2"}
+    own = {"listener.name.plaintext.max.connection.creation.rate": "2"}
+    with running(tmp_path, log_dir, config) as daemon:
+        admin = new_admin(daemon)
+        assert connect_delayed(daemon, 15) == 0
+        assert alter_configs(admin, max_connection_creation_rate="10") is None
+        assert describe_key(admin, "max.connection.creation.rate") == ("10", 2)
+        assert connect_delayed(daemon, 15) >= 4
+        assert alter_configs(admin, max_connection_creation_rate=None) is None
+        assert connect_delayed(daemon, 15) == 0
+        write_config(tmp_path, log_dir, config | own)
+        daemon.reload()
+        assert connect_delayed(daemon, 4) >= 2
+        assert daemon.metric(f"authorizerd_kafka_accept_delay_seconds_total{LISTENER}") > 1
+        for reason in ("max.connections", "max.connections.per.ip"):
+            labels = f'{{listener="PLAINTEXT",reason="{reason}"}}'
+            assert daemon.metric(f"authorizerd_kafka_connections_refused_total{labels}") == 0
+        code, errors = daemon.stop()
+    assert code == 0
+    assert "a restart is needed" not in errors
+
+
+def connect_delayed(daemon: DaemonProcess, count: int) -> float:
+    """Open ``count`` connections at once; return how many were delayed."""
+    name = f"authorizerd_kafka_accepts_delayed_total{LISTENER}"
+    before = daemon.metric(name)
+    address = daemon.ready["listeners"]["PLAINTEXT"]
+    with ExitStack() as stack:
+        for _ in range(count - 1):
+            stack.enter_context(connect(address))
+        last = stack.enter_context(closing(KafkaConnection(address)))
+        last.describe()  # answered after the earlier connections were accepted
+    return daemon.metric(name) - before
 
 
 def test_client_changes_survive_a_restart(tmp_path: Path) -> None:

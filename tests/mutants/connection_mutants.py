@@ -64,6 +64,33 @@ CONNECTION_MUTANTS: Final = (
         found_by="tests/daemon/test_servers.py::test_one_address_cannot_take_all_connections_of_the_metrics_port",
     ),
     Mutant(
+        name="connections above the rate are accepted at once",
+        file="daemon/net/accepting.py",
+        text="if pause > 0:",
+        becomes="if pause < 0:",
+        found_by="tests/daemon/net/test_connection_server.py::test_delayed_connections_are_served_one_after_another",
+    ),
+    Mutant(
+        name="a quiet time allows any number of connections at once",
+        file="daemon/net/creation_rate.py",
+        text="min(self._tokens + added, float(self.per_second * self._burst_s))",
+        becomes="self._tokens + added",
+        found_by="tests/daemon/net/test_creation_rate.py::test_unused_part_of_the_rate_is_not_kept_longer_than_the_burst",
+    ),
+    Mutant(
+        name="a listener ignores the rate of all listeners",
+        file="daemon/net/creation_rate.py",
+        text="max(self._own.reserve(now), self._shared.reserve(now))",
+        becomes="self._own.reserve(now)",
+        found_by="tests/daemon/net/test_creation_rate.py::test_listeners_share_one_limit",
+    ),
+    Mutant(
+        name="a shutdown leaves a delayed connection open",
+        file="daemon/net/accepting.py",
+        text="        await trio.aclose_forcefully(stream)\n",
+        found_by="tests/daemon/net/test_connection_server.py::test_delayed_connection_is_closed_when_the_server_drains",
+    ),
+    Mutant(
         name="any user may use a connection that is reserved for super users",
         file="daemon/net/connection_server.py",
         text="if not limits.reserved or may_use_reserve:",

@@ -123,7 +123,8 @@ async def test_established_connection_gives_way_only_after_long_idleness(
     assert await is_closed(idle)
     assert await ask(busy) == HELLO
     assert await ask(listener.connect(), b"?") == b"too many"
-    assert server.statistics.connections_refused == 2
+    seen = server.statistics
+    assert (seen.connections_refused, seen.connections_refused_per_ip) == (2, 0)
 
 
 async def test_connection_with_a_request_under_way_never_gives_way(
@@ -154,7 +155,19 @@ async def test_requests_do_not_extend_the_time_to_log_in(
             assert await ask(client, b"?") in (b"?", b"")
             await trio.sleep(1)
     assert LOGIN_S <= trio.current_time() - started <= LOGIN_S + 2
-    assert server.statistics.connections_timed_out == 1
+    seen = server.statistics
+    assert (seen.connections_timed_out, seen.connections_never_established) == (1, 1)
+
+
+async def test_idle_connection_that_was_established_is_counted_as_such(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    server = Server()
+    client = (await start(nursery, server)).connect()
+    assert await ask(client) == HELLO
+    assert await is_closed(client)
+    seen = server.statistics
+    assert (seen.connections_timed_out, seen.connections_never_established) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +272,44 @@ async def test_failed_accept_is_retried_and_logged_once_a_minute(
     assert "connections cannot be accepted" in record.getMessage()
 
 
+class SlowServer(Server):
+    """A server that delays each connection by ``delay_s``."""
+
+    delay_s = 5.0
+
+    def reserve_accept(self) -> float:
+        return self.delay_s
+
+
+async def test_delayed_connections_are_served_one_after_another(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """None is refused, and those that are open are served meanwhile."""
+    server = SlowServer(connections_max=10)
+    listener = await start(nursery, server)
+    started = trio.current_time()
+    clients = [listener.connect() for _ in range(3)]
+    for number, client in enumerate(clients, 1):
+        assert await ask(client) == HELLO
+        assert trio.current_time() - started == pytest.approx(number * SlowServer.delay_s)
+        assert await ask(clients[0]) == HELLO
+        assert trio.current_time() - started == pytest.approx(number * SlowServer.delay_s)
+    assert server.statistics.connections_refused == 0
+
+
+async def test_delayed_connection_is_closed_when_the_server_drains(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    server = SlowServer()
+    client = (await start(nursery, server)).connect()
+    await trio.testing.wait_all_tasks_blocked()
+    started = trio.current_time()
+    await server.drain()
+    assert await is_closed(client)
+    assert trio.current_time() == started
+    assert server.statistics.connections_accepted == 0
+
+
 async def connect_from(address: str, port: int) -> trio.SocketStream:
     return await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
 
@@ -287,6 +338,8 @@ async def test_one_address_has_no_more_connections_than_its_limit(
     clients = [await connect_from("127.0.0.2", port) for _ in range(4)]
     answers = [await ask(client) for client in clients]
     assert answers == [HELLO] * taken + [b"too many"] * (4 - taken)
+    seen = server.statistics
+    assert (seen.connections_refused, seen.connections_refused_per_ip) == (4 - taken, 4 - taken)
     other = await connect_from("127.0.0.1", port)
     assert await ask(other) == HELLO
     await clients[0].aclose()
