@@ -11,6 +11,7 @@ Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controller
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
@@ -19,16 +20,20 @@ from typing import Final, Self, TypeVar
 import trio
 from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 
+from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, entity_call
 from authorizerd.kafka_client.errors import (
     Cause,
     ConnectionFailedError,
     RequestFailedError,
+    Stage,
     UnservedError,
 )
-from authorizerd.kafka_client.log_in import Credentials, requires_log_in
+from authorizerd.kafka_client.log_in import Credentials
+from authorizerd.kafka_client.mismatch import find_mismatch
 from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.tls_stream import TlsOpener
 from authorizerd.kafka_client.transport import OpenStream, find_addresses, open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -45,11 +50,17 @@ _CONTROLLER_ENDPOINT: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Where and how to connect. ``to_controllers``: ``bootstrap`` has controllers, not brokers."""
+    """Where and how to connect.
+
+    Args:
+        to_controllers: ``bootstrap`` has controllers, not brokers.
+        tls: None for connections without TLS.
+    """
 
     bootstrap: Sequence[Address]
     to_controllers: bool = False
     credentials: Credentials | None = None
+    tls: TlsSettings | None = None
     client_id: str = "adminclient-1"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
@@ -59,7 +70,10 @@ class KafkaClient:
     """Send requests to a cluster; as a context manager, close the connection at the end.
 
     ``warn`` gets one line for each kind of failure that is retried, the first time only.
-    ``open_stream`` makes the connections.
+
+    Args:
+        open_stream: makes the connections, without TLS.
+        context: for TLS, if the settings ask for it; see ``tls.context.new_client_context``.
     """
 
     def __init__(
@@ -67,9 +81,15 @@ class KafkaClient:
         settings: ClientSettings,
         warn: Callable[[str], None],
         open_stream: OpenStream = open_tcp,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self._settings = settings
-        self._open_stream = open_stream
+        self._open_tcp = self._open_stream = open_stream
+        assert (context is None) == (settings.tls is None), "TLS has settings and a context"
+        if context is not None and settings.tls is not None:
+            has_certificate = settings.tls.keystore is not None
+            opener = TlsOpener(context, open_stream, has_certificate=has_certificate)
+            self._open_stream = opener.open
         self._warn_once = _once(warn)
         self._node: Node | None = None
         self._failures = 0
@@ -134,28 +154,25 @@ class KafkaClient:
 
     async def _check_unserved(self, error: UnservedError, attempts: int) -> None:
         """Raise RequestFailedError if another attempt would fail in the same way."""
+        await self._check_mismatch(error)
         self._warn_once(str(error))
-        may_need_log_in = error.is_closed_later and self._settings.credentials is None
-        if may_need_log_in and await self._requires_log_in(error.address):
-            reason = f"{error.address}: the listener requires a log-in (SASL): set the credentials"
-            failure = ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason)
-            raise RequestFailedError(failure, Cause.LOG_IN_REQUIRED)
         if attempts >= _UNSERVED_MAX:
             failure = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
             raise RequestFailedError(failure, Cause.UNREACHABLE)
 
-    async def _requires_log_in(self, address: Address) -> bool:
-        """Ask the listener on a new connection; return False if it does not answer."""
-        try:
-            node = await self._open(address)
-        except ConnectionFailedError:
-            return False
-        try:
-            return await requires_log_in(node, self._settings.request_timeout_ms)
-        except (ConnectionFailedError, RequestFailedError):
-            return False
-        finally:
-            await node.aclose()
+    async def _check_mismatch(self, error: UnservedError) -> None:
+        """Raise RequestFailedError if the listener expects another security protocol."""
+        if not _is_reached(error):
+            return
+        found = await find_mismatch(
+            error,
+            has_tls=self._settings.tls is not None,
+            has_credentials=self._settings.credentials is not None,
+            open_tcp=self._open_tcp,
+            open_stream=self._open_stream,
+        )
+        if found is not None:
+            raise found
 
     async def _attempt(self, call: Call[T], errors: Callable[[T], Sequence[ApiError]]) -> T:
         answered = False
@@ -202,12 +219,23 @@ class KafkaClient:
         for index in range(len(addresses)):
             address = addresses[(self._failures + index) % len(addresses)]
             try:
-                return await self._open(address)
+                node = await self._open(address)
             except ConnectionFailedError as error:
-                self._warn_once(str(error))
                 failures.append(error)
-        if all(isinstance(error, UnservedError) for error in failures):
-            raise UnservedError("; ".join(map(str, failures)), addresses[0])
+                if not _is_reached(error):
+                    self._warn_once(str(error))
+            else:
+                for each in failures:
+                    self._warn_once(str(each))
+                return node
+        unserved = [error for error in failures if isinstance(error, UnservedError)]
+        reached = [error for error in unserved if _is_reached(error)]
+        if len(unserved) == len(failures):
+            first = (reached or unserved)[0]
+            raise UnservedError("; ".join(map(str, failures)), first.address, first.stage)
+        for each in reached:
+            await self._check_mismatch(each)
+            self._warn_once(str(each))
         raise ConnectionFailedError(
             f"{', '.join(map(str, addresses))}: none of these servers can be reached; retrying"
         )
@@ -232,6 +260,11 @@ class KafkaClient:
     async def _open(self, address: Address) -> Node:
         settings = self._settings
         return await open_node(address, settings.credentials, settings.client_id, self._open_stream)
+
+
+def _is_reached(error: ConnectionFailedError) -> bool:
+    """Return True if a server accepted the connection, so that it may be asked what it expects."""
+    return isinstance(error, UnservedError) and error.stage is not Stage.REFUSED
 
 
 def _once(warn: Callable[[str], None]) -> Callable[[str], None]:

@@ -23,6 +23,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import (
     ConnectionFailedError,
     RequestFailedError,
+    Stage,
     UnservedError,
 )
 from authorizerd.protocol.errors import DecodeError
@@ -165,10 +166,15 @@ class Node:
 
     def _closed(self) -> UnservedError:
         text = f"{self.address}: the server closed the connection without an answer"
-        return UnservedError(text, self.address, is_closed_later=bool(self._versions))
+        return self._unserved(text, Stage.REQUEST)
 
     def _unreadable(self, error: DecodeError) -> UnservedError:
-        return UnservedError(f"{self.address}: expected a Kafka response: {error}", self.address)
+        text = f"{self.address}: expected a Kafka response: {error}"
+        return self._unserved(text, Stage.RESPONSE)
+
+    def _unserved(self, text: str, later: Stage) -> UnservedError:
+        """Return an error at the stage ``later``, if the server has answered ApiVersions."""
+        return UnservedError(text, self.address, later if self._versions else Stage.NEGOTIATION)
 
 
 def _served(response: ApiVersionsResponse) -> dict[int, tuple[int, int]]:

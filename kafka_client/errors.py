@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from authorizerd.kafka_client.address import Address
-from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 
 class Cause(Enum):
@@ -23,6 +23,39 @@ class Cause(Enum):
     """The server rejects the credentials."""
     IMPOSTOR = auto()
     """The server does not prove that it knows the credentials, or asks for too little or much."""
+    TLS_REQUIRED = auto()
+    """The listener speaks TLS, and the client does not."""
+    TLS_UNEXPECTED = auto()
+    """The client speaks TLS, and the listener does not."""
+    CERTIFICATE_EXPIRED = auto()
+    """The server's certificate has expired, or is not valid yet."""
+    UNKNOWN_AUTHORITY = auto()
+    """The server's certificate is self-signed, or its authority is unknown."""
+    WRONG_HOST = auto()
+    """The server's certificate is for other hosts."""
+    CERTIFICATE_INVALID = auto()
+    """The server's certificate is rejected for another reason."""
+    CLIENT_CERTIFICATE_REQUIRED = auto()
+    """The server requires a client certificate, and there is none."""
+    CLIENT_CERTIFICATE_REJECTED = auto()
+    """The server rejects the client's certificate."""
+    TLS_PARAMETERS = auto()
+    """Client and server have no TLS version or no cipher suite in common."""
+
+
+class Stage(Enum):
+    """How far a connection came before the server ended it."""
+
+    REFUSED = auto()
+    """The server refused the connection."""
+    HANDSHAKE = auto()
+    """The server ended the TLS handshake, or does not speak TLS."""
+    NEGOTIATION = auto()
+    """The server did not answer ApiVersions."""
+    REQUEST = auto()
+    """The server answered ApiVersions, but not a request."""
+    RESPONSE = auto()
+    """The server answered a request, but not with a Kafka response."""
 
 
 class RequestFailedError(Exception):
@@ -38,6 +71,19 @@ class RequestFailedError(Exception):
         self.cause = cause
 
 
+class HandshakeFailedError(RequestFailedError):
+    """A TLS handshake in which one side rejects the other.
+
+    Args:
+        is_late: True if the server rejects the client after the handshake, as in TLS 1.3.
+    """
+
+    def __init__(self, text: str, cause: Cause, *, is_late: bool = False) -> None:
+        super().__init__(ApiError(ErrorCode.NETWORK_EXCEPTION, text), cause)
+        self.text = text
+        self.is_late = is_late
+
+
 class ConnectionFailedError(Exception):
     """A connection failed or broke; the text names the address."""
 
@@ -49,10 +95,10 @@ class UnservedError(ConnectionFailedError):
 
     Args:
         address: the server's.
-        is_closed_later: True if the server answered ApiVersions, then closed the connection.
+        stage: how far the connection came.
     """
 
-    def __init__(self, text: str, address: Address, *, is_closed_later: bool = False) -> None:
+    def __init__(self, text: str, address: Address, stage: Stage) -> None:
         super().__init__(text)
         self.address = address
-        self.is_closed_later = is_closed_later
+        self.stage = stage

@@ -60,13 +60,13 @@ async def log_in(node: Node, credentials: Credentials) -> None:
         raise RequestFailedError(failure, Cause.IMPOSTOR) from None
 
 
-async def requires_log_in(node: Node, timeout_ms: int) -> bool:
+async def requires_log_in(node: Node) -> bool:
     """Return True if the listener requires SASL; other listeners reject the handshake.
 
     Raises:
         ConnectionFailedError, RequestFailedError: see ``Node.request``.
     """
-    answer = await _shake_hands(node, Mechanism.PLAIN, timeout_ms)
+    answer = await _shake_hands(node, Mechanism.PLAIN)
     return int(answer.error_code) in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_SASL_MECHANISM)
 
 
@@ -87,7 +87,7 @@ async def _log_in_with_scram(node: Node, credentials: Credentials) -> None:
 
 
 async def _choose_mechanism(node: Node, mechanism: Mechanism) -> None:
-    answer = await _shake_hands(node, mechanism, CONNECTION_SETUP_TIMEOUT_MS)
+    answer = await _shake_hands(node, mechanism)
     if answer.error_code:
         error = _refused_mechanism(mechanism, answer.error_code, answer.mechanisms)
         is_disabled = error.code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -95,10 +95,10 @@ async def _choose_mechanism(node: Node, mechanism: Mechanism) -> None:
         raise RequestFailedError(error, cause)
 
 
-async def _shake_hands(node: Node, mechanism: str, timeout_ms: int) -> SaslHandshakeResponse:
+async def _shake_hands(node: Node, mechanism: str) -> SaslHandshakeResponse:
     fields = SimpleNamespace(mechanism=mechanism)
     call = entity_call(ApiKey.SASL_HANDSHAKE, fields, SaslHandshakeResponse)
-    return await node.request(call, timeout_ms)
+    return await node.request(call, CONNECTION_SETUP_TIMEOUT_MS)
 
 
 async def _authenticate(node: Node, token: bytes) -> bytes:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import trio
 
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.errors import ConnectionFailedError, UnservedError
+from authorizerd.kafka_client.errors import ConnectionFailedError, Stage, UnservedError
 
 OpenStream: TypeAlias = Callable[[Address], Awaitable[trio.abc.HalfCloseableStream]]
 """Connect to an address, or raise ConnectionFailedError."""
@@ -58,7 +58,7 @@ async def open_tcp(address: Address) -> trio.abc.HalfCloseableStream:
         reasons = dict.fromkeys(map(_describe_failure, failures))
         text = f"{address}: {'; '.join(reasons)}"
         if all(isinstance(failure, ConnectionRefusedError) for failure in failures):
-            raise UnservedError(text, address) from error
+            raise UnservedError(text, address, Stage.REFUSED) from error
         raise ConnectionFailedError(text) from error
 
 

@@ -83,7 +83,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
                     await self._read_more()
         except ssl.SSLError as error:
             await self._flush()  # the alert
-            raise TlsError(_describe(error)) from None
+            raise TlsError(_describe(error)) from error
         await self._flush()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:

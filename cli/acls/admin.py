@@ -6,13 +6,14 @@ Source: KIP-140, KIP-290; Kafka 4.3 KafkaAdminClient.describeAcls, createAcls, d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.cli.acls.errors import request_error
+from authorizerd.cli.acls.advice import ADVICE
+from authorizerd.cli.acls.errors import CommandError, handshake_error, request_error
 from authorizerd.kafka_client.client import KafkaClient
 from authorizerd.kafka_client.connection import Call
-from authorizerd.kafka_client.errors import Cause, RequestFailedError
+from authorizerd.kafka_client.errors import HandshakeFailedError, RequestFailedError
 from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
@@ -26,23 +27,6 @@ from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 
 T = TypeVar("T")
-
-LOG_IN_ADVICE: Final = """\
-pass --command-config FILE, where FILE contains:
-  security.protocol=SASL_PLAINTEXT
-  sasl.mechanism=PLAIN
-  sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
-username="NAME" password="PASSWORD";
-"""
-UNREACHABLE_ADVICE: Final = """\
-check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
-listeners. A listener with TLS also closes the connection: authorizerd acls supports only PLAINTEXT
-and SASL_PLAINTEXT.
-"""
-_ADVICE: Final = {
-    Cause.LOG_IN_REQUIRED: LOG_IN_ADVICE,
-    Cause.UNREACHABLE: UNREACHABLE_ADVICE,
-}
 
 
 class KafkaAclAdmin:
@@ -90,8 +74,14 @@ class KafkaAclAdmin:
         try:
             return await self._client.request(call, name=name, errors=errors)
         except RequestFailedError as error:
-            advice = "" if error.cause is None else _ADVICE.get(error.cause, "")
-            raise request_error(error.error, advice=advice) from error
+            raise _describe(error) from error
+
+
+def _describe(error: RequestFailedError) -> CommandError:
+    advice = "" if error.cause is None else ADVICE[error.cause]
+    if isinstance(error, HandshakeFailedError):
+        return handshake_error(error.text, advice, is_late=error.is_late)
+    return request_error(error.error, advice=advice)
 
 
 def _deletion_errors(results: Sequence[FilterResult]) -> list[ApiError]:

@@ -34,6 +34,7 @@ from authorizerd.cli.acls.connection_settings import read_settings
 from authorizerd.cli.acls.errors import CommandError, UsageError, configuration_error
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclAdmin, AclReader, Terminal, execute, execute_listing
+from authorizerd.cli.acls.security import open_context
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 
 EXIT_FAULT: Final = 1
@@ -52,9 +53,10 @@ async def open_kafka(
     """Open a connection to a Kafka cluster; nothing is sent before the first request.
 
     Raises:
-        CommandError: no host name can be resolved.
+        CommandError: no host name can be resolved, or a keystore or truststore cannot be used.
     """
-    async with KafkaClient(settings, warn) as client:
+    context = None if settings.tls is None else open_context(settings.tls)
+    async with KafkaClient(settings, warn, context=context) as client:
         if not await client.can_resolve():
             raise configuration_error("No resolvable bootstrap urls given in bootstrap.servers")
         yield KafkaAclAdmin(client)

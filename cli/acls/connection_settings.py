@@ -1,7 +1,7 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
-The command reads Kafka's client properties for the servers and the log-in, and ignores all others.
-``security`` reads the properties of the log-in. Errors never contain a password.
+The command reads Kafka's client properties for the servers, the log-in and TLS, and ignores all
+others. ``security`` reads those of the log-in and TLS. Errors never contain a password.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
 """
@@ -21,10 +21,9 @@ from authorizerd.cli.acls.errors import (
     configuration_error,
     invalid_value,
 )
-from authorizerd.cli.acls.security import read_credentials, read_security_protocol
+from authorizerd.cli.acls.security import read_credentials, read_security_protocol, read_tls
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.properties import parse_properties
-from authorizerd.config.values import SecurityProtocol
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
 
@@ -53,10 +52,8 @@ def read_settings(given: Arguments) -> ClientSettings:
     key = _CONTROLLERS if to_controllers else _SERVERS
     properties[key] = given.value(key.replace(".", "-").removesuffix("s")) or ""
     protocol = read_security_protocol(properties)
-    if protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
-        reason = "authorizerd acls supports only PLAINTEXT and SASL_PLAINTEXT"
-        raise invalid_value("security.protocol", properties["security.protocol"], reason)
     credentials = read_credentials(properties, protocol)
+    tls = read_tls(properties, protocol)
     defaults = ClientSettings(bootstrap=())
     request_timeout_ms = _milliseconds(properties, _REQUEST_TIMEOUT, defaults.request_timeout_ms)
     api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
@@ -70,6 +67,7 @@ def read_settings(given: Arguments) -> ClientSettings:
         bootstrap=bootstrap,
         to_controllers=to_controllers,
         credentials=credentials,
+        tls=tls,
         client_id=properties.get("client.id", defaults.client_id),
         request_timeout_ms=request_timeout_ms,
         api_timeout_ms=max(api_timeout_ms, request_timeout_ms),

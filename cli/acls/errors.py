@@ -13,6 +13,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 CONFIG_EXCEPTION: Final = "org.apache.kafka.common.config.ConfigException"
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
+_ERRORS: Final = "org.apache.kafka.common.errors."
 _EXECUTION_EXCEPTION: Final = "java.util.concurrent.ExecutionException"
 _KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
 
@@ -62,6 +63,31 @@ def configuration_error(reason: str, advice: str = "") -> CommandError:
     return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
 
 
+def tls_configuration_error(reason: str) -> CommandError:
+    """Return the error that kafka-acls prints if it cannot use a keystore or truststore."""
+    return CommandError(
+        (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient"),
+        (_KAFKA_EXCEPTION, "Failed to create new NetworkClient"),
+        (f"{_ERRORS}InvalidConfigurationException", reason),
+    )
+
+
+def handshake_error(reason: str, advice: str, *, is_late: bool) -> CommandError:
+    """Return the error of a TLS handshake. Its last line is ours; the others are Kafka's.
+
+    Args:
+        is_late: the server rejected the client after the handshake, as in TLS 1.3.
+    """
+    cause = f"{_ERRORS}SslAuthenticationException"
+    message = "Failed to process post-handshake messages" if is_late else "SSL handshake failed"
+    return CommandError(
+        (_EXECUTION_EXCEPTION, f"{cause}: {message}"),
+        (cause, message),
+        ("javax.net.ssl.SSLHandshakeException", reason),
+        advice=advice,
+    )
+
+
 def invalid_value(key: str, value: str, reason: str) -> CommandError:
     """Return the error that kafka-acls prints for the invalid value of a property."""
     return CommandError(
@@ -72,7 +98,7 @@ def invalid_value(key: str, value: str, reason: str) -> CommandError:
 def request_error(error: ApiError, advice: str = "") -> CommandError:
     """Return the error of a request that failed or was not answered."""
     known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
-    cause = f"org.apache.kafka.common.errors.{_CLASSES[known]}"
+    cause = f"{_ERRORS}{_CLASSES[known]}"
     message = known.text if error.message is None else error.message
     chain = ((_EXECUTION_EXCEPTION, f"{cause}: {message}"), (cause, message))
     return CommandError(*chain, advice=advice)

@@ -2,25 +2,41 @@
 
 **Invariant:** errors never contain a password or a key.
 
-Source: Kafka 4.3 CommonClientConfigs, SaslConfigs, JaasContext. As in Kafka, PLAIN also accepts
-the login module of SCRAM.
+Source: Kafka 4.3 CommonClientConfigs, SaslConfigs, SslConfigs, JaasContext. As in Kafka, PLAIN also
+accepts the login module of SCRAM. ``ssl.protocol`` is ignored: the newest common version is used.
 """
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from authorizerd.cli.acls.errors import configuration_error, invalid_value
+from authorizerd.cli.acls.errors import (
+    configuration_error,
+    invalid_value,
+    tls_configuration_error,
+)
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, parse_login_options
-from authorizerd.config.values import SecurityProtocol
+from authorizerd.config.tls import (
+    CLIENT_SSL_KEYS,
+    REJECTED_SSL_KEYS,
+    InvalidTlsError,
+    TlsSettings,
+    new_tls_settings,
+)
+from authorizerd.config.values import TLS_PROTOCOLS, SecurityProtocol
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
+from authorizerd.tls.context import new_client_context
+from authorizerd.tls.errors import StoreError
+from authorizerd.tls.material import read_material
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
 _JAAS: Final = "sasl.jaas.config"
 _KAFKAS_DEFAULT: Final = "GSSAPI"
+_TLS_KEYS: Final = (*CLIENT_SSL_KEYS, *REJECTED_SSL_KEYS)
 _SASL: Final = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 _MODULES: Final = {
     Mechanism.PLAIN: (PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE),
@@ -72,6 +88,41 @@ def read_credentials(
     return Credentials(
         mechanism=mechanism, username=options["username"], password=options["password"]
     )
+
+
+def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSettings | None:
+    """Return the settings of TLS, or None if the protocol has no TLS.
+
+    Raises:
+        CommandError: a property is invalid or unsupported, or properties contradict each other.
+    """
+    if protocol not in TLS_PROTOCOLS:
+        return None
+    values: dict[str, Any] = {}
+    for key in _TLS_KEYS:
+        text = properties.get(key.name, key.default)
+        if text is None:
+            continue
+        try:
+            values[key.name] = key.parse(text)
+        except InvalidValueError as error:
+            raise invalid_value(key.name, text, str(error)) from None
+    try:
+        return new_tls_settings(values, {key.name: key.name for key in _TLS_KEYS})
+    except InvalidTlsError as error:
+        raise tls_configuration_error(f"{error.key}: {error}") from None
+
+
+def open_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Return the context for TLS. It reads the stores, which blocks.
+
+    Raises:
+        CommandError: a store cannot be used.
+    """
+    try:
+        return new_client_context(settings, read_material(settings))
+    except StoreError as error:
+        raise tls_configuration_error(str(error)) from None
 
 
 def _read_mechanism(properties: Mapping[str, str]) -> Mechanism:

@@ -13,7 +13,7 @@ from trio.testing import memory_stream_pair
 
 from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.errors import UnservedError
+from authorizerd.kafka_client.errors import Stage, UnservedError
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey, encode_response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -159,7 +159,7 @@ class KafkaCluster:
         self.tried.append(address)
         await trio.lowlevel.checkpoint()
         if address not in self.nodes:
-            raise UnservedError(f"{address}: Connection refused", address)
+            raise UnservedError(f"{address}: Connection refused", address, Stage.REFUSED)
         theirs, ours = memory_stream_pair()
         self.nursery.start_soon(self.nodes[address].serve, theirs)
         return ours

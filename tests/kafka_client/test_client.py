@@ -13,14 +13,9 @@ from authorizerd.acl.steps import finish
 from authorizerd.kafka_client import log_in
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.acl_client import (
-    decode_describe_acls_response,
-    encode_describe_acls_request,
-)
 from authorizerd.protocol.kafka.api import ApiKey, decode_request
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
@@ -36,6 +31,7 @@ from tests.daemon.kafka_cluster import (
     described,
     without,
 )
+from tests.kafka_client.calls import describe_acls
 from tests.support.scram_server import ScramServer
 
 FIRST, SECOND, THIRD = addresses(3)
@@ -56,15 +52,9 @@ class Client(KafkaClient):
         super().__init__(settings, self.warned.append, cluster.connect)
 
     async def describe(self, filter: AclFilter | None = None) -> object:
-        wanted = filter or AclFilter()
-        call = Call(
-            api_key=ApiKey.DESCRIBE_ACLS,
-            encode=lambda version: encode_describe_acls_request(version, wanted),
-            decode=decode_describe_acls_response,
-        )
         with trio.fail_after(100):
             return await self.request(
-                call,
+                describe_acls(filter),
                 name="describeAcls",
                 errors=lambda found: [found] if isinstance(found, ApiError) else [],
             )
@@ -381,9 +371,8 @@ async def test_listener_that_requires_a_log_in_is_named_at_once(
         with pytest.raises(RequestFailedError) as error:
             await client.describe()
     assert error.value.cause is Cause.LOG_IN_REQUIRED
-    assert "host0:9000: the listener requires a log-in (SASL): set the credentials" in str(
-        error.value
-    )
+    expected = "host0:9000: the listener expects SASL_PLAINTEXT, but the client uses PLAINTEXT"
+    assert expected in str(error.value)
     assert node.names[2:] == ["API_VERSIONS 4", "SASL_HANDSHAKE 1"]
 
 

@@ -43,6 +43,35 @@ COMMAND_MUTANTS: Final = (
         found_by="tests/kafka_client/test_scram.py::test_invalid_challenge_is_rejected",
     ),
     Mutant(
+        name="a Kafka client does not compare the host with the certificate",
+        file="tls/context.py",
+        text="context.check_hostname = settings.checks_host",
+        becomes="context.check_hostname = False",
+        found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
+    ),
+    Mutant(
+        name="a Kafka client accepts certificates of every authority",
+        file="tls/context.py",
+        text="    context.verify_mode = ssl.CERT_REQUIRED\n    if settings.truststore",
+        becomes="    context.check_hostname = False\n    context.verify_mode = ssl.CERT_NONE\n"
+        "    if settings.truststore",
+        found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
+    ),
+    Mutant(
+        name="a late alert about the client's certificate is not explained",
+        file="kafka_client/tls_stream.py",
+        text="if known is not None:",
+        becomes="if known is None:",
+        found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
+    ),
+    Mutant(
+        name="a listener with TLS is not recognized",
+        file="kafka_client/mismatch.py",
+        text="return answer.startswith(_TLS_ANSWERS)",
+        becomes="return answer == b'TLS'",
+        found_by="tests/kafka_client/test_mismatch.py::test_client_without_tls_is_told_that_the_listener_has_it",
+    ),
+    Mutant(
         name="a reader that closes the pipe changes the exit code",
         file="cli/standard_streams.py",
         text="            except BrokenPipeError:\n                self._is_lost = True\n",

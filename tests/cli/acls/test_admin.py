@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
@@ -12,8 +13,10 @@ from trio.testing import MockClock
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acls.admin import KafkaAclAdmin
+from authorizerd.cli.acls.advice import ADVICE
 from authorizerd.cli.acls.errors import CommandError
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.kafka_client.errors import Cause, HandshakeFailedError
 from authorizerd.protocol.kafka.acl_requests import (
     decode_create_acls,
     decode_delete_acls,
@@ -171,3 +174,34 @@ async def test_missing_login_and_dead_server_fail_at_once_with_advice(
     assert str(error.value).count("host0:9000: the ") == 3
     assert all(part in error.value.advice for part in advice)
     assert trio.current_time() < 2
+
+
+@pytest.mark.parametrize(
+    ("is_late", "message"),
+    [(False, "SSL handshake failed"), (True, "Failed to process post-handshake messages")],
+)
+async def test_failed_handshake_is_printed_as_kafka_acls_does(is_late: bool, message: str) -> None:
+    """Only the reason is ours."""
+
+    class Failing(KafkaClient):
+        async def request(self, *_: object, **__: object) -> Any:  # noqa: ANN401 - it never returns
+            raise HandshakeFailedError("h:1: the reason", Cause.WRONG_HOST, is_late=is_late)
+
+    client = Failing(ClientSettings(bootstrap=[ADDRESS]), lambda _: None)
+    with pytest.raises(CommandError) as error:
+        await KafkaAclAdmin(client).describe(AclFilter())
+    failure = f"{ERROR}SslAuthenticationException: {message}"
+    assert str(error.value) == (
+        f"Error while executing ACL command: {failure}\n"
+        f"java.util.concurrent.ExecutionException: {failure}\n"
+        f"Caused by: {failure}\n"
+        "Caused by: javax.net.ssl.SSLHandshakeException: h:1: the reason\n\n"
+    )
+    assert error.value.advice == ADVICE[Cause.WRONG_HOST]
+
+
+def test_each_cause_has_advice() -> None:
+    assert set(ADVICE) == set(Cause)
+    for text in ADVICE.values():
+        assert text.endswith("\n")
+        assert max(map(len, text.splitlines())) < 130

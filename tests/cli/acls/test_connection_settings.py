@@ -9,6 +9,7 @@ import pytest
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.connection_settings import read_settings
 from authorizerd.cli.acls.errors import CommandError
+from authorizerd.cli.acls.security import open_context
 from authorizerd.config.jaas import SCRAM_LOGIN_MODULE
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
@@ -140,7 +141,6 @@ def test_servers_and_controllers_together_are_rejected(tmp_path: Path) -> None:
     assert refusal(tmp_path, "bootstrap.controllers=b:2", "h:1", "server") == both
 
 
-ONLY = "authorizerd acls supports only PLAINTEXT and SASL_PLAINTEXT"
 MECHANISMS = "authorizerd acls supports only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
 ONE_OF = "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
 
@@ -149,8 +149,6 @@ ONE_OF = "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SA
     ("text", "key", "value", "reason"),
     [
         ("security.protocol=NIX", "security.protocol", "NIX", ONE_OF),
-        ("security.protocol=SASL_SSL", "security.protocol", "SASL_SSL", ONLY),
-        ("security.protocol=ssl", "security.protocol", "ssl", ONLY),
         (
             "security.protocol=SASL_PLAINTEXT",
             *("sasl.mechanism", "GSSAPI", f"{MECHANISMS}; GSSAPI is Kafka's default"),
@@ -225,6 +223,99 @@ def test_login_module_must_fit_the_mechanism(
         assert credentials.mechanism == mechanism
     else:
         assert "sasl.jaas.config: expected the login module org.apache" in refusal(tmp_path, text)
+
+
+KAFKA = "org.apache.kafka.common.KafkaException: Failed to create new"
+TLS_ERROR = (
+    "Error while executing ACL command: Failed to create new KafkaAdminClient\n"
+    f"{KAFKA} KafkaAdminClient\nCaused by: {KAFKA} NetworkClient\nCaused by: "
+    "org.apache.kafka.common.errors.InvalidConfigurationException: {0}\n\n"
+)
+
+
+def test_tls_keys_are_those_of_kafka(tmp_path: Path) -> None:
+    """ssl.protocol and other keys of Java's are ignored."""
+    given = settings(
+        tmp_path,
+        "security.protocol=ssl\nssl.truststore.type=PEM\nssl.truststore.location=/ca.pem\n"
+        "ssl.keystore.location=/client.p12\nssl.keystore.password=TOP\n"
+        "ssl.keystore.type=PKCS12\nssl.protocol=TLSv1.3\nssl.enabled.protocols=TLSv1.3\n"
+        "ssl.endpoint.identification.algorithm=\n",
+    ).tls
+    assert given is not None
+    assert given.truststore is not None
+    assert given.keystore is not None
+    assert (given.truststore.location, given.truststore.type) == ("/ca.pem", "PEM")
+    assert (given.keystore.location, given.keystore.password) == ("/client.p12", "TOP")
+    assert (given.protocols, given.checks_host) == (("TLSv1.3",), False)
+    assert "TOP" not in repr(given)
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL", "PLAINTEXT", "SASL_PLAINTEXT"])
+def test_tls_and_log_in_follow_the_security_protocol(tmp_path: Path, protocol: str) -> None:
+    """By default, the host is checked, and the system's authorities are trusted."""
+    jaas_line = f'sasl.jaas.config={MODULE} required username="a" password="b";'
+    text = f"security.protocol={protocol}\nsasl.mechanism=PLAIN\n{jaas_line}"
+    given = settings(tmp_path, text)
+    assert (given.tls is not None) is protocol.endswith("SSL")
+    assert (given.credentials is not None) is protocol.startswith("SASL")
+    if given.tls is not None:
+        assert given.tls.checks_host
+        assert (given.tls.truststore, given.tls.keystore) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value", "reason"),
+    [
+        ("ssl.enabled.protocols=SSLv3", "ssl.enabled.protocols", "SSLv3", "invalid protocol"),
+        ("ssl.cipher.suites=NOPE", "ssl.cipher.suites", "NOPE", "invalid cipher suite"),
+        (
+            "ssl.endpoint.identification.algorithm=ldaps",
+            *("ssl.endpoint.identification.algorithm", "ldaps", "expected https"),
+        ),
+        ("ssl.truststore.type=FOO", "ssl.truststore.type", "FOO", "expected one of"),
+        ("ssl.engine.factory.class=a.B", "ssl.engine.factory.class", "a.B", "a Java class"),
+    ],
+)
+def test_invalid_tls_property_is_rejected(
+    tmp_path: Path, text: str, key: str, value: str, reason: str
+) -> None:
+    said = refusal(tmp_path, f"security.protocol=SSL\n{text}")
+    assert f"ConfigException: Invalid value {value} for configuration {key}: {reason}" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("ssl.keystore.key=TOP", "ssl.keystore.certificate.chain: the certificate chain"),
+        (
+            "ssl.truststore.location=/a\nssl.truststore.certificates=TOP",
+            "ssl.truststore.certificates: set either this or ssl.truststore.location",
+        ),
+        (
+            "ssl.truststore.type=PEM\nssl.truststore.location=/a\nssl.truststore.password=TOP",
+            "ssl.truststore.password: PEM has no password",
+        ),
+    ],
+)
+def test_contradicting_tls_properties_are_rejected(tmp_path: Path, text: str, reason: str) -> None:
+    said = refusal(tmp_path, f"security.protocol=SSL\n{text}")
+    assert said.startswith(TLS_ERROR.format(reason).rstrip())
+    assert "TOP" not in said
+
+
+@pytest.mark.parametrize("key", ["truststore", "keystore"])
+def test_unusable_store_is_rejected(tmp_path: Path, key: str) -> None:
+    """Before a connection is made."""
+    missing, garbage = tmp_path / "none", tmp_path / "garbage.pem"
+    garbage.write_text("-----BEGIN garbage")
+    for path, reason in ((missing, "No such file or directory"), (garbage, "has no certificate")):
+        text = f"security.protocol=SSL\nssl.{key}.location={path}"
+        given = settings(tmp_path, text).tls
+        assert given is not None
+        with pytest.raises(CommandError) as error:
+            open_context(given)
+        assert f"ssl.{key}.location: {path}: {reason}" in str(error.value)
 
 
 def test_delegation_token_is_rejected_by_name(tmp_path: Path) -> None:

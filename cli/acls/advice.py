@@ -1,0 +1,85 @@
+"""What to do about a failed request: for each cause, the flag or property to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from authorizerd.kafka_client.errors import Cause
+
+_LOG_IN: Final = """\
+  sasl.mechanism=SCRAM-SHA-256
+  sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
+username="NAME" password="PASSWORD";
+"""
+_CERTIFICATE_FILE: Final = """\
+  ssl.keystore.type=PEM
+  ssl.keystore.location=FILE
+where the second FILE contains the client's private key and its certificate chain.
+"""
+
+ADVICE: Final[Mapping[Cause, str]] = {
+    Cause.UNREACHABLE: """\
+check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
+listeners. A server may also close the connection because security.protocol is another one in the
+file of --command-config than on the listener.
+""",
+    Cause.LOG_IN_REQUIRED: f"""\
+pass --command-config FILE, where FILE contains the following lines. For a listener with TLS, the
+protocol is SASL_SSL; the mechanism may also be PLAIN or SCRAM-SHA-512.
+  security.protocol=SASL_PLAINTEXT
+{_LOG_IN}""",
+    Cause.LOG_IN_UNEXPECTED: """\
+the listener has no log-in. In the file of --command-config, change security.protocol:
+SASL_PLAINTEXT to PLAINTEXT, or SASL_SSL to SSL.
+""",
+    Cause.MECHANISM: """\
+in the file of --command-config, set sasl.mechanism to one of the enabled mechanisms. This command
+supports PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+""",
+    Cause.CREDENTIALS: """\
+check username and password in sasl.jaas.config, in the file of --command-config, and whether
+sasl.mechanism is one that this user has a password for.
+""",
+    Cause.IMPOSTOR: """\
+check that --bootstrap-server names the right server. The password was not sent.
+""",
+    Cause.TLS_REQUIRED: """\
+pass --command-config FILE, where FILE contains security.protocol=SSL, or SASL_SSL with a log-in,
+and the authority that issued the server's certificate:
+  ssl.truststore.type=PEM
+  ssl.truststore.location=FILE
+""",
+    Cause.TLS_UNEXPECTED: """\
+the listener has no TLS. In the file of --command-config, change security.protocol to the one that
+the listener expects, or name another port. Over a network, passwords would be sent in the clear.
+""",
+    Cause.CERTIFICATE_EXPIRED: """\
+renew the server's certificate (ssl.keystore.* of its listener), and check the clock of this
+machine.
+""",
+    Cause.UNKNOWN_AUTHORITY: """\
+in the file of --command-config, name the authority that issued the server's certificate in
+ssl.truststore.location (with ssl.truststore.type=PEM or PKCS12), or ssl.truststore.certificates.
+By default, only the system's authorities are trusted.
+""",
+    Cause.WRONG_HOST: """\
+connect to a host that the certificate is for. Otherwise the server needs a certificate for this
+host, or its advertised.listeners must name another one. An empty
+ssl.endpoint.identification.algorithm turns this check off, and lets other servers pose as this one.
+""",
+    Cause.CERTIFICATE_INVALID: """\
+replace the server's certificate (ssl.keystore.* of its listener).
+""",
+    Cause.CLIENT_CERTIFICATE_REQUIRED: f"""\
+pass --command-config FILE, where FILE contains:
+{_CERTIFICATE_FILE}""",
+    Cause.CLIENT_CERTIFICATE_REJECTED: """\
+check the certificate in ssl.keystore.location (or ssl.keystore.certificate.chain): it must be
+valid now, and the server's ssl.truststore must contain the authority that issued it.
+""",
+    Cause.TLS_PARAMETERS: """\
+compare ssl.enabled.protocols and ssl.cipher.suites with those of the listener. A server may also
+end the handshake in this way if it requires a client certificate: see ssl.keystore.location.
+""",
+}
