@@ -13,21 +13,26 @@ which nobody can log in, and an empty password, which breaks kafka-storage.
 from __future__ import annotations
 
 import binascii
-import os
 import re
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import CredentialAdded
-from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
+from authorizerd.protocol.records.scram import (
+    SALT_BITS,
+    ScramMechanism,
+    encode_salt,
+    make_credential,
+    salt_password,
+)
 
 ITERATIONS: Final = 4096
 """The number of iterations if an argument does not set it."""
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16_384
-SALT_BYTES: Final = 24
 
 _KEYS: Final = ("name", "password", "saltedpassword", "salt", "iterations")
 _MECHANISMS: Final = {mechanism.text: mechanism for mechanism in ScramMechanism}
@@ -35,7 +40,8 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 
 def read_scram_arguments(
-    arguments: Sequence[str], new_salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES)
+    arguments: Sequence[str],
+    new_salt: Callable[[], bytes] = lambda: encode_salt(secrets.randbits(SALT_BITS)),
 ) -> list[CredentialAdded]:
     """Return the credentials of all ``--add-scram`` arguments, in order.
 

@@ -7,7 +7,12 @@ from base64 import b64decode
 import pytest
 
 from authorizerd.image.changes import ScramCredential
-from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
+from authorizerd.protocol.records.scram import (
+    ScramMechanism,
+    encode_salt,
+    make_credential,
+    salt_password,
+)
 
 RFC_SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 RFC_MESSAGE = (
@@ -74,3 +79,12 @@ def test_password_is_not_normalized() -> None:
     )
     assert composed != decomposed
     assert len(composed) == 64
+
+
+@pytest.mark.parametrize(
+    ("number", "salt"),
+    [(0, b""), (35, b"z"), (36, b"10"), (2**130 - 1, b"1omfro7zwmumr3umxudzyj6scf")],
+)
+def test_salt_is_a_number_in_base_36(number: int, salt: bytes) -> None:
+    assert encode_salt(number) == salt
+    assert int(salt or b"0", 36) == number
