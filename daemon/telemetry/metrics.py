@@ -30,6 +30,7 @@ from authorizerd.daemon.logging.setup import log_statistics
 from authorizerd.daemon.net.connection_server import ConnectionStatistics
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import Checkpointer
+from authorizerd.daemon.telemetry.login_metrics import login_metrics
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
@@ -265,6 +266,7 @@ class DaemonCollector(Collector):
                 ),
             },
         )
+        yield from login_metrics(measured.kafka_listeners)
         yield from _server_metrics(
             "stream",
             {**measured.stream_servers, **self._in_workers(DECISION_STREAM, ConnectionStatistics)},

@@ -41,6 +41,7 @@ _ENDED: Final = (
 )
 _OPEN: Final = "Open connections."
 _AUDIT: Final = "with `authorizerd.audit.log`"
+_SASL: Final = "on SASL listeners"
 _WORKERS: Final = "with `authorizerd.workers` above 1"
 
 
@@ -371,6 +372,36 @@ CATALOGUE: Final = (
         unit="log-ins",
         help="Failed log-ins, for any reason.",
         advice="If there are many, a client uses an old password, or somebody guesses passwords.",
+    ),
+    MetricEntry(
+        name="authorizerd_kafka_logins_total",
+        kind="counter",
+        labels=("listener", "mechanism", "result"),
+        unit="log-ins",
+        help="Log-ins on new connections, by SASL mechanism and result.",
+        advice=(
+            "Before you disable a mechanism, check that nobody uses it. Log-ins with a mechanism"
+            " that the listener does not enable count only in"
+            " `authorizerd_kafka_logins_failed_total`."
+        ),
+        condition=_SASL,
+    ),
+    MetricEntry(
+        name="authorizerd_kafka_reauthentications_total",
+        kind="counter",
+        labels=("listener", "mechanism", "result"),
+        unit="log-ins",
+        help="Log-ins again on open connections, by SASL mechanism and result.",
+        advice="Failures are users whose password has changed, or who were removed.",
+        condition=_SASL,
+    ),
+    MetricEntry(
+        name="authorizerd_kafka_sessions_expired_total",
+        kind="counter",
+        labels=("listener",),
+        unit="connections",
+        help="Connections closed because the client did not log in again in time.",
+        advice="If it grows, a client does not support re-authentication (KIP-368): update it.",
     ),
     MetricEntry(
         name="authorizerd_stream_connections",

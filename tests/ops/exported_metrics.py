@@ -29,6 +29,8 @@ def exposition() -> str:
         settings = {
             "authorizerd.audit.log": str(folder / "audit.log"),
             "authorizerd.workers": "2",
+            "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
         }
         with running(folder, new_log(folder), settings) as daemon:
             address = daemon.ready["listeners"]["PLAINTEXT"]
