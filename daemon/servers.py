@@ -40,8 +40,8 @@ from authorizerd.daemon.endpoints import (
 from authorizerd.daemon.http.server import Handler, HttpServer
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
+from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
 from authorizerd.daemon.kafka.responses import Cluster
-from authorizerd.daemon.kafka.scram_credentials import ScramCredentials, derive_secret
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
@@ -238,7 +238,7 @@ def _new_kafka_listeners(
 ) -> dict[str, KafkaListener]:
     configuration = parts.configuration
     applier = parts.applier
-    credentials = ScramCredentials(applier.cluster, applier.snapshot, scram_secret)
+    credentials = LoginCredentials(applier.cluster, applier.snapshot, scram_secret)
     handlers = KafkaHandlers(
         authorizer=parts.authorizer,
         image=parts.applier.cluster,
@@ -279,7 +279,7 @@ def _new_kafka_listener(
     configuration: Configuration,
     endpoint: Endpoint,
     handlers: KafkaHandlers,
-    credentials: ScramCredentials,
+    credentials: LoginCredentials,
     is_super_user: Callable[[str], bool],
     tls: TlsServer | None,
     shared_rate: CreationRate,

@@ -24,10 +24,10 @@ from authorizerd.daemon.kafka.errors import (
     OutOfTurnError,
     SessionExpiredError,
 )
+from authorizerd.daemon.kafka.login_credentials import LoginCredentials
 from authorizerd.daemon.kafka.responses import SaslAuthenticateAnswer, SaslHandshakeAnswer
 from authorizerd.daemon.kafka.sasl_plain import PlainExchange
 from authorizerd.daemon.kafka.sasl_scram import ScramExchange
-from authorizerd.daemon.kafka.scram_credentials import ScramCredentials
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism
@@ -67,7 +67,7 @@ class SaslExchange:
     def __init__(
         self,
         settings: SaslSettings | None,
-        credentials: ScramCredentials,
+        credentials: LoginCredentials,
         peer: str | None = None,
     ) -> None:
         self._settings = settings

@@ -23,6 +23,7 @@ from authorizerd.daemon.kafka.authentication import SaslExchange
 from authorizerd.daemon.kafka.codec import read_body, write_body
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.errors import SessionExpiredError
+from authorizerd.daemon.kafka.login_credentials import LoginCredentials
 from authorizerd.daemon.kafka.requests import (
     ApiVersionsRequest,
     SaslAuthenticateRequest,
@@ -33,7 +34,6 @@ from authorizerd.daemon.kafka.responses import (
     ApiVersionsAnswer,
     SaslAuthenticateAnswer,
 )
-from authorizerd.daemon.kafka.scram_credentials import ScramCredentials
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
@@ -112,7 +112,7 @@ class KafkaListener(ConnectionServer):
         name: str,
         handlers: Handlers,
         sasl: SaslSettings | None,
-        credentials: ScramCredentials,
+        credentials: LoginCredentials,
         failed_login_delay_ms: int,
         limits: ConnectionLimits,
         request_bytes_max: int,

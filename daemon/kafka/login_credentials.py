@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
     is_known: bool
 
 
-class ScramCredentials:
+class LoginCredentials:
     """Look up credentials in the newest image.
 
     Args:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from authorizerd.daemon.kafka.errors import AuthenticationError, InvalidCredentialsError
-from authorizerd.daemon.kafka.scram_credentials import Candidate
+from authorizerd.daemon.kafka.login_credentials import Candidate
 from authorizerd.protocol.records.scram import ScramMechanism
 
 OTHER_AUTHORIZATION_ID: Final = (

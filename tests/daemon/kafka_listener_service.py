@@ -16,7 +16,7 @@ from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
-from authorizerd.daemon.kafka.scram_credentials import ScramCredentials
+from authorizerd.daemon.kafka.login_credentials import LoginCredentials
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import (
@@ -180,7 +180,7 @@ async def start(
     *,
     users: PlainUsers | None = None,
     sasl: SaslSettings | None = None,
-    credentials: ScramCredentials | None = None,
+    credentials: LoginCredentials | None = None,
     failed_login_delay_ms: int = 100,
     memory_bytes_max: int = 2 * REQUEST_BYTES_MAX,
     max_connections: int = 10,

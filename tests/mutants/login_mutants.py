@@ -7,7 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _SCRAM: Final = "tests/daemon/kafka/test_sasl_scram.py::"
-_CREDENTIALS: Final = "tests/daemon/kafka/test_scram_credentials.py::"
+_CREDENTIALS: Final = "tests/daemon/kafka/test_login_credentials.py::"
 _EXCHANGE: Final = "tests/daemon/kafka/test_authentication.py::"
 _LISTENER: Final = "tests/daemon/kafka/test_listener_sasl.py::"
 
@@ -42,14 +42,14 @@ LOGIN_MUTANTS: Final = (
     ),
     Mutant(
         name="a SCRAM challenge reveals whether the user exists",
-        file="daemon/kafka/scram_credentials.py",
+        file="daemon/kafka/login_credentials.py",
         text='b"salt of " + login',
         becomes='b"salt of "',
         found_by=f"{_CREDENTIALS}test_unknown_users_are_challenged_like_known_ones",
     ),
     Mutant(
         name="a SCRAM credential of another mechanism is used",
-        file="daemon/kafka/scram_credentials.py",
+        file="daemon/kafka/login_credentials.py",
         text="        and len(credential.stored_key) == size\n",
         found_by=f"{_CREDENTIALS}test_unusable_credential_counts_as_missing",
     ),

@@ -10,7 +10,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import Published
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.sasl import SaslSettings
-from authorizerd.daemon.kafka.scram_credentials import ScramCredentials
+from authorizerd.daemon.kafka.login_credentials import LoginCredentials
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
@@ -47,7 +47,7 @@ def credential_of(
     return CredentialAdded(user, mechanism, make_credential(mechanism, salted, salt, iterations))
 
 
-class LoadedCredentials(ScramCredentials):
+class LoadedCredentials(LoginCredentials):
     """Credentials whose log a test controls."""
 
     def __init__(self, *added: CredentialAdded, is_loaded: bool = True) -> None:

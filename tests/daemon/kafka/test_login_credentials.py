@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 from authorizerd.daemon.kafka.errors import InvalidCredentialsError
+from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
 from authorizerd.daemon.kafka.sasl_scram import ScramExchange
-from authorizerd.daemon.kafka.scram_credentials import ScramCredentials, derive_secret
 from authorizerd.image.changes import CredentialAdded, ScramCredential
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.protocol.records.scram import SALT_BITS, ScramMechanism, encode_salt
@@ -21,7 +21,7 @@ KAFKAS_SALT = re.compile(rb"[0-9a-z]{20,26}")
 ALICE = credential_of("alice", "alice-secret", salt=encode_salt(2**SALT_BITS - 1))
 
 
-def challenge(credentials: ScramCredentials, user: str, mechanism: ScramMechanism) -> bytes:
+def challenge(credentials: LoginCredentials, user: str, mechanism: ScramMechanism) -> bytes:
     """Return the answer to the user's first message."""
     return ScramExchange(mechanism, credentials.look_up, "server").answer(
         f"n,,n={user},r=abc".encode()
@@ -49,7 +49,7 @@ def test_unknown_user_has_the_same_salt_after_a_restart() -> None:
     assert challenge(LoadedCredentials(ALICE), "nobody", SHA_256) == before
     other = LoadedCredentials()
     assert challenge(other, "nobody", SHA_512) != before
-    assert challenge(ScramCredentials(other.image, other.snapshot, b"x"), "nobody", SHA_256) != (
+    assert challenge(LoginCredentials(other.image, other.snapshot, b"x"), "nobody", SHA_256) != (
         before
     )
 
