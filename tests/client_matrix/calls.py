@@ -58,10 +58,11 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user of SASL's PLAIN."""
+    """A user of a SASL mechanism."""
 
     username: str
     password: str
+    mechanism: str = "PLAIN"
 
 
 Operations = frozenset[str]
@@ -148,7 +149,7 @@ def python_settings(address: str, login: Login | None) -> dict[str, Any]:
         return settings
     return settings | {
         "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
+        "sasl_mechanism": login.mechanism,
         "sasl_plain_username": login.username,
         "sasl_plain_password": login.password,
     }

@@ -1,0 +1,159 @@
+"""Log-ins of real clients by SCRAM, with the users that the log was formatted with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from authorizerd.protocol.kafka.api import ApiKey
+from tests.client_matrix.aiokafka_admin import AiokafkaClient
+from tests.client_matrix.calls import Login
+from tests.client_matrix.kafka_python import KafkaPythonClient
+from tests.support.admin_client import ANYTHING, binding, create_acls, describe_acls, new_admin
+from tests.support.daemon_process import (
+    SECONDS_MAX,
+    DaemonProcess,
+    run,
+    running,
+    wait_until,
+    write_config,
+)
+from tests.support.kafka_connection import KafkaConnection
+
+SASL = "SASL_PLAINTEXT"
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+CONFIG = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+    "super.users": "User:admin;User:a=d",
+}
+
+
+def formatted(folder: Path) -> Path:
+    """Return a log with a super user for both mechanisms, and one with an escaped name."""
+    added = [
+        f"--add-scram={mechanism}=[name={name},password={name}-secret]"
+        for mechanism in MECHANISMS
+        for name in ("admin", "a=d")
+    ]
+    config = write_config(folder, folder / "log", CONFIG)
+    done = run("format", "--config", config, *added)
+    assert done.returncode == 0, done.stderr
+    return folder / "log"
+
+
+@pytest.fixture(scope="module")
+def scram_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    folder = tmp_path_factory.mktemp("scram")
+    with running(folder, formatted(folder), CONFIG) as daemon:
+        yield daemon
+        code, errors = daemon.stop()
+    assert code == 0
+    assert "-secret" not in errors
+
+
+def confluent(daemon: DaemonProcess, mechanism: str, user: str, password: str) -> AdminClient:
+    return new_admin(
+        daemon,
+        SASL,
+        security_protocol=SASL,
+        sasl_mechanism=mechanism,
+        sasl_username=user,
+        sasl_password=password,
+    )
+
+
+def logins(daemon: DaemonProcess, mechanism: str, result: str) -> float:
+    labels = f'listener="{SASL}",mechanism="{mechanism}",result="{result}"'
+    return daemon.metric(f"authorizerd_kafka_logins_total{{{labels}}}")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("user", ["admin", "a=d"])
+def test_confluents_client_logs_in(scram_daemon: DaemonProcess, mechanism: str, user: str) -> None:
+    admin = confluent(scram_daemon, mechanism, user, f"{user}-secret")
+    created = binding(f"{mechanism}-{user.replace('=', '-')}")
+    assert create_acls(admin, created) == [None]
+    assert created in describe_acls(admin)
+    assert logins(scram_daemon, mechanism, "succeeded") > 0
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("client", [KafkaPythonClient, AiokafkaClient])
+def test_pythons_clients_log_in(
+    scram_daemon: DaemonProcess,
+    mechanism: str,
+    client: type[KafkaPythonClient | AiokafkaClient],
+) -> None:
+    """The clients are kafka-python and aiokafka."""
+    login = Login("admin", "admin-secret", mechanism)
+    admin = client(scram_daemon.ready["listeners"][SASL], login)
+    assert admin.list_groups() == []
+    admin.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("user", "password"), [("admin", "wrong"), ("stranger", "admin-secret")])
+def test_wrong_users_and_passwords_fail(
+    scram_daemon: DaemonProcess, mechanism: str, user: str, password: str
+) -> None:
+    failed = logins(scram_daemon, mechanism, "failed")
+    admin = confluent(scram_daemon, mechanism, user, password)
+    with pytest.raises(KafkaException):
+        admin.describe_acls(ANYTHING, request_timeout=1).result(5)
+    wait_until(
+        lambda: logins(scram_daemon, mechanism, "failed") > failed, "the failed log-in is counted"
+    )
+
+
+def challenge(daemon: DaemonProcess, user: str) -> bytes:
+    """Return salt and iterations, as the daemon sends them to a client that logs in as ``user``."""
+    connection = KafkaConnection(daemon.ready["listeners"][SASL])
+    assert connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=MECHANISMS[0]).error_code == 0
+    first = f"n,,n={user},r=abc".encode()
+    answer = connection.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=first)
+    connection.close()
+    assert (answer.error_code, answer.error_message) == (0, "")
+    return bytes(answer.auth_bytes).partition(b",")[2]
+
+
+def test_unknown_users_look_the_same_after_a_restart(tmp_path: Path) -> None:
+    """Otherwise a restart, or a second question, would reveal which users exist."""
+    log_dir = formatted(tmp_path)
+    seen = []
+    for _ in range(2):
+        with running(tmp_path, log_dir, CONFIG) as daemon:
+            users = ("admin", "stranger", "stranger", "other")
+            seen.append([challenge(daemon, user) for user in users])
+            daemon.stop()
+    first, again = seen
+    assert first == again
+    known, stranger, repeated, other = first
+    assert stranger == repeated
+    assert len({known, stranger, other}) == 3
+    assert {each.rpartition(b",")[2] for each in first} == {b"i=4096"}
+    assert {len(each) for each in first} <= {len(known), len(known) - 4, len(known) + 4}
+
+
+def test_confluents_client_logs_in_again(tmp_path: Path) -> None:
+    """It does so by itself, before its session ends; no request fails meanwhile."""
+    config = CONFIG | {"listener.name.sasl_plaintext.connections.max.reauth.ms": "1500"}
+    with running(tmp_path, formatted(tmp_path), config) as daemon:
+        admin = confluent(daemon, MECHANISMS[1], "admin", "admin-secret")
+
+        def again() -> float:
+            labels = f'listener="{SASL}",mechanism="{MECHANISMS[1]}",result="succeeded"'
+            return daemon.metric(f"authorizerd_kafka_reauthentications_total{{{labels}}}")
+
+        give_up = time.monotonic() + SECONDS_MAX
+        while again() < 3:
+            assert time.monotonic() < give_up
+            assert describe_acls(admin) == set()
+        expired = f'authorizerd_kafka_sessions_expired_total{{listener="{SASL}"}}'
+        assert daemon.metric(expired) == 0
+        assert daemon.stop()[0] == 0
