@@ -9,6 +9,10 @@ class InvalidValueError(ValueError):
     """A value that its key rejects. The text is the reason, without place or key."""
 
 
+class PrincipalMappingError(Exception):
+    """A distinguished name that the mapping rules give no principal. Its owner may not log in."""
+
+
 class ConfigurationError(Exception):
     """A configuration with which the daemon does not start.
 

@@ -13,3 +13,11 @@ class TlsError(Exception):
 
 class NotTlsError(TlsError):
     """The peer sent something other than a TLS record. It has been told nothing yet."""
+
+
+class DistinguishedNameError(ValueError):
+    """A certificate or a name that is malformed or too long. The text names the reason."""
+
+
+class InvalidDerError(ValueError):
+    """Bytes that are no DER, or not what was expected there."""

@@ -1,9 +1,10 @@
-"""Ask Kafka's own StandardAuthorizer and AclControlManager.
+"""Ask Kafka's own StandardAuthorizer, AclControlManager and SslPrincipalMapper, and Java's names.
 
-A case is a JSON object whose rows are arrays: ACLs and filters ``[resourceType, name, patternType,
-principal, host, operation, permission]`` (None in a filter matches any value), questions
-``[principal, host, operation, resourceType, name]``. The Java records ``DecisionCase`` and
-``AdministrationCase`` define cases and answers.
+A case of ``kafka_answers`` is a JSON object whose rows are arrays: ACLs and filters
+``[resourceType, name, patternType, principal, host, operation, permission]`` (None in a filter
+matches any value), questions ``[principal, host, operation, resourceType, name]``. The Java records
+``DecisionCase`` and ``AdministrationCase`` define cases and answers. The Java class
+``PrincipalOracle`` defines those of ``principal_answers``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ Case = dict[str, Any]
 Answer = dict[str, Any]
 
 _MAIN_CLASS: Final = "org.apache.kafka.controller.Oracle"
+_PRINCIPAL_CLASS: Final = "org.apache.kafka.common.security.ssl.PrincipalOracle"
 _TIMEOUT_SECONDS: Final = 120.0
 
 
@@ -27,8 +29,21 @@ def kafka_answers(rig: Rig, cases: Iterable[Case]) -> list[Answer]:
     Raises:
         RigError: the Java program failed, or could not read a case.
     """
+    return _answers(rig, _MAIN_CLASS, cases)
+
+
+def principal_answers(rig: Rig, cases: Iterable[Case]) -> list[Any]:
+    """Return Java's text of each name, and Kafka's principals for each set of rules; None: refused.
+
+    Raises:
+        RigError: as ``kafka_answers``.
+    """
+    return _answers(rig, _PRINCIPAL_CLASS, cases)
+
+
+def _answers(rig: Rig, main_class: str, cases: Iterable[Case]) -> list[Any]:
     written = "".join(f"{json.dumps(case)}\n" for case in cases)
-    done = rig.run_class(_MAIN_CLASS, written=written, timeout_seconds=_TIMEOUT_SECONDS)
+    done = rig.run_class(main_class, written=written, timeout_seconds=_TIMEOUT_SECONDS)
     if done.exit_code:
-        raise RigError(f"{_MAIN_CLASS}: exit code {done.exit_code}: {done.stderr[:1000]}")
+        raise RigError(f"{main_class}: exit code {done.exit_code}: {done.stderr[:1000]}")
     return [json.loads(line) for line in done.stdout.splitlines()]

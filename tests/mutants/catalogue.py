@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 from tests.mutants.actor_mutants import ACTOR_MUTANTS
+from tests.mutants.certificate_name_mutants import CERTIFICATE_NAME_MUTANTS
 from tests.mutants.client_mutants import CLIENT_MUTANTS
 from tests.mutants.command_mutants import COMMAND_MUTANTS
 from tests.mutants.connection_mutants import CONNECTION_MUTANTS
@@ -29,6 +30,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Actors": ACTOR_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
     "SASL log-ins": LOGIN_MUTANTS,
+    "Names of certificates": CERTIFICATE_NAME_MUTANTS,
     "Decision ports": DECISION_PORT_MUTANTS,
     "Connections": CONNECTION_MUTANTS,
     "Settings": SETTING_MUTANTS,

@@ -1,0 +1,89 @@
+"""Java's ``String.replaceAll``: the syntax of its replacements, and which matches it replaces.
+
+Source: java.util.regex.Matcher.find, replaceAll and appendExpandedReplacement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.java_regex.translation import Translation
+
+_PART: Final = re.compile(
+    r"(?P<literal>[^\\$]+)|\\(?P<escaped>.)|\$(?P<digits>[0-9]+)|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}",
+    re.DOTALL,
+)
+
+Replacement = tuple[str | int, ...]
+"""Literal texts and numbers of groups, in order."""
+
+
+def parse_replacement(text: str, translation: Translation) -> Replacement:
+    """Return the parts of a replacement for the matches of a pattern.
+
+    Raises:
+        InvalidValueError: it is malformed, or names a group that the pattern does not have. Java
+            raises this only once it replaces something.
+    """
+    parts: list[str | int] = []
+    position = 0
+    while position < len(text):
+        found = _PART.match(text, position)
+        if found is None:
+            raise _error(
+                text, position, "write \\$ or \\\\ for the character, or $n or ${name} for a group"
+            )
+        if found["digits"]:
+            parts += _parse_digits(text, position, found["digits"], translation.pattern.groups)
+        elif found["name"]:
+            if found["name"] not in translation.group_names:
+                raise _error(text, position, f"the pattern has no group '{found['name']}'")
+            parts.append(translation.group_names[found["name"]])
+        else:
+            parts.append(found["literal"] or found["escaped"])
+        position = found.end()
+    return tuple(parts)
+
+
+def _parse_digits(text: str, position: int, digits: str, groups: int) -> list[str | int]:
+    """Take the first digit, and as many others as still give the number of a group."""
+    size = 1
+    while size < len(digits) and int(digits[: size + 1]) <= groups:
+        size += 1
+    number = int(digits[:size])
+    if number > groups:
+        raise _error(text, position, f"the pattern has no group {number}")
+    return [number, digits[size:]]
+
+
+def _error(text: str, position: int, reason: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"invalid replacement '{text}': '{text[position : position + 2]}' at character "
+        f"{position + 1}: {reason}"
+    )
+
+
+def find_all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches that Java finds in a text.
+
+    After an empty match, Java searches from the next character; ``re.finditer`` does not.
+    """
+    position = 0
+    while position <= len(text) and (found := pattern.search(text, position)) is not None:
+        yield found
+        position = found.end() + (not found[0])
+
+
+def replace_all(pattern: re.Pattern[str], replacement: Replacement, text: str) -> str:
+    """Return ``text`` with each match replaced."""
+    written: list[str] = []
+    position = 0
+    for found in find_all(pattern, text):
+        written.append(text[position : found.start()])
+        written += (part if isinstance(part, str) else found[part] or "" for part in replacement)
+        position = found.end()
+    written.append(text[position:])
+    return "".join(written)

@@ -1,0 +1,62 @@
+"""Mutants of names of certificates and of the rules that map them to principals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+CERTIFICATE_NAME_MUTANTS: Final = (
+    Mutant(
+        name="special characters of a certificate's name are not escaped",
+        file="tls/distinguished_name.py",
+        text="    escaped = _SPECIAL.sub(",
+        becomes="    escaped = text or _SPECIAL.sub(",
+        found_by="tests/tls/test_distinguished_name.py::test_parts_are_reversed_and_escaped",
+    ),
+    Mutant(
+        name="a BMPString spells a name in UTF-8",
+        file="tls/distinguished_name.py",
+        text='    _BMP_STRING: "utf-16-be",',
+        becomes='    _BMP_STRING: "utf-8",',
+        found_by="tests/tls/test_distinguished_name.py::test_bmp_string_is_not_read_as_utf_8",
+    ),
+    Mutant(
+        name="a certificate's name may have any length",
+        file="tls/distinguished_name.py",
+        text="    if len(name_der) > NAME_BYTES_MAX:",
+        becomes="    if len(name_der) > 2**32:",
+        found_by="tests/tls/test_distinguished_name.py::test_long_name_is_rejected",
+    ),
+    Mutant(
+        name="bytes after a DER element are ignored",
+        file="tls/der.py",
+        text=" or len(element.encoded) != len(data):",
+        becomes=":",
+        found_by="tests/tls/test_der.py::test_anything_but_one_element_of_the_tag_is_rejected",
+    ),
+    Mutant(
+        name="a mapping rule may match a part of a name",
+        file="config/principal_mapping.py",
+        text="if pattern.fullmatch(name) is None:",
+        becomes="if pattern.search(name) is None:",
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_recorded_rules_give_kafkas_principals",
+    ),
+    Mutant(
+        name="a name that no mapping rule matches is its own principal",
+        file="config/principal_mapping.py",
+        text='        raise PrincipalMappingError(\n            f"no rule of',
+        becomes='        return distinguished_name or str(\n            f"no rule of',
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_that_no_rule_matches_has_no_principal",
+    ),
+    Mutant(
+        name="an unknown flag of a Java pattern is ignored",
+        file="config/java_regex/translation.py",
+        text="            if letter not in _FLAG_NAMES:",
+        becomes='            if letter not in {*_FLAG_NAMES, *"uxU"}:',
+        found_by="tests/config/java_regex/test_translation.py"
+        "::test_unsupported_construct_is_rejected_with_its_place",
+    ),
+)

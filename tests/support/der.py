@@ -1,0 +1,12 @@
+"""Write DER, for names and certificates that no library would write."""
+
+from __future__ import annotations
+
+
+def element(tag: int, content: bytes) -> bytes:
+    """Return the DER of one element."""
+    size = len(content)
+    if size < 0x80:
+        return bytes((tag, size)) + content
+    digits = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes((tag, 0x80 | len(digits))) + digits + content

@@ -1,0 +1,161 @@
+"""The text of a certificate's subject, exactly as Java's ``X500Principal.getName()`` writes it.
+
+ACLs and mapping rules that were written for Kafka contain this text, with the oddities of Java: the
+characters ``#`` and ``=`` are always escaped, and an e-mail address has no keyword.
+
+Java's releases before April 2026 read strings of all types as UTF-8. With them, a BMPString can
+spell a name that its issuer never saw. This follows the later releases: by the type of the string.
+
+**Invariant:** for any bytes, a function returns a text or raises DistinguishedNameError.
+
+Source: RFC 2253; sun.security.x509.X500Name, RDN and AVA of Java 25.0.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from authorizerd.tls.der import (
+    OBJECT_IDENTIFIER,
+    SEQUENCE,
+    SET,
+    Element,
+    object_identifier_text,
+    read_element,
+    read_elements,
+)
+from authorizerd.tls.errors import DistinguishedNameError, InvalidDerError
+
+NAME_BYTES_MAX: Final = 4096
+"""The longest encoded name that is read. A peer chooses its name, and its text is at most 4 times
+as long."""
+
+ATTRIBUTES_MAX: Final = 100
+"""The most attributes, and the most parts, that are read."""
+
+_KEYWORDS: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+_UTF8_STRING: Final = 0x0C
+_BMP_STRING: Final = 0x1E
+_LATIN_1: Final = "latin-1"
+# By the tag. Java writes other values in hexadecimal digits, UniversalString among them.
+_ENCODINGS: Final = {
+    _UTF8_STRING: "utf-8",
+    0x13: _LATIN_1,  # PrintableString
+    0x14: _LATIN_1,  # T61String
+    0x16: _LATIN_1,  # IA5String
+    0x1B: _LATIN_1,  # GeneralString
+    _BMP_STRING: "utf-16-be",
+}
+_SPECIAL: Final = re.compile(r'[,=+<>#;"\\]')
+_BLANKS: Final = " \r"
+# Java reads an encoded surrogate as one invalid character, Python as two or three.
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_INVALID_BYTE: Final = b"\xff"
+
+_VERSION: Final = 0xA0
+_SUBJECT_PLACE: Final = 4  # after serial number, signature algorithm, issuer and validity
+
+
+def subject_name(certificate_der: bytes) -> bytes:
+    """Return the encoded subject of an encoded certificate, for ``rfc2253``.
+
+    Raises:
+        DistinguishedNameError: the bytes are no certificate.
+    """
+    try:
+        signed = next(read_elements(read_element(certificate_der, SEQUENCE)), None)
+        if signed is None or signed.tag != SEQUENCE:
+            raise InvalidDerError("expected a TBSCertificate")
+        fields = list(read_elements(signed.content))
+    except InvalidDerError as error:
+        raise DistinguishedNameError(f"invalid certificate: {error}") from error
+    place = _SUBJECT_PLACE + (fields[0].tag == _VERSION if fields else 0)
+    if len(fields) <= place:
+        raise DistinguishedNameError("invalid certificate: it has no subject")
+    return fields[place].encoded
+
+
+def rfc2253(name_der: bytes) -> str:
+    """Return the text of an encoded X.500 name. An empty name gives an empty text.
+
+    Raises:
+        DistinguishedNameError: the name is malformed, longer than NAME_BYTES_MAX, or has more than
+            ATTRIBUTES_MAX attributes.
+    """
+    if len(name_der) > NAME_BYTES_MAX:
+        raise DistinguishedNameError(
+            f"the name has {len(name_der)} bytes: expected at most {NAME_BYTES_MAX}"
+        )
+    try:
+        parts = _read_some(read_element(name_der, SEQUENCE))
+        attributes = [_read_some(read_element(part.encoded, SET)) for part in parts]
+        if sum(map(len, attributes)) > ATTRIBUTES_MAX:
+            raise InvalidDerError(f"expected at most {ATTRIBUTES_MAX} attributes")
+        return ",".join(map(_relative_name_text, reversed(attributes)))
+    except InvalidDerError as error:
+        raise DistinguishedNameError(f"invalid name: {error}") from error
+
+
+def _read_some(content: bytes) -> list[Element]:
+    elements = list(islice(read_elements(content), ATTRIBUTES_MAX + 1))
+    if len(elements) > ATTRIBUTES_MAX:
+        raise InvalidDerError(f"expected at most {ATTRIBUTES_MAX} attributes")
+    return elements
+
+
+def _relative_name_text(attributes: Sequence[Element]) -> str:
+    """Return the text of one part of a name: its attributes in the order of their encoding."""
+    return "+".join(_attribute_text(each.encoded) for each in attributes)
+
+
+def _attribute_text(encoded: bytes) -> str:
+    pair = list(read_elements(read_element(encoded, SEQUENCE)))
+    if len(pair) != 2 or pair[0].tag != OBJECT_IDENTIFIER:
+        raise InvalidDerError("expected an attribute: an object identifier and a value")
+    identifier, value = object_identifier_text(pair[0].content), pair[1]
+    if value.tag == _BMP_STRING:
+        _check_bmp_string(value.content)
+    keyword = _KEYWORDS.get(identifier)
+    if keyword is None or value.tag not in _ENCODINGS:
+        return f"{keyword or identifier}=#{value.encoded.hex()}"
+    return f"{keyword}={_escape(_decode(value))}"
+
+
+def _check_bmp_string(content: bytes) -> None:
+    """Check that each code unit is a character. Java reads an odd last byte as U+FFFD."""
+    surrogates = any(each & 0xF8 == 0xD8 for each in content[::2])
+    if surrogates or len(content) % 2:
+        raise InvalidDerError("invalid BMPString: expected two bytes for each character")
+
+
+def _decode(value: Element) -> str:
+    """Return a string as Java does, with U+FFFD for invalid bytes."""
+    content = value.content
+    if value.tag == _UTF8_STRING:
+        content = _SURROGATE.sub(_INVALID_BYTE, content)
+    return content.decode(_ENCODINGS[value.tag], "replace")
+
+
+def _escape(text: str) -> str:
+    escaped = _SPECIAL.sub(r"\\\g<0>", text).replace("\0", "\\00")
+    kept = escaped.lstrip(_BLANKS)
+    leading, trailing = escaped[: len(escaped) - len(kept)], kept[len(kept.rstrip(_BLANKS)) :]
+    kept = kept.rstrip(_BLANKS)
+    return "".join((*_escape_each(leading), kept, *_escape_each(trailing)))
+
+
+def _escape_each(blanks: str) -> Iterator[str]:
+    return (f"\\{each}" for each in blanks)
