@@ -29,3 +29,18 @@ def test_one_address_cannot_take_all_connections_of_the_metrics_port(
     assert limits.of_address("10.0.0.1") == most
     again = limits.with_settings(configuration.reloadable, limits.connections_max)
     assert again.of_address("10.0.0.1") == most
+
+
+def test_listener_may_have_a_lower_limit_than_the_others() -> None:
+    configuration = parse(
+        "node.id=1\nlog.dirs=/log\nlisteners=A://127.0.0.1:1,B://127.0.0.1:2\n"
+        "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT\n"
+        "max.connections=100\nlistener.name.a.max.connections=7\n",
+        source="test",
+    )
+    limits = {name: new_limits(configuration, name) for name in ("A", "B", DECISION_HTTP)}
+    assert {name: each.connections_max for name, each in limits.items()} == {
+        "A": 7,
+        "B": 100,
+        DECISION_HTTP: 100,
+    }

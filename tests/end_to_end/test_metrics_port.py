@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import sha256
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
 
 import pytest
 
 from authorizerd.protocol.kafka.api import ApiKey
 from tests.support.acls import acl
-from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, ask, new_log, running
+from tests.support.certificates import Authority
+from tests.support.daemon_process import (
+    SECONDS_MAX,
+    DaemonProcess,
+    ask,
+    connect,
+    new_log,
+    running,
+)
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import evaluation
 
@@ -102,3 +112,31 @@ def test_no_answer_contains_a_name_a_path_or_a_secret(
     for path in (*PATHS, f"/{MARKER}"):
         answer = ask(port, "GET", path)
         assert MARKER not in f"{answer.headers}{answer.body!r}"
+
+
+def test_tls_needs_no_client_certificate_and_a_stalled_handshake_is_ended(tmp_path: Path) -> None:
+    """Kubernetes' probes have no certificate, even if callers of the decision port need one."""
+    authority = Authority(tmp_path)
+    config = {
+        "authorizerd.decision.http": "https://127.0.0.1:0",
+        "authorizerd.metrics.http": "https://127.0.0.1:0",
+        "authorizerd.login.timeout.ms": "1000",
+        **authority.server_keys(
+            client_auth="required",
+            truststore_type="PEM",
+            truststore_location=str(authority.ca_file),
+            keystore_type="PEM",
+        ),
+    }
+    with running(tmp_path, new_log(tmp_path), config) as daemon:
+        address = daemon.ready["metrics_http"]
+        stalled = connect(address)
+        stalled.sendall(b"\x16\x03\x01")  # the first bytes of a handshake
+        context = authority.client_context()
+        with closing(HTTPSConnection(address, timeout=SECONDS_MAX, context=context)) as port:
+            for path in PATHS:
+                assert ask(port, "GET", path).status == 200
+        assert stalled.recv(1) == b""
+        stalled.close()
+        name = 'authorizerd_http_connections_never_established_total{listener="metrics_http"}'
+        assert daemon.metric(name) == 1
