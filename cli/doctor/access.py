@@ -22,13 +22,18 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.lock import LOCK_NAME
 
 _CHECK: Final = "access"
+_SECRET_KEYS: Final = (
+    *(".sasl.jaas.config", "ssl.key.password", "ssl.keystore.key"),
+    *("ssl.keystore.password", "ssl.truststore.password"),
+)
+"""How the names of keys end whose values are secret."""
 
 
 def examine_access(config: Path, configuration: Configuration) -> Iterator[Finding]:
     """Examine the user, the log's directory, and each configured file."""
     yield _examine_user()
     yield from _examine_log_dir(Path(configuration.metadata_log_dir))
-    if any(key.endswith(".sasl.jaas.config") for key in configuration.file_values):
+    if any(key.endswith(_SECRET_KEYS) for key in configuration.file_values):
         yield _examine_password_file(config)
     if configuration.audit_log is not None and configuration.audit_log not in STANDARD_STREAMS:
         yield _examine_audit_log(Path(configuration.audit_log))
@@ -94,11 +99,11 @@ def _examine_log_files(log_dir: Path) -> Iterator[Finding]:
 
 
 def _examine_password_file(config: Path) -> Finding:
-    """Check the mode of the configuration's file, which contains SASL passwords."""
+    """Check the mode of the configuration's file, which contains passwords or private keys."""
     mode = config.stat().st_mode
     if mode & stat.S_IRWXO:
-        text = f"{config}: contains passwords, and every user has access"
-        return error(_CHECK, text, f"chmod o-rwx {config}, and change the passwords")
+        text = f"{config}: contains passwords or keys, and every user has access"
+        return error(_CHECK, text, f"chmod o-rwx {config}, and replace them")
     return ok(_CHECK, f"{config}: only its owner and group have access")
 
 

@@ -19,6 +19,7 @@ import msgspec
 from authorizerd.cli.check_log import CheckParser
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration_text
 from authorizerd.cli.doctor.access import examine_access
+from authorizerd.cli.doctor.certificates import examine_certificates
 from authorizerd.cli.doctor.disk import examine_disk
 from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
@@ -115,6 +116,7 @@ def _examine_surroundings(config: Path, configuration: Configuration) -> Iterato
     is_running = is_locked(log_dir)
     yield from examine_access(config, configuration)
     yield from examine_exposure(configuration)
+    yield from examine_certificates(configuration, is_running=is_running)
     yield from examine_ports(configuration, is_running=is_running)
     yield from examine_limits(configuration)
     yield from examine_disk(log_dir)

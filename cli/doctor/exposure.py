@@ -1,7 +1,7 @@
 """Check which ports other machines can reach, and what they could eavesdrop on.
 
-The configuration itself rejects a decision port on a non-loopback address without tokens. These
-checks warn if clients of a reachable port send credentials in the clear, or need none.
+The configuration itself rejects a decision port on a non-loopback address without credentials.
+These checks warn if clients of a reachable port send secrets in the clear, or need no credentials.
 """
 
 from __future__ import annotations
@@ -11,38 +11,62 @@ from typing import Final
 
 from authorizerd.cli.doctor.finding import Finding, ok, warning
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.endpoints import HttpEndpoint, is_loopback
+from authorizerd.config.endpoints import Endpoint, HttpEndpoint, is_loopback
+from authorizerd.config.tls import ClientAuth
 from authorizerd.config.values import SecurityProtocol
 
 _CHECK: Final = "exposure"
+_REACHABLE: Final = "other machines can reach it"
 
 
 def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
     """Yield one finding for each port that other machines can reach, or a single ok."""
-    reachable = [*_examine_decision_ports(configuration), *_examine_listeners(configuration)]
+    reachable = [*_examine_own_ports(configuration), *_examine_listeners(configuration)]
     yield from reachable or [ok(_CHECK, "no port is reachable from other machines")]
 
 
-def _examine_decision_ports(configuration: Configuration) -> Iterator[Finding]:
-    stream = configuration.decision_stream
-    for key, endpoint in (
-        ("decision.http", configuration.decision_http),
-        ("decision.stream", stream),
+def _examine_own_ports(configuration: Configuration) -> Iterator[Finding]:
+    for key, scheme, endpoint in (
+        ("decision.http", "https", configuration.decision_http),
+        ("decision.stream", "tls", configuration.decision_stream),
+        ("admin.http", "https", configuration.admin_http),
+        ("metrics.http", "https", configuration.metrics_http),
     ):
-        if endpoint is not None and not is_loopback(endpoint):
-            text = f"authorizerd.{key}: other machines can reach it, and tokens travel in the clear"
-            advice = "put a proxy that speaks TLS in front, or use a trusted network"
-            yield warning(_CHECK, text, advice)
+        if endpoint is None or is_loopback(endpoint):
+            continue
+        text = f"authorizerd.{key}: {_REACHABLE}"
+        if endpoint.is_tls:
+            yield ok(_CHECK, f"{text}, over TLS")
+            continue
+        risk = "metrics" if key == "metrics.http" else "tokens"
+        advice = f"use {scheme}://, with authorizerd.http.ssl.keystore.location"
+        yield warning(_CHECK, f"{text}, and {risk} travel in the clear", advice)
 
 
 def _examine_listeners(configuration: Configuration) -> Iterator[Finding]:
     for listener in configuration.listeners:
-        if is_loopback(HttpEndpoint(host=listener.host, port=listener.port)):
-            continue
-        name = f"listeners: {listener.listener_name}"
-        if listener.security_protocol is SecurityProtocol.PLAINTEXT:
-            text = f"{name}: other machines can reach it, and every client is User:ANONYMOUS"
-            yield warning(_CHECK, text, "make it SASL_PLAINTEXT, or listen on loopback")
-        else:
-            text = f"{name}: other machines can reach it, and passwords travel in the clear"
-            yield warning(_CHECK, text, "use a trusted network")
+        if not is_loopback(HttpEndpoint(host=listener.host, port=listener.port)):
+            yield _judge_listener(configuration, listener)
+
+
+def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding:
+    name = listener.listener_name
+    text = f"listeners: {name}: {_REACHABLE}"
+    match listener.security_protocol:
+        case SecurityProtocol.PLAINTEXT:
+            risk = f"{text}, and every client is User:ANONYMOUS"
+            return warning(_CHECK, risk, "make it SASL_SSL, or listen on loopback")
+        case SecurityProtocol.SASL_PLAINTEXT:
+            mechanisms = configuration.sasl_listeners[name].mechanisms
+            risk = "passwords travel" if "PLAIN" in mechanisms else "requests and answers travel"
+            return warning(_CHECK, f"{text}, and {risk} in the clear", "make it SASL_SSL")
+        case SecurityProtocol.SSL:
+            if configuration.listener_tls[name].client_auth is ClientAuth.REQUIRED:
+                return ok(_CHECK, f"{text}, over TLS with client certificates")
+            risk = "clients without a certificate are User:ANONYMOUS"
+            advice = (
+                f"set listener.name.{name.lower()}.ssl.client.auth=required, or make it SASL_SSL"
+            )
+            return warning(_CHECK, f"{text}, and {risk}", advice)
+        case SecurityProtocol.SASL_SSL:
+            return ok(_CHECK, f"{text}, over TLS with a log-in")

@@ -72,6 +72,13 @@ COMMAND_MUTANTS: Final = (
         found_by="tests/kafka_client/test_mismatch.py::test_client_without_tls_is_told_that_the_listener_has_it",
     ),
     Mutant(
+        name="doctor accepts a private key that every user may read",
+        file="cli/doctor/certificates.py",
+        text="    if found & mode:",
+        becomes="    if found & mode & stat.S_IWOTH:",
+        found_by="tests/cli/doctor/test_certificates.py::test_keystore_must_be_private",
+    ),
+    Mutant(
         name="a reader that closes the pipe changes the exit code",
         file="cli/standard_streams.py",
         text="            except BrokenPipeError:\n                self._is_lost = True\n",

@@ -98,10 +98,21 @@ def test_first_inaccessible_log_file_is_an_error(
     assert found(config, configuration, tmp_path / LOCK_NAME).level is Level.ERROR
 
 
-def test_file_with_passwords_must_be_private(tmp_path: Path, config: Path) -> None:
-    configuration = parse_values(
-        {"node.id": "1", "log.dirs": str(tmp_path)} | SASL, source=str(config)
-    )
+@pytest.mark.parametrize(
+    "more",
+    [
+        SASL,
+        {"ssl.keystore.password": "TOP"},
+        {"ssl.truststore.password": "TOP"},
+        {"authorizerd.http.ssl.key.password": "TOP"},
+        {"authorizerd.http.ssl.keystore.key": "TOP"},
+    ],
+)
+def test_file_with_passwords_or_keys_must_be_private(
+    tmp_path: Path, config: Path, more: dict[str, str]
+) -> None:
+    values = {"node.id": "1", "log.dirs": str(tmp_path)} | more
+    configuration = parse_values(values, source=str(config))
     assert found(config, configuration, config).level is Level.OK
     config.chmod(0o644)
     assert found(config, configuration, config).level is Level.ERROR
