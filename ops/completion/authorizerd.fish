@@ -52,7 +52,7 @@ function _shtab_authorizerd_using
 end
 
 set -g _shtab_authorizerd_commands serve format token acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain
-set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --num-executors --operation --out --override --principal --profile --python --rate --ready-file --resource-pattern-type --run --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --user-principal --warmup
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --num-executors --operation --out --override --principal --profile --python --rate --ready-file --resource-pattern-type --run --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --user-principal --warmup
 
 complete -c authorizerd -e
 complete -c authorizerd -f
@@ -185,9 +185,12 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l verbose -d
 complete -c authorizerd -n '_shtab_authorizerd_using replay; and test $_shtab_authorizerd_npos -eq 0' -a load -d 'send the recorded questions to a running daemon, and measure its answers'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l events -xka "(__fish_complete_path (commandline -ct))" -d 'results of ingest'
-complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l target -x -d 'address of the daemon, or unix:PATH'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l target -x -d 'address of the daemon; tls://HOST:PORT or https://HOST:PORT with TLS; or unix:PATH'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l surface -xka "stream http" -d 'decision port to use; default stream'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l token-file -x -d 'file whose first line is the token'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l cafile -x -d 'the CAs that the target may have; default: the system'"'"'s'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l cert -x -d 'the certificate chain to present'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l key -x -d 'its key, without a password; default: in the file of --cert'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l mode -xka "open closed" -d 'open: follow a schedule; closed: as fast as answers arrive'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l speed -x -d '2 sends twice as fast as recorded; default 1.0'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l rate -x -d 'questions per second, evenly spaced'

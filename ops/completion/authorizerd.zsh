@@ -160,9 +160,12 @@ _shtab_authorizerd_replay_ingest_defaults_added=0
 _shtab_authorizerd_replay_load_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[results of ingest]:events:_files"
-  "--target[address of the daemon, or unix\:PATH]:target:"
+  "--target[address of the daemon\; tls\:\/\/HOST\:PORT or https\:\/\/HOST\:PORT with TLS\; or unix\:PATH]:target:"
   "--surface[decision port to use\; default stream]:surface:(stream http)"
   "--token-file[file whose first line is the token]:token_file:"
+  "--cafile[the CAs that the target may have\; default\: the system\'s]:cafile:"
+  "--cert[the certificate chain to present]:cert:"
+  "--key[its key, without a password\; default\: in the file of --cert]:key:"
   "--mode[open\: follow a schedule\; closed\: as fast as answers arrive]:mode:(open closed)"
   "--speed[2 sends twice as fast as recorded\; default 1.0]:speed:"
   "--rate[questions per second, evenly spaced]:rate:"

@@ -62,9 +62,11 @@ class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     """The plan of ``load``; docs/replay-load.md explains each field.
 
-    ``target`` is ``HOST:PORT``, or ``unix:PATH`` for a stream. ``load.plan.pacing`` parses ``rate``
-    and ``profile``, ``load.thresholds`` parses ``fail_on``. ``loop`` 0 repeats the events until
-    ``duration_s`` is over. ``token`` is a secret, and no result contains it.
+    ``target`` is ``HOST:PORT``, or ``unix:PATH`` for a stream. With TLS, it begins with ``tls://``
+    or ``https://``, and ``cafile``, ``cert`` and ``key`` are paths on the machines that connect: no
+    plan contains a key. ``load.plan.pacing`` parses ``rate`` and ``profile``, ``load.thresholds``
+    parses ``fail_on``. ``loop`` 0 repeats the events until ``duration_s`` is over. ``token`` is a
+    secret, and no result contains it.
     """
 
     events: str
@@ -88,6 +90,9 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     max_send_lag_ms: float = 10.0
     fail_on: str = ""
     token: str | None = None
+    cafile: str | None = None
+    cert: str | None = None
+    key: str | None = None
     mismatches_listed_max: int = 100
     dry_run: bool = False
     overwrite: bool = False

@@ -101,4 +101,25 @@ REPLAY_MUTANTS: Final = (
         becomes="self._send(frame, now_ns, now_ns)",
         found_by="tests/ops/replay/load/lanes/test_lane.py::test_frame_held_up_by_the_depth_counts_from_when_it_was_due",
     ),
+    Mutant(
+        name="a load sends its token in clear although files for TLS are given",
+        file="ops/replay/load/lanes/target.py",
+        text="if given and not parse_target(plan.target, plan.surface).is_tls:",
+        becomes="if False:",
+        found_by="tests/ops/replay/load/test_checks.py::test_unusable_value_is_named",
+    ),
+    Mutant(
+        name="a load does not check the host name of its target",
+        file="ops/replay/load/lanes/connection.py",
+        text="        return tls.wrap_socket(",
+        becomes="        tls.check_hostname = False\n        return tls.wrap_socket(",
+        found_by="tests/ops/replay/load/lanes/test_connection.py::test_target_with_tls_is_checked",
+    ),
+    Mutant(
+        name="OpenSSL asks the terminal for a key's password",
+        file="ops/replay/load/lanes/target.py",
+        text=', password="")',
+        becomes=", password=None)",
+        found_by="tests/ops/replay/load/test_options.py::test_unusable_tls_file_is_named",
+    ),
 )

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.connection import UNIX_PREFIX, parse_target
+from authorizerd.replay.load.lanes.target import check_tls, parse_target
 from authorizerd.replay.load.plan.pacing import parse_profile
-from authorizerd.replay.load.plan.questions import BATCH_MAX, HTTP, SURFACES
+from authorizerd.replay.load.plan.questions import BATCH_MAX, SURFACES
 from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
 
@@ -26,12 +26,11 @@ def check_plan(plan: LoadPlan) -> None:
     Raises:
         LoadError: a value is unusable; the text names it.
     """
-    parse_target(plan.target)
-    parse_thresholds(plan.fail_on)
     _check_choice("surface", plan.surface, SURFACES)
     _check_choice("mode", plan.mode, MODES)
-    if plan.surface == HTTP and plan.target.startswith(UNIX_PREFIX):
-        raise LoadError(f"target {plan.target!r}: expected HOST:PORT, since the surface is http")
+    parse_target(plan.target, plan.surface)
+    parse_thresholds(plan.fail_on)
+    check_tls(plan)
     _check_token(plan.token)
     _check_numbers(plan)
     _check_pacing(plan)

@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 from authorizerd.replay.ingest.ingested_events import read_accepted
 from authorizerd.replay.load.checks import check_plan
 from authorizerd.replay.load.lanes.connection import probe
-from authorizerd.replay.load.lanes.stage import check_cluster, send
+from authorizerd.replay.load.lanes.stage import check_cluster, locate_files, send
 from authorizerd.replay.load.lanes.surfaces import surface_of
+from authorizerd.replay.load.lanes.target import new_context, parse_target
 from authorizerd.replay.load.plan.frames import plan_hash
 from authorizerd.replay.load.plan.stage import PlannedLoad, plan_load
 from authorizerd.replay.load.report import LoadReport, LoadSettings, exit_code
@@ -41,7 +42,11 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
     read_accepted(spark, plan.events)
     if not plan.dry_run:
         check_cluster(spark, plan.lanes)
-        probe(plan.target, surface_of(plan.surface, plan.target, plan.token))
+        probe(
+            parse_target(plan.target, plan.surface),
+            surface_of(plan.surface, plan.target, plan.token),
+            new_context(locate_files(plan)),
+        )
     planned = plan_load(spark, plan)
     try:
         report = _planned_report(plan, planned)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from authorizerd.replay.load.checks import MODES, check_plan
 from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.lanes.target import new_context
 from authorizerd.replay.load.plan.questions import SURFACES
 from authorizerd.replay.options import resolve_input, resolve_output
 from authorizerd.replay.plans import LoadPlan
@@ -17,7 +18,10 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay load``."""
     parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
     parser.add_argument(
-        "--target", required=True, metavar="HOST:PORT", help="address of the daemon, or unix:PATH"
+        "--target",
+        required=True,
+        metavar="HOST:PORT",
+        help="address of the daemon; tls://HOST:PORT or https://HOST:PORT with TLS; or unix:PATH",
     )
     parser.add_argument(
         "--surface",
@@ -26,6 +30,7 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
         help="decision port to use; default %(default)s",
     )
     parser.add_argument("--token-file", metavar="FILE", help="file whose first line is the token")
+    _add_tls(parser)
     _add_schedule(parser)
     _add_connections(parser)
     parser.add_argument(
@@ -43,6 +48,22 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
         " p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000",
     )
     parser.add_argument("--dry-run", action="store_true", help="plan the load, but send nothing")
+
+
+def _add_tls(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "TLS",
+        "Files in PEM. On a cluster, the driver and each executor read them: name absolute paths"
+        " that exist on every machine, or paths in an archive that --archives sends. Keys in an"
+        " archive pass through Spark's file server.",
+    )
+    group.add_argument(
+        "--cafile", metavar="FILE", help="the CAs that the target may have; default: the system's"
+    )
+    group.add_argument("--cert", metavar="FILE", help="the certificate chain to present")
+    group.add_argument(
+        "--key", metavar="FILE", help="its key, without a password; default: in the file of --cert"
+    )
 
 
 def _add_schedule(parser: argparse.ArgumentParser) -> None:
@@ -128,13 +149,15 @@ def make_load_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
     An unusable value ends the command, as argparse's own errors do.
 
     Raises:
-        PathError: the events do not exist, or the output directory is not empty.
+        PathError: the events or a file do not exist, or the output directory is not empty.
     """
     if parsed.token_file is not None and parsed.only_print:
         parsed.refuse("--token-file: not with --print, which would leave the token in a file")
     try:
         plan = _plan(parsed, is_local=is_local)
         check_plan(plan)
+        if is_local:
+            new_context(plan)
     except LoadError as error:
         parsed.refuse(str(error))
         raise
@@ -163,9 +186,16 @@ def _plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
         max_send_lag_ms=parsed.max_send_lag,
         fail_on=parsed.fail_on,
         token=_token(parsed.token_file),
+        cafile=_file(parsed.cafile, is_local=is_local),
+        cert=_file(parsed.cert, is_local=is_local),
+        key=_file(parsed.key, is_local=is_local),
         dry_run=parsed.dry_run,
         overwrite=parsed.overwrite,
     )
+
+
+def _file(path: str | None, *, is_local: bool) -> str | None:
+    return None if path is None else resolve_input(path, is_local=is_local)
 
 
 def _token(path: str | None) -> str | None:

@@ -7,50 +7,46 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import time
+from contextlib import suppress
 from typing import Final
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.surfaces import Surface
+from authorizerd.replay.load.lanes.target import Target, tls_reason
 
 CONNECT_SECONDS: Final = 10.0
 _RECEIVE_BYTES: Final = 256 * 1024
-UNIX_PREFIX: Final = "unix:"
-_PORT_MAX: Final = 65535
+_NOT_YET: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_TLS_ALERT: Final = b"\x15\x03"
+_TLS_HINT: Final = b"this port expects TLS"
+"""How a target with TLS answers a client without: on the stream, and over HTTP."""
 
 
-def parse_target(target: str) -> tuple[str, int] | str:
-    """Return host and port, or the path of a Unix socket.
-
-    Raises:
-        LoadError: ``target`` is neither.
-    """
-    if target.startswith(UNIX_PREFIX) and len(target) > len(UNIX_PREFIX):
-        return target.removeprefix(UNIX_PREFIX)
-    host, _, port = target.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= _PORT_MAX:
-        raise LoadError(f"target {target!r}: expected HOST:PORT or unix:PATH")
-    # An IPv6 address is written in brackets.
-    return host.strip("[]"), int(port)
-
-
-def connect(target: str, surface: Surface) -> socket.socket:
+def connect(target: Target, surface: Surface, tls: ssl.SSLContext | None = None) -> socket.socket:
     """Connect to ``target``, and return the socket once the target has answered the greeting.
+
+    Args:
+        tls: for a target with TLS.
 
     Raises:
         LoadError: the target does not answer, or rejects this client; the text names the target.
     """
-    address = parse_target(target)
     connected: socket.socket | None = None
     try:
-        connected = _connected(address)
-        connected.sendall(surface.greeting())
+        connected = _connected(target, tls)
+        # A target that refuses the client's certificate may have closed. Its reason can be read.
+        with suppress(ConnectionError, ssl.SSLEOFError):
+            connected.sendall(surface.greeting())
         give_up = time.monotonic() + CONNECT_SECONDS
         while not surface.is_greeted():
             data = connected.recv(_RECEIVE_BYTES)
             if not data:
                 raise LoadError("it closed the connection without an answer")
+            if tls is None and (data.startswith(_TLS_ALERT) or _TLS_HINT in data):
+                raise LoadError("it expects TLS: use tls://HOST:PORT or https://HOST:PORT")
             # Each recv has its own time limit, which a trickle of bytes never reaches.
             if time.monotonic() > give_up:
                 raise LoadError(f"it did not answer within {CONNECT_SECONDS:g} s")
@@ -58,24 +54,26 @@ def connect(target: str, surface: Surface) -> socket.socket:
     except (LoadError, DecodeError, OSError) as error:
         if connected is not None:
             connected.close()
-        raise LoadError(f"target {target}: {reason_of(error)}") from error
+        raise LoadError(f"target {target.text}: {reason_of(error)}") from error
     connected.setblocking(False)
     return connected
 
 
-def probe(target: str, surface: Surface) -> None:
+def probe(target: Target, surface: Surface, tls: ssl.SSLContext | None = None) -> None:
     """Connect, ask one question, and disconnect.
 
     Raises:
         LoadError: as ``connect``.
     """
-    connect(target, surface).close()
+    connect(target, surface, tls).close()
 
 
 def reason_of(error: Exception) -> str:
     """Return a short text for an error of a connection."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, ssl.SSLError):
+        return tls_reason(error)
     if isinstance(error, OSError):
         return error.strerror or str(error) or type(error).__name__
     if isinstance(error, DecodeError):
@@ -83,16 +81,20 @@ def reason_of(error: Exception) -> str:
     return str(error)
 
 
-def _connected(address: tuple[str, int] | str) -> socket.socket:
-    if isinstance(address, tuple):
-        connected = socket.create_connection(address, CONNECT_SECONDS)
+def _connected(target: Target, tls: ssl.SSLContext | None) -> socket.socket:
+    if isinstance(target.address, tuple):
+        connected = socket.create_connection(target.address, CONNECT_SECONDS)
         # Nagle's algorithm would hold a frame back and add to its latency.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connected
+        if not target.is_tls:
+            return connected
+        assert tls is not None, "the plan has a context for a target with TLS"
+        # It closes the socket if the handshake fails.
+        return tls.wrap_socket(connected, server_hostname=target.address[0])
     connected = socket.socket(socket.AF_UNIX)
     try:
         connected.settimeout(CONNECT_SECONDS)
-        connected.connect(address)
+        connected.connect(target.address)
     except OSError:
         connected.close()
         raise
@@ -115,14 +117,14 @@ class SocketLine:
         """Return the number of bytes that the socket took; 0 if its buffer is full."""
         try:
             return self._socket.send(data)
-        except BlockingIOError:
+        except _NOT_YET:
             return 0
 
     def receive(self) -> bytes | None:
         """Return the received bytes; None if there are none yet, empty at the end of the stream."""
         try:
             return self._socket.recv(_RECEIVE_BYTES)
-        except BlockingIOError:
+        except _NOT_YET:
             return None
 
     def wait(self, until_ns: int, *, to_send: bool) -> bool:

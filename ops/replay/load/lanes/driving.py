@@ -21,6 +21,7 @@ from authorizerd.replay.load.lanes.connection import SocketLine, connect
 from authorizerd.replay.load.lanes.lane import Lane, LaneRules
 from authorizerd.replay.load.lanes.surfaces import Surface, surface_of
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
+from authorizerd.replay.load.lanes.target import new_context, parse_target
 from authorizerd.replay.load.plan.frames import Frame
 from authorizerd.replay.plans import LoadPlan
 
@@ -62,6 +63,7 @@ def drive(
     """Send the frames of one lane, from the agreed start on, and return the result.
 
     Args:
+        plan: its paths of TLS files are those of this machine.
         gather: sends its text to every lane, waits for the texts of all, and returns them.
         refused: why this lane must not send.
     """
@@ -69,7 +71,8 @@ def drive(
     connected: socket.socket | None = None
     try:
         if refused is None:
-            connected = connect(plan.target, surface)
+            target = parse_target(plan.target, plan.surface)
+            connected = connect(target, surface, new_context(plan))
             # Before the barrier, so that reading frames does not delay the first sends.
             frames = _read_ahead(frames)
     except LoadError as error:

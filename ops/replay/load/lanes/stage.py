@@ -9,16 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as pa
-from pyspark import BarrierTaskContext
+from pyspark import BarrierTaskContext, SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.driving import drive
 from authorizerd.replay.load.lanes.tally import LaneResult
+from authorizerd.replay.load.lanes.target import TLS_FILES
 from authorizerd.replay.load.plan.stage import ROWS_AT_ONCE, frames_in
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.arrow_map import map_in_arrow
@@ -95,12 +97,27 @@ def send(spark: SparkSession, plan: LoadPlan, frames: DataFrame) -> list[LaneRes
     return results
 
 
+def locate_files(plan: LoadPlan) -> LoadPlan:
+    """Return the plan with the paths of its TLS files on this machine, a driver or an executor.
+
+    A file that Spark has brought here comes first. The other paths stay as they are.
+    """
+    brought = Path(SparkFiles.getRootDirectory())
+    paths = {name: getattr(plan, name) for name in TLS_FILES}
+    located = {
+        name: str(brought / path)
+        for name, path in paths.items()
+        if path is not None and (brought / path).exists()
+    }
+    return msgspec.structs.replace(plan, **located)
+
+
 def _send(plan: LoadPlan, batches: Batches) -> Batches:
     context = BarrierTaskContext.get()
     assert context is not None, "only called in a barrier task"
     attempt = context.attemptNumber()
     result = drive(
-        plan,
+        locate_files(plan),
         context.partitionId(),
         frames_in(batches),
         context.allGather,

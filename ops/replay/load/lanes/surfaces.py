@@ -19,6 +19,7 @@ from authorizerd.protocol.decisions.stream import (
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.lanes.target import host_of
 from authorizerd.replay.load.plan.questions import (
     HTTP,
     RecordedQuestion,
@@ -77,7 +78,7 @@ class Surface(Protocol):
 
 def surface_of(name: str, target: str, token: str | None) -> Surface:
     """Return the protocol of a new connection."""
-    return HttpSurface(target, token) if name == HTTP else StreamSurface(token)
+    return HttpSurface(host_of(target), token) if name == HTTP else StreamSurface(token)
 
 
 def error_named(code: int) -> str:

@@ -15,6 +15,8 @@ GOOD = LoadPlan(events="in", out="out", target="127.0.0.1:8183", run_id="1")
     {"mode": "closed", "duration_s": 5.0}, {"rate": 1000.0, "loop": 0, "duration_s": 60.0},
     {"profile": "ramp:0:1000:30"},
     {"surface": "http", "token": "id.secret", "fail_on": "p99<5ms,mismatch=0"},
+    {"target": "tls://[::1]:8183", "cafile": "ca", "cert": "cert", "key": "key"},
+    {"target": "https://h:8181", "surface": "http", "cert": "both"},
 ])  # fmt: skip
 def test_valid_plan_passes_and_reads_back(changed: dict[str, object]) -> None:
     plan = msgspec.structs.replace(GOOD, **changed)
@@ -28,7 +30,13 @@ def test_valid_plan_passes_and_reads_back(changed: dict[str, object]) -> None:
     ({"target": "h:0"}, "target 'h:0': expected HOST:PORT"),
     ({"target": "h:65536"}, "expected HOST:PORT"),
     ({"target": "h:²"}, "expected HOST:PORT"),
-    ({"target": "unix:/x", "surface": "http"}, "expected HOST:PORT, since the surface is http"),
+    ({"target": "unix:/x", "surface": "http"}, "since the surface is http"),
+    ({"target": "tls://h:1", "surface": "http"}, "expected HOST:PORT or https://HOST:PORT"),
+    ({"target": "https://h:1"}, "expected HOST:PORT, tls://HOST:PORT or unix:PATH"),
+    ({"target": "http://h:1", "surface": "http"}, "target 'http://h:1': expected HOST:PORT"),
+    ({"cafile": "ca"}, "cafile: has no effect, since the target '127.0.0.1:8183' is without TLS"),
+    ({"cert": "c", "target": "unix:/x"}, "cert: has no effect"),
+    ({"key": "k", "target": "tls://h:1"}, "key: has no effect without cert"),
     ({"surface": "grpc"}, "surface 'grpc': expected stream or http"),
     ({"mode": "ajar"}, "mode 'ajar': expected open or closed"),
     ({"lanes": 0}, "lanes 0: expected 1 to"),

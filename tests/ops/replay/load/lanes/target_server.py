@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from contextlib import suppress
@@ -27,6 +28,7 @@ class TargetServer:
     Args:
         token: the token that a hello must contain; None accepts only a hello without one.
         dies_after: number of frames, over all connections, after which the server stops.
+        tls: for a server with TLS.
         stalls_at: number of the frame before which answers stop for ``stall_seconds``.
     """
 
@@ -34,6 +36,7 @@ class TargetServer:
         self,
         *,
         token: str | None = None,
+        tls: ssl.SSLContext | None = None,
         dies_after: int | None = None,
         stalls_at: int | None = None,
         stall_seconds: float = 0.0,
@@ -42,6 +45,7 @@ class TargetServer:
         self.frames = 0
         self.hellos = 0
         self._token = token
+        self._tls = tls
         self._dies_after = dies_after
         self._stalls_at = stalls_at
         self._stall_seconds = stall_seconds
@@ -77,21 +81,28 @@ class TargetServer:
                 thread.start()
 
     def _serve(self, connected: socket.socket) -> None:
-        connection = StreamServerConnection(1 << 20)
         number = len(self._connections)
-        with connected, suppress(OSError):
-            while data := connected.recv(65536):
-                connection.receive_data(data)
-                while (asked := connection.next_frame()) is not None:
-                    if isinstance(asked, Hello):
-                        self.hellos += 1
-                        is_known = asked.token == self._token
-                        code = ErrorCode.NONE if is_known else ErrorCode.SASL_AUTHENTICATION_FAILED
-                        connected.sendall(encode_hello(code, 7 if is_known else -1))
-                        if not is_known:
-                            return
-                    elif isinstance(asked, Ask):
-                        connected.sendall(self._answer(number, asked))
+        with suppress(OSError):
+            if self._tls is not None:
+                connected = self._tls.wrap_socket(connected, server_side=True)
+                self._connections.append(connected)
+            with connected:
+                self._converse(number, connected)
+
+    def _converse(self, number: int, connected: socket.socket) -> None:
+        connection = StreamServerConnection(1 << 20)
+        while data := connected.recv(65536):
+            connection.receive_data(data)
+            while (asked := connection.next_frame()) is not None:
+                if isinstance(asked, Hello):
+                    self.hellos += 1
+                    is_known = asked.token == self._token
+                    code = ErrorCode.NONE if is_known else ErrorCode.SASL_AUTHENTICATION_FAILED
+                    connected.sendall(encode_hello(code, 7 if is_known else -1))
+                    if not is_known:
+                        return
+                elif isinstance(asked, Ask):
+                    connected.sendall(self._answer(number, asked))
 
     def _answer(self, number: int, asked: Ask) -> bytes:
         is_probe = asked.questions[0][0] == "User:ANONYMOUS"

@@ -1,27 +1,34 @@
 from __future__ import annotations
 
 import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import SocketLine, connect, probe
-from authorizerd.replay.load.lanes.surfaces import StreamSurface
+from authorizerd.replay.load.lanes.surfaces import StreamSurface, surface_of
+from authorizerd.replay.load.lanes.target import new_context, parse_target
+from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.target_server import TargetServer
+from tests.support.certificates import Authority, expired
 
 MS = 1_000_000
 
 
 def test_probe_asks_one_question() -> None:
     with TargetServer(token="id.secret") as server:
-        probe(server.address, StreamSurface("id.secret"))
+        probe(parse_target(server.address), StreamSurface("id.secret"))
         assert server.hellos == 1
         assert server.asked == []
 
 
 def test_rejected_token_names_the_target() -> None:
     with TargetServer(token="id.secret") as server, pytest.raises(LoadError) as raised:
-        probe(server.address, StreamSurface(None))
+        probe(parse_target(server.address), StreamSurface(None))
     assert str(raised.value) == (
         f"target {server.address}: it rejects the token (58 SASL_AUTHENTICATION_FAILED)"
     )
@@ -31,9 +38,9 @@ def test_unreachable_target_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
-        probe(address, StreamSurface(None))
+        probe(parse_target(address), StreamSurface(None))
     with pytest.raises(LoadError, match=r"target nowhere\.invalid:1: "):
-        probe("nowhere.invalid:1", StreamSurface(None))
+        probe(parse_target("nowhere.invalid:1"), StreamSurface(None))
 
 
 def test_closed_connection_is_named() -> None:
@@ -44,7 +51,7 @@ def test_closed_connection_is_named() -> None:
             accepted, _ = listener.accept()
             accepted.close()
     with pytest.raises(LoadError, match="target"):
-        probe(f"127.0.0.1:{port}", StreamSurface(None))
+        probe(parse_target(f"127.0.0.1:{port}"), StreamSurface(None))
 
 
 def test_socket_line_does_not_block() -> None:
@@ -68,4 +75,105 @@ def test_socket_line_does_not_block() -> None:
 
 def test_missing_unix_socket_is_named() -> None:
     with pytest.raises(LoadError, match=r"target unix:/nowhere/stream: No such file"):
-        connect("unix:/nowhere/stream", StreamSurface(None))
+        connect(parse_target("unix:/nowhere/stream"), StreamSurface(None))
+
+
+def plan_for(target: str, **files: Path | None) -> LoadPlan:
+    paths = {name: None if path is None else str(path) for name, path in files.items()}
+    return msgspec.structs.replace(LoadPlan(events="", out="", target=target, run_id="1"), **paths)
+
+
+def probe_as(plan: LoadPlan) -> None:
+    target = parse_target(plan.target, plan.surface)
+    probe(target, surface_of(plan.surface, plan.target, None), new_context(plan))
+
+
+@pytest.mark.parametrize(("server", "options", "complaint"), [
+    ("server", ("ca",), None),
+    ("server", ("ca", "client"), None),
+    ("server", (), "in certificate chain: name its CA with --cafile"),
+    ("elsewhere", ("ca",), "certificate is rejected: IP address mismatch"),
+    ("expired", ("ca",), "certificate is rejected: certificate has expired"),
+    ("strict", ("ca",), "requires a client certificate, use --cert and --key"),
+    ("strict", ("ca", "foreign"), "refuses the client certificate: unknown ca"),
+    ("strict", ("ca", "client"), None),
+])  # fmt: skip
+def test_target_with_tls_is_checked(
+    tmp_path: Path, server: str, options: tuple[str, ...], complaint: str | None
+) -> None:
+    authority = Authority(tmp_path)
+    keystores = {
+        "elsewhere": lambda: authority.issue("elsewhere", "10.0.0.1"),
+        "expired": lambda: authority.issue("expired", "127.0.0.1", not_after=expired()),
+    }
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.ca_file))
+    context.load_cert_chain(keystores.get(server, lambda: authority.issue("server", "127.0.0.1"))())
+    if server == "strict":
+        context.verify_mode = ssl.CERT_REQUIRED
+    files = {
+        "ca": {"cafile": authority.ca_file},
+        "client": {"cert": authority.issue("client")},
+        "foreign": {"cert": Authority(tmp_path, "other").issue("foreign")},
+    }
+    given = {name: path for option in options for name, path in files[option].items()}
+    with TargetServer(tls=context) as peer:
+        plan = plan_for(f"tls://{peer.address}", **given)
+        if complaint is None:
+            probe_as(plan)
+            assert peer.hellos == 1
+            return
+        with pytest.raises(LoadError, match=r"target tls://127\.0\.0\.1:") as raised:
+            probe_as(plan)
+        assert complaint in str(raised.value)
+        assert peer.hellos == 0
+
+
+@pytest.mark.parametrize(("target", "answer", "complaint"), [
+    ("tls://", b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak TLS: use HOST:PORT"),
+    ("", bytes.fromhex("15 0303 0002 02 46"), "expects TLS: use tls://"),
+    ("", b"HTTP/1.1 400 Bad Request\r\n\r\nthis port expects TLS: use https://\n", "expects TLS"),
+])  # fmt: skip
+def test_missing_tls_is_named(target: str, answer: bytes, complaint: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        address = f"{target}127.0.0.1:{listener.getsockname()[1]}"
+        probing = threads.submit(probe_as, plan_for(address))
+        accepted, _ = listener.accept()
+        with accepted:
+            accepted.recv(1000)
+            accepted.sendall(answer)
+            with pytest.raises(LoadError, match=complaint):
+                probing.result(10)
+
+
+def test_socket_line_with_tls_does_not_block(tmp_path: Path) -> None:
+    """A frame that the socket's buffer cannot hold is sent again as a whole."""
+    authority = Authority(tmp_path)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(authority.issue("server", "localhost"))
+    plain, theirs = socket.socketpair()
+    frame = bytes(range(256)) * 40_000
+    with ThreadPoolExecutor(1) as threads:
+        accepting = threads.submit(server.wrap_socket, theirs, server_side=True)
+        ours = authority.client_context().wrap_socket(plain, server_hostname="localhost")
+        with ours, accepting.result(10) as peer:
+            ours.setblocking(False)
+            line = SocketLine(ours, 0)
+            assert line.receive() is None
+            assert line.send(frame) == 0
+            receiving = threads.submit(read_exactly, peer, len(frame))
+            while not line.send(frame):
+                line.wait(line.now_ns() + 10_000 * MS, to_send=True)
+            assert receiving.result(10) == frame
+            peer.sendall(b"answer" * 10_000)
+            received = b""
+            while len(received) < 60_000:
+                assert line.wait(line.now_ns() + 10_000 * MS, to_send=False)
+                received += line.receive() or b""
+            assert received == b"answer" * 10_000
+
+
+def read_exactly(connected: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        data += connected.recv(65536)
+    return bytes(data)
