@@ -110,11 +110,11 @@ class RecordApplier:
             del loaded  # otherwise this task would keep the first snapshot forever
             self._collect_garbage()
             self._publish(snapshot, cluster)
-            replaced: list[AclSnapshot] = []
+            replaced: list[AclSnapshot | ClusterImage] = []
             async for message in self._inbox:
                 assert isinstance(message, ChangeBatch), "a source must report CaughtUp only once"
                 snapshot = await self._apply(snapshot, message, replaced)
-                cluster = await self._apply_to_cluster(cluster, message)
+                cluster = await self._apply_to_cluster(cluster, message, replaced)
                 if message.is_end:
                     snapshot = at_offset(snapshot, message.last_offset)
                     self._publish(snapshot, cluster)
@@ -130,6 +130,7 @@ class RecordApplier:
         """Return the loaded state, or None if the source ended before it caught up."""
         builder = SnapshotBuilder()
         cluster = EMPTY_IMAGE
+        replaced: list[AclSnapshot | ClusterImage] = []
         async for message in self._inbox:
             if isinstance(message, CaughtUp):
                 snapshot = await finish_in_turns(builder.freeze_in_steps(message.offset))
@@ -140,11 +141,12 @@ class RecordApplier:
                     await trio.lowlevel.checkpoint()
             except ChangeError as error:
                 raise UnfitChangeError(message.last_offset, error) from error
-            cluster = await self._apply_to_cluster(cluster, message)
+            cluster = await self._apply_to_cluster(cluster, message, replaced)
+            await _free_states(replaced)
         return None
 
     async def _apply(
-        self, snapshot: AclSnapshot, batch: ChangeBatch, replaced: list[AclSnapshot]
+        self, snapshot: AclSnapshot, batch: ChangeBatch, replaced: list[AclSnapshot | ClusterImage]
     ) -> AclSnapshot:
         """Return the state after ``batch``.
 
@@ -161,9 +163,13 @@ class RecordApplier:
             raise UnfitChangeError(batch.last_offset, error) from error
         return snapshot
 
-    async def _apply_to_cluster(self, cluster: ClusterImage, batch: ChangeBatch) -> ClusterImage:
+    async def _apply_to_cluster(
+        self, cluster: ClusterImage, batch: ChangeBatch, replaced: list[AclSnapshot | ClusterImage]
+    ) -> ClusterImage:
+        """Return the image after ``batch``; ``replaced`` is as for ``_apply``."""
         try:
             for changes in _slices(batch.cluster_changes):
+                replaced.append(cluster)
                 cluster = apply_cluster_changes(cluster, changes)
                 # Do not collect during loading: one collection follows at its end.
                 if self._snapshot.newest is not None:
@@ -174,7 +180,7 @@ class RecordApplier:
         return cluster
 
 
-async def _free_states(replaced: list[AclSnapshot]) -> None:
+async def _free_states(replaced: list[AclSnapshot | ClusterImage]) -> None:
     """Free states, the oldest first, and let other tasks run in between."""
     # `free` begins at the end of the list.
     replaced.reverse()

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
 
 import trio
 
 from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
-from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
-from authorizerd.acl.steps import free
+from authorizerd.acl.snapshot import CHANGES_PER_STATE, STATES_FREED_PER_STEP, AclSnapshot
+from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import (
     RECORDS_PER_REQUEST_MAX,
     CreationPlan,
@@ -54,6 +54,10 @@ class ClusterPlan(Generic[T]):
 
     changes: tuple[ClusterChange, ...]
     result: T
+
+
+PlanCluster: TypeAlias = Callable[[ClusterImage], Steps[ClusterPlan[T]]]
+"""A function that plans a request in steps, from the image at the end of the log."""
 
 
 class ChangeLog(Protocol):
@@ -90,7 +94,7 @@ class _Deletions:
 class _ClusterRequest:
     """A request that does not concern ACLs."""
 
-    plan: Callable[[ClusterImage], ClusterPlan[Any]]
+    plan: PlanCluster[Any]
     on_applied: Callable[[], None]
     completion: Completion[Any]
 
@@ -103,12 +107,13 @@ _Plan = CreationPlan | DeletionPlan | ClusterPlan[Any]
 class _Tail:
     """The state after everything planned so far, and the recent plans.
 
-    ``states`` leads from the published state to ``snapshot``.
+    ``states`` leads from the published state to ``snapshot``, and ``images`` to ``image``.
     """
 
     snapshot: AclSnapshot
     image: ClusterImage
     states: list[AclSnapshot] = field(default_factory=list)
+    images: list[ClusterImage] = field(default_factory=list)
     planned: list[tuple[_Request, _Plan]] = field(default_factory=list)
 
     def advance(self, states: list[AclSnapshot]) -> None:
@@ -116,6 +121,20 @@ class _Tail:
         self.snapshot = states[-1]
         self.states += states
         states.clear()
+
+    def apply_to_cluster(self, changes: tuple[ClusterChange, ...]) -> Steps[None]:
+        """Apply a plan's changes to the image, in steps."""
+        for start in range(0, len(changes), CHANGES_PER_STATE):
+            some = changes[start : start + CHANGES_PER_STATE]
+            self.image = apply_cluster_changes(self.image, some)
+            self.images.append(self.image)
+            yield
+
+    def release(self, snapshot: AclSnapshot, image: ClusterImage) -> Steps[None]:
+        """Return to the published state. Free the later ones in steps, since each is large."""
+        self.snapshot, self.image = snapshot, image
+        yield from free(self.states, STATES_FREED_PER_STEP)
+        yield from free(self.images, STATES_FREED_PER_STEP)
 
 
 @dataclass(slots=True)
@@ -187,13 +206,11 @@ class UpdateQueue:
         self._accept(_Deletions(list(filters), completion))
         return ItemCompletions(completion, len(filters))
 
-    def change_cluster(
-        self, plan: Callable[[ClusterImage], ClusterPlan[T]], on_applied: Callable[[], None]
-    ) -> Completion[T]:
+    def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
         """Queue one request that does not concern ACLs.
 
         Args:
-            plan: called with the image at the tail of the log. It must be quick and change nothing.
+            plan: called with the image at the tail of the log. It must change nothing.
             on_applied: called once the plan is durable and applied. It may send values to the other
                 deciding processes; the request is answered once they have applied these, too.
 
@@ -247,7 +264,8 @@ class UpdateQueue:
         try:
             snapshot = self._snapshot.newest
             assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
-            tail = _Tail(snapshot, self._image.newest)
+            image = self._image.newest
+            tail = _Tail(snapshot, image)
             changes = 0
             group.append(first)
             while True:
@@ -257,8 +275,7 @@ class UpdateQueue:
                     break
                 group.append(self._inbox.receive_nowait())
                 waiting -= 1
-            tail.snapshot = snapshot  # release the last state, which would be slow to free later
-            await finish_in_turns(free(tail.states, STATES_FREED_PER_STEP))
+            await finish_in_turns(tail.release(snapshot, image))
             await self._write([plan for _, plan in tail.planned if plan.changes])
             for request, _ in tail.planned:
                 if isinstance(request, _ClusterRequest):
@@ -292,8 +309,8 @@ class UpdateQueue:
                 tail.advance(plan.states)
                 await finish_in_turns(free(filters))
             case _ClusterRequest(plan_changes):
-                plan = plan_changes(tail.image)
-                tail.image = apply_cluster_changes(tail.image, plan.changes)
+                plan = await finish_in_turns(plan_changes(tail.image), self._collect_garbage)
+                await finish_in_turns(tail.apply_to_cluster(plan.changes), self._collect_garbage)
             case _:
                 assert_never(request)
         tail.planned.append((request, plan))

@@ -21,6 +21,8 @@ from typing import Final
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.protocol.records.scram import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
     SALT_BITS,
     ScramMechanism,
     encode_salt,
@@ -30,9 +32,6 @@ from authorizerd.protocol.records.scram import (
 
 ITERATIONS: Final = 4096
 """The number of iterations if an argument does not set it."""
-
-ITERATIONS_MIN: Final = 4096
-ITERATIONS_MAX: Final = 16_384
 
 _KEYS: Final = ("name", "password", "saltedpassword", "salt", "iterations")
 _MECHANISMS: Final = {mechanism.text: mechanism for mechanism in ScramMechanism}

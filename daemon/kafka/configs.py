@@ -11,13 +11,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from authorizerd.acl.model import Operation
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.steps import Steps, at_once, free
 from authorizerd.actors.authorizer import Authorizer, RequestContext
-from authorizerd.actors.completion import Completion
-from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.actors.update_queue import ClusterPlan
@@ -33,6 +31,7 @@ from authorizerd.config.alterations import (
     want_replacement,
 )
 from authorizerd.config.dynamic import GUARDED
+from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, Results, change_cluster
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.config_descriptions import (
     NOT_AUTHORIZED,
@@ -89,16 +88,6 @@ class _Checked:
     results: list[ApiError | None]
     wanted: dict[str, Wanted]
     places: dict[str, int]
-
-
-class ClusterUpdates(Protocol):
-    """A writer of changes to metadata other than ACLs."""
-
-    def change_cluster(
-        self,
-        plan: Callable[[ClusterImage], ClusterPlan[dict[str, ApiError | None]]],
-        on_applied: Callable[[], None],
-    ) -> Completion[dict[str, ApiError | None]]: ...
 
 
 class ConfigHandlers:
@@ -246,11 +235,11 @@ class ConfigHandlers:
 
     async def _alter(
         self, wanted: Mapping[str, Wanted], *, may: bool, is_super_user: bool, validate_only: bool
-    ) -> dict[str, ApiError | None]:
+    ) -> Results:
         """Plan and make the changes; return each resource's error, by its name."""
         guarded: Changes = {}
 
-        def plan(image: ClusterImage) -> ClusterPlan[dict[str, ApiError | None]]:
+        def plan(image: ClusterImage) -> ClusterPlan[Results]:
             planning = ConfigPlan(image, self._settings, is_super_user=is_super_user)
             for name, each in wanted.items():
                 planning.add(name, each)
@@ -266,13 +255,9 @@ class ConfigHandlers:
             return {name: _unless_authorized(error) for name, error in planned.items()}
         if validate_only or not wanted:
             return plan(self._image.newest).result
-        try:
-            return await self._updates.change_cluster(plan, on_applied)
-        except UpdateRefusedError as error:
-            failed = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
-        except LogWriteError as error:
-            failed = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-        return dict.fromkeys(wanted, failed)
+        return await change_cluster(
+            self._updates, lambda image: at_once(plan(image)), wanted, on_applied
+        )
 
 
 def _find_repeated(asked: Sequence[ResourceToAlter]) -> Steps[set[Resource]]:

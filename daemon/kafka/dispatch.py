@@ -20,13 +20,16 @@ from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.daemon.kafka.acls import AclHandlers
 from authorizerd.daemon.kafka.cluster import ClusterHandlers
+from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
 from authorizerd.daemon.kafka.codec import Answer
-from authorizerd.daemon.kafka.configs import ClusterUpdates, ConfigHandlers
+from authorizerd.daemon.kafka.configs import ConfigHandlers
 from authorizerd.daemon.kafka.envelope import EnvelopeHandler
 from authorizerd.daemon.kafka.groups import GroupHandlers
 from authorizerd.daemon.kafka.quorum import Leadership, QuorumHandler
+from authorizerd.daemon.kafka.quotas import QuotaHandlers
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.kafka.scram_credentials import ScramCredentialHandlers
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.api import APIS, ApiKey
@@ -68,6 +71,8 @@ class KafkaHandlers:
         whole = ClusterHandlers(authorizer, image, cluster)
         groups = GroupHandlers(authorizer)
         configs = ConfigHandlers(authorizer, image, updates, settings)
+        quotas = QuotaHandlers(authorizer)
+        scram = ScramCredentialHandlers(authorizer, image, updates)
         quorum = QuorumHandler(authorizer, cluster, leadership)
         # The inner request must pass the same readiness check as any other.
         envelopes = EnvelopeHandler(authorizer, self._handle)
@@ -87,6 +92,9 @@ class KafkaHandlers:
             ApiKey.DESCRIBE_CONFIGS: _Handler(configs.describe, configs.refuse_describe),
             ApiKey.ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
             ApiKey.INCREMENTAL_ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
+            ApiKey.DESCRIBE_CLIENT_QUOTAS: _Handler(quotas.describe, quotas.refuse_describe),
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _Handler(scram.describe, scram.refuse_describe),
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _Handler(scram.alter, scram.refuse_alter),
             ApiKey.DESCRIBE_QUORUM: _Handler(quorum.describe, quorum.refuse_describe),
             ApiKey.ENVELOPE: _Handler(envelopes.answer, envelopes.refuse),
         }

@@ -58,6 +58,7 @@ _LISTING_APIS: Final = frozenset(
         ApiKey.DESCRIBE_GROUPS,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     )
 )
 """APIs whose answers may be much larger than their requests. Only a few are answered at once: the

@@ -76,6 +76,42 @@ class AlterConfigsRequest(Protocol):
     validate_only: bool
 
 
+class QuotaFilterComponent(Protocol):
+    entity_type: str
+    match_type: int
+    match: str | None
+
+
+class DescribeClientQuotasRequest(Protocol):
+    components: Sequence[QuotaFilterComponent]
+
+
+class RequestedUser(Protocol):
+    name: str
+
+
+class DescribeUserScramCredentialsRequest(Protocol):
+    users: Sequence[RequestedUser] | None
+
+
+class ScramCredentialDeletion(Protocol):
+    name: str
+    mechanism: int
+
+
+class ScramCredentialUpsertion(Protocol):
+    name: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
+class AlterUserScramCredentialsRequest(Protocol):
+    deletions: Sequence[ScramCredentialDeletion]
+    upsertions: Sequence[ScramCredentialUpsertion]
+
+
 class RequestedPartition(Protocol):
     partition_index: int
 

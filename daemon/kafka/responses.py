@@ -195,3 +195,40 @@ class AlteredResource(msgspec.Struct, frozen=True, kw_only=True):
 class AlterConfigsAnswer(msgspec.Struct, frozen=True):
     responses: Items[AlteredResource]
     throttle_time: timedelta = NOT_THROTTLED
+
+
+class DescribeClientQuotasAnswer(msgspec.Struct, frozen=True):
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = ""
+    entries: Sequence[object] | None = ()
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class CredentialInfo(msgspec.Struct, frozen=True):
+    mechanism: int
+    iterations: int
+
+
+class DescribedUser(msgspec.Struct, frozen=True, kw_only=True):
+    user: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = ""
+    credential_infos: Sequence[CredentialInfo] = ()
+
+
+class DescribeUserScramCredentialsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    results: Items[DescribedUser]
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = ""
+    throttle_time: timedelta = NOT_THROTTLED
+
+
+class AlteredUser(msgspec.Struct, frozen=True, kw_only=True):
+    user: str
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+
+
+class AlterUserScramCredentialsAnswer(msgspec.Struct, frozen=True):
+    results: Items[AlteredUser]
+    throttle_time: timedelta = NOT_THROTTLED

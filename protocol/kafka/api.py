@@ -50,6 +50,9 @@ class ApiKey(IntEnum):
     ALTER_CONFIGS = 33
     SASL_AUTHENTICATE = 36
     INCREMENTAL_ALTER_CONFIGS = 44
+    DESCRIBE_CLIENT_QUOTAS = 48
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_QUORUM = 55
     ENVELOPE = 58
     DESCRIBE_CLUSTER = 60
@@ -91,6 +94,9 @@ APIS: Final[Mapping[ApiKey, Api]] = {
     ApiKey.ALTER_CONFIGS: Api("AlterConfigs", 2, 2),
     ApiKey.SASL_AUTHENTICATE: Api("SaslAuthenticate", 2, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Api("IncrementalAlterConfigs", 1, 1),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: Api("DescribeClientQuotas", 1, 1, is_on_controllers=False),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Api("DescribeUserScramCredentials", 0, 0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Api("AlterUserScramCredentials", 0, 0),
     ApiKey.DESCRIBE_QUORUM: Api("DescribeQuorum", 2, 0),
     ApiKey.ENVELOPE: Api("Envelope", 1, 0, is_on_brokers=False),
     ApiKey.DESCRIBE_CLUSTER: Api("DescribeCluster", 2, 0),

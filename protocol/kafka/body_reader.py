@@ -39,6 +39,7 @@ UUID_ZERO: Final = UUID(int=0)
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
+_FLOAT64: Final = struct.Struct(">d")
 _ONE_BYTE_LENGTHS: Final = tuple(bytes((length,)) for length in range(0x80))
 
 
@@ -91,6 +92,10 @@ class BodyReader(WireReader):
 
     def int64(self, what: str) -> int:
         return self._fixed(_INT64, what)
+
+    def float64(self, what: str) -> float:
+        (number,) = _FLOAT64.unpack(self.take(_FLOAT64.size, what))
+        return float(number)
 
     def boolean(self, what: str) -> bool:
         return self.int8(what) != 0

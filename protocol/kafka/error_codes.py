@@ -75,6 +75,12 @@ class ErrorCode(IntEnum):
     SASL_AUTHENTICATION_FAILED = 58, "SASL Authentication failed."
     GROUP_ID_NOT_FOUND = 69, "The group id does not exist."
     THROTTLING_QUOTA_EXCEEDED = 89, "The throttling quota has been exceeded."
+    RESOURCE_NOT_FOUND = 91, "A request illegally referred to a resource that does not exist."
+    DUPLICATE_RESOURCE = 92, "A request illegally referred to the same resource twice."
+    UNACCEPTABLE_CREDENTIAL = (
+        93,
+        "Requested credential would not meet criteria for acceptability.",
+    )
     PRINCIPAL_DESERIALIZATION_FAILURE = (
         97,
         "Request principal deserialization failed during forwarding. This indicates an internal "

@@ -84,6 +84,7 @@ _FIXED: Final[Mapping[str, tuple[Read, Write]]] = {
     "uint16": (_read_uint16, struct.Struct(">H").pack),
     "int32": (BodyReader.int32, struct.Struct(">i").pack),
     "int64": (BodyReader.int64, struct.Struct(">q").pack),
+    "float64": (BodyReader.float64, struct.Struct(">d").pack),
     # Read error codes as integers: kio's enumeration lacks AUTHORIZER_NOT_READY.
     "error_code": (BodyReader.int16, struct.Struct(">h").pack),
     "timedelta_i32": (_read_duration, _write_duration),

@@ -36,6 +36,10 @@ class KafkaRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     client_id: str | None
     body: bytes | bytearray
 
+    def __repr__(self) -> str:
+        """Return a text without the body, which may contain passwords."""
+        return f"KafkaRequest({self.api_key.name}, version={self.api_version})"
+
     @property
     def is_served(self) -> bool:
         """False only for an ApiVersions of an unknown version: see ``unsupported_api_versions``."""

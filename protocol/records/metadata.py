@@ -26,6 +26,9 @@ METADATA_VERSION_FEATURE: Final = "metadata.version"
 METADATA_VERSION_KNOWN: Final = 30
 """The newest metadata.version whose records are known: 4.3-IV0."""
 
+METADATA_VERSION_WITH_SCRAM: Final = 11
+"""The first metadata.version with records of SCRAM credentials: 3.5-IV2."""
+
 ID_SIZE: Final = 16
 
 

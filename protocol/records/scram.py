@@ -19,6 +19,10 @@ from authorizerd.image.changes import ScramCredential
 SALT_BITS: Final = 130
 _SALT_DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
+ITERATIONS_MIN: Final = 4096
+ITERATIONS_MAX: Final = 16_384
+"""The iterations that Kafka accepts, for both mechanisms."""
+
 
 class ScramMechanism(IntEnum):
     """A mechanism, with its number in records. ``text`` is its name in SASL."""

@@ -1,7 +1,8 @@
 """Valid and invalid requests of every served API and version, generated from a seed.
 
 **Invariant:** a seed gives the same requests on any machine. A round has each version of each API
-once, ACL requests several times, in random order. At its end it restores the users' rights.
+once, requests about ACLs and users several times, in random order. At its end it restores the
+users' rights.
 
 Some requests are left out because of bugs of the broker. It never answers IncrementalAlterConfigs
 with ``validate_only``, AlterConfigs with a resource twice, or an empty value. It fails on Metadata
@@ -46,7 +47,12 @@ GRANTED: Final[tuple[tuple[str, Operation], ...]] = (
 """The users' rights on the cluster, restored after each round."""
 
 ACL_REQUESTS: Final = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
-ACL_REQUESTS_PER_ROUND: Final = 3
+REPEATED: Final = (
+    *ACL_REQUESTS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+)
+REPEATS_PER_ROUND: Final = 3
 NOT_KAFKAS: Final = frozenset(((ApiKey.ENVELOPE, 1), *((api_key, 0) for api_key in ACL_REQUESTS)))
 """Versions that Kafka 4.3 does not serve."""
 FORWARDABLE_KEYS: Final = tuple(key for key, api in APIS.items() if api.name in FORWARDABLE)
@@ -68,6 +74,8 @@ PRINCIPALS: Final = (
     "user:alters", "User:a:b", "User:élan", "alice", "*", "",
 )  # fmt: skip
 FORWARDED_PRINCIPALS: Final = (*PRINCIPALS[: len(USERS)], "Group:x", ":", "User:")
+SCRAM_USERS: Final = ("alters", "zoé", "u1", "u2", "u3", "a,b=c", "x" * 300, "")
+QUOTA_ENTITIES: Final = ("user", "user", "client-id", "client-id", "ip", "group", "")
 ODD_CODES: Final = (0, 99, -1)
 ANY: Final = 1
 ODD_CREATED_CODES: Final = (*ODD_CODES, ANY, ANY)
@@ -165,6 +173,10 @@ def dynamic_configs() -> Request:
     return request_of(ApiKey.DESCRIBE_CONFIGS, 4, ADMIN, fields)
 
 
+def every_user() -> Request:
+    return request_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, ADMIN, Fields(users=None))
+
+
 def rounds(seed: int, count: int, topic_ids: Mapping[str, UUID]) -> Iterator[Request]:
     """Yield the requests of ``count`` rounds."""
     for number in range(count):
@@ -174,7 +186,7 @@ def rounds(seed: int, count: int, topic_ids: Mapping[str, UUID]) -> Iterator[Req
             (api_key, version)
             for api_key, api in APIS.items()
             for version in api.versions
-            for _ in range(ACL_REQUESTS_PER_ROUND if api_key in ACL_REQUESTS else 1)
+            for _ in range(REPEATS_PER_ROUND if api_key in REPEATED else 1)
         ]
         random.shuffle(asked)
         for api_key, version in asked:
@@ -203,6 +215,9 @@ class _RequestMaker:
             ApiKey.ALTER_CONFIGS: self._alter_configs,
             ApiKey.SASL_AUTHENTICATE: self._sasl_authenticate,
             ApiKey.INCREMENTAL_ALTER_CONFIGS: self._incremental_alter_configs,
+            ApiKey.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_users,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: self._alter_users,
             ApiKey.DESCRIBE_QUORUM: self._describe_quorum,
             ApiKey.ENVELOPE: self._envelope,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
@@ -394,6 +409,43 @@ class _RequestMaker:
         resource = Fields(resource_type=BROKER, resource_name=name, configs=[config])
         return Fields(resources=[resource], validate_only=False)
 
+    def _describe_client_quotas(self, version: int) -> Fields:
+        random = self._random
+        components = [
+            Fields(
+                entity_type=random.choice(QUOTA_ENTITIES),
+                match_type=random.choice((0, 0, 1, 2, 2, 3, -1)),
+                match=random.choice((None, None, "alters", "")),
+            )
+            for _ in range(self._below(4))
+        ]
+        return Fields(components=components, strict=random.choice((True, False)))
+
+    def _describe_users(self, version: int) -> Fields:
+        return Fields(users=[Fields(name=name) for name in self._some(SCRAM_USERS, 6)])
+
+    def _alter_users(self, version: int) -> Fields:
+        users = self._some(SCRAM_USERS, 6)
+        below = self._below(len(users) + 1)
+        return Fields(
+            deletions=[Fields(name=name, mechanism=self._mechanism()) for name in users[:below]],
+            upsertions=[self._upsertion(name) for name in users[below:]],
+        )
+
+    def _upsertion(self, name: str) -> Fields:
+        random = self._random
+        mechanism = self._mechanism()
+        return Fields(
+            name=name,
+            mechanism=mechanism,
+            iterations=random.choice((4096, 4096, 8192, 16_384, 4095, 16_385, 0, -1)),
+            salt=random.choice((b"salt", b"\xff", b"s" * 1024)),
+            salted_password=random.randbytes(64 if mechanism == 2 else 32),
+        )
+
+    def _mechanism(self) -> int:
+        return self._random.choice((1, 1, 1, 2, 2, 2, 0, 3, -1))
+
     def _describe_quorum(self, version: int) -> Fields:
         topics = [
             Fields(
@@ -440,7 +492,7 @@ class _RequestMaker:
 
 _ON_CONTROLLERS: Final = (
     ApiKey.API_VERSIONS, ApiKey.DESCRIBE_QUORUM, ApiKey.ENVELOPE, ApiKey.DESCRIBE_CLUSTER,
-    *ACL_REQUESTS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS, *ACL_REQUESTS,
 )  # fmt: skip
 """APIs that are also used on the controller's listener."""
 

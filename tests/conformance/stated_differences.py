@@ -59,6 +59,7 @@ QUORUM_PROGRESS: Final = {
 """Ends, times and epochs of each log, which differ; test_quorum.py checks them on each side."""
 UNORDERED: Final = {
     "resources", "acls", "matching_acls", "topics", "groups", "responses", "configs",
+    "credential_infos",
 }  # fmt: skip
 """Lists whose order comes from a set."""
 
@@ -71,7 +72,8 @@ def comparable(answer: Any, name: str = "") -> Any:  # noqa: ANN401 - an answer,
         return {key: comparable(answer[key], key) for key in answer if key not in left_out}
     if isinstance(answer, list | tuple):
         items = [comparable(item) for item in answer]
-        return sorted(items, key=_place) if name in UNORDERED else items
+        is_of_users = any(isinstance(item, dict) and "user" in item for item in items)
+        return sorted(items, key=_place) if name in UNORDERED or is_of_users else items
     return answer
 
 
@@ -267,6 +269,14 @@ def _described_once(request: Request, answer: Answer) -> Answer:
     return answer | {"results": [*results.values()]}
 
 
+def _with_names_of_users(request: Request, answer: Answer) -> Answer:
+    """Name the users of a refusal. Otherwise the answer is Kafka's."""
+    if answer["error_code"] != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return answer
+    pairs = zip(request.fields.users, answer["results"], strict=True)
+    return answer | {"results": [result | {"user": asked.name} for asked, result in pairs]}
+
+
 def _is_of(*api_keys: ApiKey) -> Callable[[Request], bool]:
     return lambda request: request.api_key in api_keys
 
@@ -291,8 +301,19 @@ DIFFERENCES: Final = (
     Difference(
         name="text of a refusal",
         reason="The code is Kafka's, 31. Kafka's text shows its request as an object in memory.",
-        applies=_is_of(*ACL_REQUESTS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE),
+        applies=_is_of(
+            *ACL_REQUESTS,
+            ApiKey.DESCRIBE_CLUSTER,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+            ApiKey.ENVELOPE,
+        ),
         expect=_with_our_refusal,
+    ),
+    Difference(
+        name="users of a refusal",
+        reason="Kafka leaves the users' names empty; the daemon returns those of the request.",
+        applies=_is_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS),
+        expect=_with_names_of_users,
     ),
     Difference(
         name="APIs of a listener",

@@ -19,7 +19,13 @@ import pytest
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from ops.kafka_rig.rig import Rig
 from tests.conformance.both_sides import SECONDS_MAX, Answer, Both, Side, running_both
-from tests.conformance.generated_requests import Request, dynamic_configs, every_acl, rounds
+from tests.conformance.generated_requests import (
+    Request,
+    dynamic_configs,
+    every_acl,
+    every_user,
+    rounds,
+)
 from tests.conformance.kafka_peer import CLOSED, Peer
 from tests.conformance.odd_conversations import UNANSWERED, Conversation, conversations
 from tests.conformance.stated_differences import applying, comparable
@@ -30,9 +36,10 @@ CHANGES = {
     ApiKey.DELETE_ACLS: every_acl,
     ApiKey.ALTER_CONFIGS: dynamic_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: dynamic_configs,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: every_user,
 }
 ERROR_BYTES, LISTED_BYTES = 6, 120
-COMMON_ERRORS = {0, 3, 17, 29, 30, 31, 34, 42, 53, 69}
+COMMON_ERRORS = {0, 3, 17, 29, 30, 31, 33, 34, 42, 53, 69, 91, 92, 93}
 """Errors that occur with every seed."""
 
 
@@ -122,7 +129,7 @@ def error_codes(answer: Answer) -> Iterator[int | str]:
 
 def changed_by(request: Request) -> list[Callable[[], Request]]:
     if request.api_key is ApiKey.ENVELOPE:
-        return [every_acl, dynamic_configs]
+        return [every_acl, dynamic_configs, every_user]
     return [CHANGES[request.api_key]] if request.api_key in CHANGES else []
 
 

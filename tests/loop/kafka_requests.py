@@ -76,6 +76,13 @@ OPEN_FILTER: Final[Values] = {
     "operation": Operation.ANY,
     "permission_type": PermissionType.ANY,
 }
+USERS: Final[Values] = {
+    "name": numbered("user-"),
+    "mechanism": 2,
+    "iterations": 4096,
+    "salt": "s" * 128,
+    "salted_password": "p" * 64,
+}
 OF_CREATED: Final[Values] = {**OPEN_FILTER, "principal_filter": "User:created"}
 NARROW_FILTERS: Final = 20
 """Each filter is compared with every ACL. More filters only add stretches, which stay short."""
@@ -127,6 +134,8 @@ FLAVOURS: Final[Mapping[ApiKey, Flavours]] = {
             "name": "max.connections", "value": "1000",
         },
     },
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: {"users": {"entity_type": "user", "match_type": 2}},
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {"one user": {**USERS, "name": "user"}},
     ApiKey.DESCRIBE_QUORUM: {
         "the metadata": {"topic_name": "__cluster_metadata", "partition_index": 0},
     },
@@ -226,6 +235,20 @@ def acl_requests(version: int) -> Iterator[Request]:
         ApiKey.DELETE_ACLS, f"{NARROW_FILTERS} single ACLs", narrow, filters=NARROW_FILTERS
     )
     yield request(ApiKey.DELETE_ACLS, f"some {ITEMS} ACLs", OF_CREATED)
+
+
+def credential_requests() -> Iterator[Request]:
+    """Yield requests whose work depends on the users; created users are deleted again."""
+
+    def request(api_key: ApiKey, name: str, values: Values, **counts: int) -> Request:
+        make_body = partial(_body, request_type(api_key, 0), _Shape(counts, values))
+        return Request(api_key, 0, name, make_body)
+
+    alter, describe = ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
+    yield request(alter, f"{ITEMS} new users", USERS, deletions=0, upsertions=ITEMS)
+    yield request(describe, "every user", {"users": None})
+    yield request(describe, f"{ITEMS} users", USERS, users=ITEMS)
+    yield request(alter, f"{ITEMS} deleted users", USERS, deletions=ITEMS, upsertions=0)
 
 
 def _plain_shapes(entity_type: type[Entity], items: int) -> Iterator[tuple[str, _Shape]]:

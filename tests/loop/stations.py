@@ -19,6 +19,7 @@ from tests.loop.kafka_requests import (
     ITEMS,
     Request,
     acl_requests,
+    credential_requests,
     enveloped,
     is_forwardable,
     requests_of,
@@ -66,6 +67,7 @@ def _kafka(caller: str, is_whole: bool) -> Iterator[Input]:
             yield from requests
     if caller == ROOT:
         yield from acl_requests(APIS[ApiKey.CREATE_ACLS].last_version)
+        yield from credential_requests()
     if caller != ANONYMOUS:
         yield from _envelopes(caller, is_whole)
 

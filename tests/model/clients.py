@@ -11,6 +11,7 @@ from immutables import Map
 
 from authorizerd.acl.errors import InvalidAclError, NotReadyError
 from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.validation import validate_filter
 from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.actors.completion import Completion
@@ -166,11 +167,11 @@ class ClientTask:
             case SetTimeout(node, timeout_ms):
                 value = None if timeout_ms is None else str(timeout_ms)
 
-                def plan(image: ClusterImage) -> ClusterPlan[str | None]:
+                def plan(image: ClusterImage) -> Steps[ClusterPlan[str | None]]:
                     configs: Map[str, str] = image.configs.get((BROKER, node), Map())
                     before = configs.get(TIMEOUT_KEY)
                     change = ConfigChanged(BROKER, node, TIMEOUT_KEY, value)
-                    return ClusterPlan((change,) if before != value else (), before)
+                    return at_once(ClusterPlan((change,) if before != value else (), before))
 
                 def on_applied() -> None:
                     process.settings.refresh()

@@ -50,6 +50,7 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "uint16": st.integers(0, 2**16 - 1),
     "int32": int32s,
     "int64": st.integers(-(2**63), 2**63 - 1),
+    "float64": st.floats(allow_nan=False),
     "string": texts,
     "bytes": st.binary(max_size=12),
     "uuid": st.none() | st.uuids(allow_nil=False),

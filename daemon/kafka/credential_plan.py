@@ -1,0 +1,178 @@
+"""The changes that one AlterUserScramCredentials request makes, and the result of each user.
+
+**Invariant:** a user's credentials are changed at most once by a request. A user with an error is
+not changed, and the other users are. The salted password, which is equivalent to the password, is
+replaced by its keys at once, and appears in no result.
+
+Stricter than Kafka in two cases, in which the credential could log nobody in: a salted password
+that is not as long as the mechanism's hash, and a salt that is empty or longer than
+``SALT_BYTES_MAX``, which the daemon would send to anyone who begins a log-in.
+
+Source: KIP-554; Kafka 4.3 ScramControlManager.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, TOO_MANY_CREATED
+from authorizerd.actors.update_queue import ClusterPlan
+from authorizerd.daemon.kafka.cluster_updates import Results
+from authorizerd.daemon.kafka.requests import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from authorizerd.image.changes import CredentialAdded, CredentialRemoved
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.records.metadata import (
+    METADATA_VERSION_FEATURE,
+    METADATA_VERSION_WITH_SCRAM,
+)
+from authorizerd.protocol.records.scram import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    ScramMechanism,
+    make_credential,
+)
+
+SALT_BYTES_MAX: Final = 1024
+
+_CHANGES_PER_STEP: Final = 16
+_RECORD_BYTES_WITHOUT_NAME_AND_SALT: Final = 192
+
+CredentialChange = CredentialAdded | CredentialRemoved
+
+
+# A structure without garbage collection: a request may have thousands.
+class WantedChange(msgspec.Struct, frozen=True, gc=False):
+    """What a request asks for one user, or the error that rejects it whatever the log contains."""
+
+    user: str
+    change: CredentialChange | ApiError
+
+
+def _unacceptable(text: str) -> ApiError:
+    return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
+
+
+_TWICE: Final = ApiError(
+    ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+)
+_UNSUPPORTED: Final = ApiError(
+    ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
+)
+_ABSENT: Final = ApiError(
+    ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+)
+_UNNAMED: Final = _unacceptable("Username must not be empty")
+_UNKNOWN: Final = ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+_TOO_FEW: Final = _unacceptable("Too few iterations")
+_TOO_MANY: Final = _unacceptable("Too many iterations")
+_WRONG_SALT: Final = _unacceptable(f"The salt must have 1 to {SALT_BYTES_MAX} bytes")
+_TOO_LARGE: Final = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_CREATED)
+
+_MECHANISMS: Final = {int(mechanism): mechanism for mechanism in ScramMechanism}
+_HASH_BYTES: Final = {
+    mechanism: hashlib.new(mechanism.hash_name).digest_size for mechanism in ScramMechanism
+}
+_WRONG_SALTED: Final = {
+    mechanism: _unacceptable(f"The salted password of {mechanism.text} must have {size} bytes")
+    for mechanism, size in _HASH_BYTES.items()
+}
+
+
+def read_changes(asked: AlterUserScramCredentialsRequest) -> Steps[list[WantedChange]]:
+    """Return, in steps, all that a request asks for: first its deletions, then its upsertions."""
+    wanted: list[WantedChange] = []
+    changes: Iterable[WantedChange] = chain(
+        (WantedChange(each.name, _deletion(each)) for each in asked.deletions),
+        (WantedChange(each.name, _upsertion(each)) for each in asked.upsertions),
+    )
+    for each in changes:
+        wanted.append(each)
+        if len(wanted) % _CHANGES_PER_STEP == 0:
+            yield
+    return wanted
+
+
+def plan_changes(
+    image: ClusterImage, wanted: Sequence[WantedChange]
+) -> Steps[ClusterPlan[Results]]:
+    """Plan, in steps, the changes of one request. The results are in the order of the request."""
+    planned: dict[str, CredentialChange | ApiError] = {}
+    for number, each in enumerate(wanted, 1):
+        before = planned.get(each.user)
+        if before is None:
+            planned[each.user] = _check(image, each.change)
+        elif not isinstance(before, ApiError):  # as in Kafka, the first error counts
+            planned[each.user] = _TWICE
+        if number % _CHANGES_PER_STEP == 0:
+            yield
+    changes: list[CredentialChange] = []
+    results: dict[str, ApiError | None] = {}
+    size = 0
+    for number, (user, outcome) in enumerate(planned.items(), 1):
+        if isinstance(outcome, ApiError):
+            results[user] = outcome
+        else:
+            changes.append(outcome)
+            results[user] = None
+            size += _record_bytes_max(outcome)
+        if number % _CHANGES_PER_STEP == 0:
+            yield
+    if size > BYTES_PER_REQUEST_MAX:
+        return ClusterPlan((), {user: error or _TOO_LARGE for user, error in results.items()})
+    return ClusterPlan(tuple(changes), results)
+
+
+def _check(image: ClusterImage, change: CredentialChange | ApiError) -> CredentialChange | ApiError:
+    """Return the change, or the error that rejects it in this state of the log."""
+    if image.features.get(METADATA_VERSION_FEATURE, 0) < METADATA_VERSION_WITH_SCRAM:
+        return _UNSUPPORTED
+    if isinstance(change, CredentialRemoved):
+        return change if (change.user, change.mechanism) in image.credentials else _ABSENT
+    return change
+
+
+def _deletion(asked: ScramCredentialDeletion) -> CredentialRemoved | ApiError:
+    mechanism = _mechanism(asked)
+    if isinstance(mechanism, ApiError):
+        return mechanism
+    return CredentialRemoved(asked.name, mechanism)
+
+
+def _upsertion(asked: ScramCredentialUpsertion) -> CredentialAdded | ApiError:
+    mechanism = _mechanism(asked)
+    if isinstance(mechanism, ApiError):
+        return mechanism
+    if asked.iterations < ITERATIONS_MIN:
+        return _TOO_FEW
+    if asked.iterations > ITERATIONS_MAX:
+        return _TOO_MANY
+    if not 0 < len(asked.salt) <= SALT_BYTES_MAX:
+        return _WRONG_SALT
+    if len(asked.salted_password) != _HASH_BYTES[mechanism]:
+        return _WRONG_SALTED[mechanism]
+    credential = make_credential(mechanism, asked.salted_password, asked.salt, asked.iterations)
+    return CredentialAdded(asked.name, mechanism, credential)
+
+
+def _mechanism(
+    asked: ScramCredentialDeletion | ScramCredentialUpsertion,
+) -> ScramMechanism | ApiError:
+    if not asked.name:
+        return _UNNAMED
+    return _MECHANISMS.get(asked.mechanism, _UNKNOWN)
+
+
+def _record_bytes_max(change: CredentialChange) -> int:
+    salt_bytes = len(change.credential.salt) if isinstance(change, CredentialAdded) else 0
+    return _RECORD_BYTES_WITHOUT_NAME_AND_SALT + len(change.user.encode()) + salt_bytes

@@ -1,0 +1,95 @@
+"""DescribeClientQuotas: kafka-configs sends it before it describes a user's SCRAM credentials.
+
+The daemon enforces no quotas, so it lists none. Quotas that a Kafka controller has written to the
+log stay there, but are not read.
+
+Source: KIP-546; Kafka 4.3 ClientQuotasImage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from authorizerd.acl.model import Operation
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.requests import DescribeClientQuotasRequest, QuotaFilterComponent
+from authorizerd.daemon.kafka.responses import DescribeClientQuotasAnswer
+from authorizerd.protocol.kafka.chunked_output import Chunk
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+_IP: Final = "ip"
+_ENTITY_TYPES: Final = frozenset((_IP, "user", "client-id"))
+_EXACT: Final = 0
+_MATCH_TYPES_WITHOUT_NAME: Final = {1: "MATCH_TYPE_DEFAULT", 2: "MATCH_TYPE_SPECIFIED"}
+_MIXED: Final = (
+    "Invalid entity filter component combination. IP filter component should not be used with "
+    "user or clientId filter component."
+)
+
+
+class QuotaHandlers:
+    """Answer DescribeClientQuotas, or refuse it until the ACLs are loaded.
+
+    Raises (all methods):
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
+    """
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._rights = Rights(authorizer)
+
+    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        asked: DescribeClientQuotasRequest = await read_body(request)
+        if not self._rights.may(context, Operation.DESCRIBE_CONFIGS):
+            return await _refuse(request, ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)), 0.0
+        error = _filter_error(asked.components)
+        if error is not None:
+            return await _refuse(request, error), 0.0
+        return await write_body(request, DescribeClientQuotasAnswer()), 0.0
+
+    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
+        error = ErrorCode.AUTHORIZER_NOT_READY
+        return await _refuse(request, ApiError(error, error.text))
+
+
+async def _refuse(request: KafkaRequest, error: ApiError) -> list[Chunk]:
+    return await write_body(
+        request, DescribeClientQuotasAnswer(error.code, error.message, entries=None)
+    )
+
+
+def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None:
+    """Return the first fault. It is among the first four components: there are three types."""
+    seen: set[str] = set()
+    for each in components:
+        error = _component_error(each, seen)
+        if error is not None:
+            return ApiError(error.code, (error.message or "")[:TEXT_CHARACTERS_MAX])
+        seen.add(each.entity_type)
+    return _invalid(_MIXED) if _IP in seen and len(seen) > 1 else None
+
+
+def _component_error(component: QuotaFilterComponent, seen: set[str]) -> ApiError | None:
+    entity_type, match_type = component.entity_type, component.match_type
+    if not entity_type:
+        return _invalid("Invalid empty entity type.")
+    if entity_type in seen:
+        return _invalid(f"Entity type {entity_type} cannot appear more than once in the filter.")
+    if entity_type not in _ENTITY_TYPES:
+        return ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {entity_type}")
+    if match_type == _EXACT:
+        if component.match is None:
+            return _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+    elif match_type not in _MATCH_TYPES_WITHOUT_NAME:
+        return _invalid(f"Unknown match type {match_type}")
+    elif component.match is not None:
+        name = _MATCH_TYPES_WITHOUT_NAME[match_type]
+        return _invalid(f"Request specified {name}, but also specified a match string.")
+    return None
+
+
+def _invalid(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, text)

@@ -1,0 +1,181 @@
+"""DescribeUserScramCredentials and AlterUserScramCredentials.
+
+**Invariant:** an answer contains a credential's mechanism and iterations, never its salt or keys.
+
+Source: KIP-554; Kafka 4.3 ScramImage, ScramControlManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from immutables import Map
+
+from authorizerd.acl.model import Operation
+from authorizerd.acl.steps import Steps, free
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.published import View
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, change_cluster
+from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.credential_plan import plan_changes, read_changes
+from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.requests import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+    RequestedUser,
+)
+from authorizerd.daemon.kafka.responses import (
+    AlteredUser,
+    AlterUserScramCredentialsAnswer,
+    CredentialInfo,
+    DescribedUser,
+    DescribeUserScramCredentialsAnswer,
+)
+from authorizerd.image.changes import ScramCredential
+from authorizerd.image.cluster import ClusterImage, Login
+from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+from authorizerd.protocol.records.scram import ScramMechanism
+
+_NOT_AUTHORIZED: Final = ApiError(
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
+)
+_NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
+_ABSENT: Final = "Attempt to describe a user credential that does not exist: "
+_TWICE: Final = "Cannot describe SCRAM credentials for the same user twice in a single request: "
+
+Credentials = Map[Login, ScramCredential]
+
+
+class ScramCredentialHandlers:
+    """For each API, one method answers it and another refuses it until the ACLs are loaded.
+
+    Raises (all methods):
+        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
+    """
+
+    def __init__(
+        self, authorizer: Authorizer, image: View[ClusterImage], updates: ClusterUpdates
+    ) -> None:
+        self._rights = Rights(authorizer)
+        self._image = image
+        self._updates = updates
+
+    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Describe the named users, or all users if none is named."""
+        if not self._rights.may(context, Operation.DESCRIBE):
+            error = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)  # as in Kafka, without a text
+            return await _refuse_descriptions(request, error), 0.0
+        asked: DescribeUserScramCredentialsRequest = await read_body(request)
+        credentials = self._image.newest.credentials
+        if asked.users:
+            uses = await finish_in_turns(_count_uses(asked.users))
+            users, repeated = [*uses], {user for user, is_repeated in uses.items() if is_repeated}
+        else:
+            users, repeated = await finish_in_turns(_list_users(credentials)), set()
+        described = LazyItems(partial(_describe, credentials, repeated), users)
+        body = await write_body(request, DescribeUserScramCredentialsAnswer(results=described))
+        await finish_in_turns(free(users))
+        return body, 0.0
+
+    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
+        return await _refuse_descriptions(request, _NOT_READY)
+
+    async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
+        """Change the credentials, and answer once the changes are durable and applied."""
+        if not self._rights.may(context, Operation.ALTER):
+            return await _refuse_alterations(request, _NOT_AUTHORIZED), 0.0
+        asked: AlterUserScramCredentialsRequest = await read_body(request)
+        wanted = await finish_in_turns(read_changes(asked))
+        del asked  # it has the salted passwords
+        results: Mapping[str, ApiError | None] = {}
+        if wanted:
+            results = await change_cluster(
+                self._updates,
+                lambda image: plan_changes(image, wanted),
+                (each.user for each in wanted),
+            )
+        body = await _write_altered(request, results)
+        await finish_in_turns(free(wanted))
+        return body, 0.0
+
+    async def refuse_alter(self, request: KafkaRequest) -> list[Chunk]:
+        return await _refuse_alterations(request, _NOT_READY)
+
+
+async def _refuse_descriptions(request: KafkaRequest, error: ApiError) -> list[Chunk]:
+    """Answer with the error at the top, since all users may be meant, and for each named user."""
+    asked: DescribeUserScramCredentialsRequest = await read_body(request)
+
+    def refuse(asked: RequestedUser) -> DescribedUser:
+        return DescribedUser(user=asked.name, error_code=error.code, error_message=error.message)
+
+    answer = DescribeUserScramCredentialsAnswer(
+        results=LazyItems(refuse, asked.users or ()),
+        error_code=error.code,
+        error_message=error.message,
+    )
+    return await write_body(request, answer)
+
+
+async def _refuse_alterations(request: KafkaRequest, error: ApiError) -> list[Chunk]:
+    asked: AlterUserScramCredentialsRequest = await read_body(request)
+    users = dict.fromkeys(each.name for each in (*asked.deletions, *asked.upsertions))
+    return await _write_altered(request, dict.fromkeys(users, error))
+
+
+async def _write_altered(
+    request: KafkaRequest, results: Mapping[str, ApiError | None]
+) -> list[Chunk]:
+    def alter(user: str) -> AlteredUser:
+        error = results[user]
+        if error is None:
+            return AlteredUser(user=user)
+        return AlteredUser(user=user, error_code=error.code, error_message=error.message)
+
+    return await write_body(request, AlterUserScramCredentialsAnswer(LazyItems(alter, [*results])))
+
+
+def _count_uses(asked: Sequence[RequestedUser]) -> Steps[dict[str, bool]]:
+    """Return each user once, in order, with True if the request repeats it."""
+    uses: dict[str, bool] = {}
+    for number, each in enumerate(asked, 1):
+        uses[each.name] = each.name in uses
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return uses
+
+
+def _list_users(credentials: Credentials) -> Steps[list[str]]:
+    """Return every user with a credential once, in no particular order."""
+    users: list[str] = []
+    for number, (user, mechanism) in enumerate(credentials, 1):
+        # Only the first credential counts: a set of all users would be slow to free.
+        if mechanism == next((m for m in ScramMechanism if (user, m) in credentials), None):
+            users.append(user)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return users
+
+
+def _describe(credentials: Credentials, repeated: set[str], user: str) -> DescribedUser:
+    if user in repeated:
+        return _error(user, ErrorCode.DUPLICATE_RESOURCE, _TWICE)
+    infos = [
+        CredentialInfo(mechanism, credential.iterations)
+        for mechanism in ScramMechanism
+        if (credential := credentials.get((user, mechanism))) is not None
+    ]
+    if not infos:
+        return _error(user, ErrorCode.RESOURCE_NOT_FOUND, _ABSENT)
+    return DescribedUser(user=user, credential_infos=infos)
+
+
+def _error(user: str, code: ErrorCode, text: str) -> DescribedUser:
+    message = f"{text}{user}"[:TEXT_CHARACTERS_MAX]
+    return DescribedUser(user=user, error_code=code, error_message=message)
