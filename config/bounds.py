@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from authorizerd.config.configuration import Configuration
+from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
 
 ADMIN_CONNECTIONS_MAX: Final = 64
 """The maximum number of connections of the admin port, independent of max.connections."""
@@ -34,6 +35,11 @@ EVALUATIONS_BYTES_MAX: Final = 512 * 1024
 """The memory of a thousand evaluations and their answers while they are decided."""
 CONNECTION_BYTES: Final = 32 * 1024
 """The memory of a connection's task, socket and objects."""
+TLS_BYTES: Final = 160 * 1024
+"""What TLS adds to a connection: its keys and records, a client's chain, an encrypted answer."""
+TLS_SESSIONS_MAX: Final = 20 * 1024
+"""OpenSSL's default number of sessions that a port keeps for clients that resume them."""
+TLS_SESSION_BYTES: Final = 4096
 
 # Bytes of memory per byte of a request, measured by tests/daemon/test_memory_growth.py: a question
 # of 12 bytes becomes a tuple and three texts; an alteration of 8, an entity, a text and more.
@@ -96,27 +102,43 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     connections = configuration.reloadable.max_connections
     http_each = CONNECTION_BYTES + HTTP_GROWTH * FREE_BYTES + SEND_BYTES
     room = HTTP_GROWTH * http_memory_bytes(configuration)
-    yield Bound("decision HTTP, connections", connections, http_each + EVALUATIONS_BYTES_MAX)
+    each = http_each + EVALUATIONS_BYTES_MAX + _tls_bytes(configuration.decision_http)
+    yield Bound("decision HTTP, connections", connections, each)
     yield Bound("decision HTTP, requests and answers", 1, room)
-    yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, http_each)
+    each = http_each + _tls_bytes(configuration.admin_http)
+    yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, each)
     yield Bound("admin HTTP, requests and answers", 1, room)
     if configuration.metrics_http is not None:
-        yield Bound("metrics HTTP, connections", METRICS_CONNECTIONS_MAX, http_each)
+        each = http_each + _tls_bytes(configuration.metrics_http)
+        yield Bound("metrics HTTP, connections", METRICS_CONNECTIONS_MAX, each)
         yield Bound("metrics HTTP, requests and answers", 1, room)
     if configuration.decision_stream is not None:
         each = CONNECTION_BYTES + STREAM_GROWTH * FREE_BYTES + SEND_BYTES
+        each += _tls_bytes(configuration.decision_stream)
         yield Bound("decision stream, connections", connections, each)
         room = STREAM_GROWTH * stream_memory_bytes(configuration)
         yield Bound("decision stream, requests and answers", 1, room)
+    yield Bound("TLS sessions", _tls_ports(configuration) * TLS_SESSIONS_MAX, TLS_SESSION_BYTES)
     for listener in configuration.listeners:
         name = listener.listener_name
         each = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
+        each += TLS_BYTES * (name in configuration.listener_tls)
         most = listener_connections_max(configuration, name, connections)
         yield Bound(f"{name}, connections", most, each)
         room = KAFKA_GROWTH * kafka_memory_bytes(configuration)
         yield Bound(f"{name}, requests and answers", 1, room)
         list_bytes = max(answer_bytes_max, LIST_BYTES_MAX)
         yield Bound(f"{name}, lists that are made", ANSWERS_AT_ONCE_MAX + 1, list_bytes)
+
+
+def _tls_ports(configuration: Configuration) -> int:
+    """Return the number of ports with a context of their own; our own ports share two."""
+    own = 0 if configuration.http_tls is None else 2
+    return own + len(configuration.listener_tls)
+
+
+def _tls_bytes(endpoint: HttpEndpoint | StreamEndpoint) -> int:
+    return TLS_BYTES * endpoint.is_tls
 
 
 def memory_bound_bytes(configuration: Configuration, answer_bytes_max: int) -> int:

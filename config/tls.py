@@ -16,9 +16,11 @@ from typing import Any, Final
 
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.key import Key
+from authorizerd.config.principal_mapping import DEFAULT_RULES, PrincipalMapping
 from authorizerd.config.values import choice, invalid, path, reject, words
 
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+DEFAULT_MAPPING: Final = PrincipalMapping.parse(DEFAULT_RULES)
 _DEFAULT_PROTOCOLS: Final = "TLSv1.2,TLSv1.3"
 
 CIPHER_SUITES: Final[Mapping[str, str]] = {
@@ -96,6 +98,7 @@ class TlsSettings:
     protocols: tuple[str, ...]
     cipher_suites: tuple[str, ...]
     checks_host: bool
+    principal_mapping: PrincipalMapping
 
     def without_client_auth(self) -> TlsSettings:
         """Return the same settings, except that clients need no certificate."""
@@ -257,6 +260,13 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
         "Whether clients{of} must have a certificate: none, requested or required.",
     ),
     (
+        "ssl.principal.mapping.rules",
+        PrincipalMapping.parse,
+        DEFAULT_RULES,
+        "Rules that turn the distinguished name of a client's certificate into the name of its"
+        " principal{of} (docs/tls.md). By default, the principal is the whole name.",
+    ),
+    (
         "ssl.enabled.protocols",
         tls_versions,
         _DEFAULT_PROTOCOLS,
@@ -317,6 +327,7 @@ def new_tls_settings(values: Mapping[str, Any], names: Mapping[str, str]) -> Tls
         protocols=values.get("ssl.enabled.protocols") or TLS_VERSIONS,
         cipher_suites=values.get("ssl.cipher.suites") or (),
         checks_host=values.get("ssl.endpoint.identification.algorithm", True),
+        principal_mapping=values.get("ssl.principal.mapping.rules") or DEFAULT_MAPPING,
     )
 
 

@@ -44,8 +44,7 @@ def new_server_context(settings: TlsSettings, material: Material) -> ssl.SSLCont
     context.verify_mode = _VERIFY_MODES[settings.client_auth]
     if settings.client_auth is not ClientAuth.NONE:
         _trust(context, settings, material)
-        # A resumed session would not be verified again, although the certificate may have expired
-        # or its authority may have left the truststore.
+        # A resumed session would not be verified again.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     return context

@@ -12,9 +12,12 @@ from typing import Final
 
 import msgspec
 import trio
+from cryptography import x509
 
+from authorizerd.config.principal_mapping import PrincipalMapping, PrincipalMappingError
 from authorizerd.config.tls import ClientAuth, TlsSettings
 from authorizerd.tls.context import new_server_context
+from authorizerd.tls.distinguished_name import rfc2253, subject_name
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import Material
 from authorizerd.tls.stream import TlsStream
@@ -76,7 +79,11 @@ class TlsServer:
         certificate = stream.peer_certificate if self.identifies_clients else None
         if certificate is None:
             return stream, None
-        raise TlsError("client certificates give no principal yet")
+        identity = identify(certificate, self.settings.principal_mapping)
+        # OpenSSL verifies no certificate when a session of TLS 1.2 is resumed.
+        if seconds_left(identity) <= 0:
+            raise TlsError("the client's certificate has expired")
+        return stream, identity
 
 
 def prepare_tls(settings: TlsSettings, material: Material) -> PreparedTls:
@@ -87,6 +94,20 @@ def prepare_tls(settings: TlsSettings, material: Material) -> PreparedTls:
     """
     context = new_server_context(settings, material)
     return PreparedTls(context, material.chain, frozenset(material.trusted))
+
+
+def identify(certificate: bytes, mapping: PrincipalMapping) -> Identity:
+    """Return the identity in a verified certificate in DER.
+
+    Raises:
+        TlsError: its subject is malformed, or no rule maps it.
+    """
+    try:
+        name = mapping.apply(rfc2253(subject_name(certificate)))
+        not_after = x509.load_der_x509_certificate(certificate).not_valid_after_utc
+    except (ValueError, PrincipalMappingError) as error:
+        raise TlsError(f"the client's certificate gives no principal: {error}") from None
+    return Identity(f"User:{name}", not_after)
 
 
 def seconds_left(identity: Identity) -> float:

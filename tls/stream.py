@@ -18,6 +18,7 @@ import trio
 from authorizerd.tls.errors import NotTlsError, TlsError
 
 RECEIVE_BYTES: Final = 64 * 1024
+_HANDSHAKE_BYTES: Final = 16 * 1024  # a peer that is not known yet gets little memory
 RECORD_BYTES_MAX: Final = 64 * 1024
 """The most that is encrypted in one step; longer data is sent in several."""
 HANDSHAKES_AT_ONCE_MAX: Final = max(1, min(4, (os.cpu_count() or 2) - 1))
@@ -153,7 +154,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
             raise NotTlsError("the peer does not speak TLS")
 
     async def _read_more(self) -> bytes:
-        received = bytes(await self._transport.receive_some(RECEIVE_BYTES))
+        received = bytes(await self._transport.receive_some(_HANDSHAKE_BYTES))
         if not received:
             raise TlsError("the peer closed the connection during the handshake")
         self._incoming.write(received)

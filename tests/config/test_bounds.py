@@ -7,6 +7,7 @@ from authorizerd.config.bounds import (
     RECEIVE_BYTES,
     RESERVED_CONNECTIONS,
     STREAM_GROWTH,
+    TLS_BYTES,
     kafka_memory_bytes,
     listener_connections_max,
     memory_bound_bytes,
@@ -44,6 +45,24 @@ def test_larger_limits_raise_the_sum(larger: str) -> None:
         ]
     before = memory_bound_bytes(configured(), ANSWER_BYTES)
     assert memory_bound_bytes(configured(*overrides), ANSWER_BYTES) > before
+
+
+def test_tls_raises_the_sum_of_each_port() -> None:
+    own, kafka = "authorizerd.http.ssl.keystore.location=/k", "ssl.keystore.location=/k"
+    for key, encrypted, usual in (
+        ("authorizerd.decision.http", "https", "http"),
+        ("authorizerd.decision.stream", "tls", "tcp"),
+        ("authorizerd.admin.http", "https", "http"),
+        ("authorizerd.metrics.http", "https", "http"),
+        ("listeners", "SSL", "PLAINTEXT"),
+    ):
+        bytes_of = {
+            scheme: memory_bound_bytes(
+                configured(own, kafka, f"{key}={scheme}://127.0.0.1:1"), ANSWER_BYTES
+            )
+            for scheme in (encrypted, usual)
+        }
+        assert bytes_of[encrypted] >= bytes_of[usual] + 64 * TLS_BYTES
 
 
 def test_disabled_stream_takes_no_memory() -> None:

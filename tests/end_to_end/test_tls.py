@@ -12,6 +12,7 @@ import pytest
 
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.decisions.stream import StreamQuestion
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.support.acls import acl
 from tests.support.certificates import Authority, connect_tls
 from tests.support.daemon_process import DaemonProcess, ask, connect, new_log, running
@@ -54,11 +55,13 @@ def secured(
         yield daemon, authority
 
 
-def ask_https(address: str, context: ssl.SSLContext) -> tuple[int, bytes]:
+def ask_https(
+    address: str, context: ssl.SSLContext, question: object = QUESTION
+) -> tuple[int, bytes]:
     host, _, port = address.rpartition(":")
     connection = HTTPSConnection(host, int(port), context=context)
     headers = {"Content-Type": "application/json"}
-    body = json.dumps(QUESTION).encode()
+    body = json.dumps(question).encode()
     answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
     connection.close()
     return answer.status, answer.body
@@ -125,3 +128,96 @@ def test_only_new_versions_are_accepted(
         assert not accepted
     else:
         assert accepted
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DaemonProcess, Authority]]:
+    """Return a daemon whose ports ask for client certificates; the stream has a Unix socket."""
+    folder = tmp_path_factory.mktemp("mutual")
+    authority = Authority(folder)
+    trust = {"truststore_location": str(authority.ca_file)}
+    rules = "RULE:^CN=([^,]+),.*$/$1/L,DEFAULT"
+    config = {
+        "listeners": "REQUIRED://127.0.0.1:0,REQUESTED://127.0.0.1:0",
+        "listener.security.protocol.map": "REQUIRED:SSL,REQUESTED:SSL",
+        **authority.server_keys("", **trust, client_auth="requested"),
+        "ssl.principal.mapping.rules": rules,
+        "listener.name.required.ssl.client.auth": "required",
+        **authority.server_keys(**trust, client_auth="requested"),
+        "authorizerd.http.ssl.principal.mapping.rules": rules,
+        "authorizerd.decision.http": "https://127.0.0.1:0",
+        "authorizerd.decision.stream": f"unix:{folder}/stream",
+        "super.users": "User:admin",
+    }
+    with running(folder, new_log(folder), config) as daemon:
+        admin = connect_as(daemon, authority, "REQUIRED", "Admin")
+        assert admin.create(ALLOWED) == [None]
+        admin.close()
+        yield daemon, authority
+
+
+def connect_as(
+    daemon: DaemonProcess, authority: Authority, listener: str, name: str | None
+) -> KafkaConnection:
+    """Connect to a listener with a certificate for ``name``, or without one."""
+    keystore = None if name is None else authority.issue("client", common_name=name)
+    context = authority.client_context(keystore)
+    return KafkaConnection(daemon.ready["listeners"][listener], context=context)
+
+
+@pytest.mark.parametrize(
+    ("listener", "name", "may_create"),
+    [
+        ("REQUIRED", "Admin", True),
+        ("REQUIRED", "alice", False),
+        ("REQUESTED", "Admin", True),
+        ("REQUESTED", None, False),
+    ],
+)
+def test_kafka_client_is_the_principal_of_its_certificate(
+    mutual: tuple[DaemonProcess, Authority], listener: str, name: str | None, may_create: bool
+) -> None:
+    connection = connect_as(*mutual, listener, name)
+    (error,) = connection.create(ALLOWED)
+    assert (error is None) is may_create
+    connection.close()
+
+
+def test_required_certificate_is_required(mutual: tuple[DaemonProcess, Authority]) -> None:
+    daemon, authority = mutual
+    address = daemon.ready["listeners"]["REQUIRED"]
+    with connect_tls(address, authority.client_context()) as connection:
+        connection.sendall(bytes(8))
+        # In TLS 1.3, the server's refusal arrives after the client's handshake.
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            connection.recv(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "status"),
+    [
+        ("Alice", "alice", 200),
+        ("Alice", "bob", 403),
+        ("Admin", "bob", 200),
+        (None, "alice", 401),
+    ],
+)
+def test_decision_ports_caller_is_the_principal_of_its_certificate(
+    mutual: tuple[DaemonProcess, Authority], name: str | None, asked: str, status: int
+) -> None:
+    """It may ask about itself; a super user may ask about everyone."""
+    daemon, authority = mutual
+    keystore = None if name is None else authority.issue("client", common_name=name)
+    question = {**QUESTION, "subject": {"type": "user", "id": asked}}
+    found, body = ask_https(
+        daemon.ready["decision_http"], authority.client_context(keystore), question
+    )
+    assert found == status, body
+
+
+def test_client_certificates_close_the_unix_socket_to_callers_without_credentials(
+    mutual: tuple[DaemonProcess, Authority],
+) -> None:
+    stream = StreamConnection(mutual[0].ready["decision_stream"])
+    assert stream.greeting.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    stream.close()

@@ -1,0 +1,282 @@
+"""No secret leaves the daemon: each place that can hold one gets a marker, then all output is read.
+
+The markers are random letters. Base64 and hexadecimal forms of them are searched for too.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import secrets
+import subprocess
+from http.client import HTTPSConnection
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+
+from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
+from authorizerd.config.tokens import SECRET_BYTES, new_token
+from authorizerd.protocol.kafka.api import ApiKey
+from tests.support.certificates import Authority
+from tests.support.daemon_process import DaemonProcess, ask, run, running, write_config
+from tests.support.kafka_connection import KafkaConnection
+from tests.support.requests import evaluation
+
+BROKER = 4
+"""Kafka's ConfigResource.Type.BROKER."""
+EVALUATION = "/access/v1/evaluation"
+
+
+class Installation:
+    """A configuration with a secret in every place, and everything that was printed.
+
+    ``markers`` has the secrets by place.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority = Authority(folder)
+        self.markers: dict[str, str] = {}
+        self.outputs: dict[str, bytes] = {}
+        self.config = self._configure()
+
+    def marker(self, place: str) -> str:
+        marker = "m" + secrets.token_hex(12)
+        self.markers[place] = marker
+        return marker
+
+    def _configure(self) -> dict[str, str]:
+        jaas = f'{PLAIN_LOGIN_MODULE} required user_admin="{self.marker("JAAS password")}";'
+        token, line = new_token("proxy", "User:proxy", secrets.token_bytes(SECRET_BYTES))
+        self.token = token
+        self.markers["token"] = token.partition(".")[2]
+        self._write("tokens", line + "\n")
+        audit_secret = self._write("audit.secret", self.marker("audit secret"))
+        audit_secret.chmod(0o600)
+        trust_password = self.marker("ssl.truststore.password")
+        return {
+            "listeners": "SASL://127.0.0.1:0,INLINE://127.0.0.1:0",
+            "listener.security.protocol.map": "SASL:SASL_SSL,INLINE:SSL",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "listener.name.sasl.plain.sasl.jaas.config": jaas,
+            **self._inline_keys("listener.name.inline."),
+            **self._pkcs12_keys("listener.name.sasl."),
+            **self._pkcs12_keys("authorizerd.http."),
+            "authorizerd.http.ssl.truststore.location": str(self._truststore(trust_password)),
+            "authorizerd.http.ssl.truststore.password": trust_password,
+            "authorizerd.http.ssl.client.auth": "requested",
+            "authorizerd.decision.http": "https://127.0.0.1:0",
+            "authorizerd.decision.stream": "tls://127.0.0.1:0",
+            "authorizerd.tokens.file": str(self.folder / "tokens"),
+            "authorizerd.audit.log": str(self.folder / "audit.log"),
+            "authorizerd.audit.mask.principal": "hash",
+            "authorizerd.audit.mask.secret.file": str(audit_secret),
+            "authorizerd.log.level": "DEBUG",
+            "authorizerd.audit.level": "DEBUG",
+            "authorizerd.workers": "2",
+            "super.users": "User:admin",
+            "of.other.software.password": self.marker("another program's key"),
+        }
+
+    def _write(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def _inline_keys(self, prefix: str) -> dict[str, str]:
+        """Return the keys of an encrypted key and its chain in the configuration itself."""
+        password = self.marker("ssl.key.password")
+        key, _, chain = (
+            self.authority.issue("inline", "127.0.0.1").read_text().partition("-----BEGIN C")
+        )
+        loaded = load_pem_private_key(key.encode(), None)
+        encryption = BestAvailableEncryption(password.encode())
+        encrypted = loaded.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+        self.markers["decrypted key"] = "".join(key.split("\n")[1:-2])[60:100]
+        self.markers["encrypted key"] = "".join(encrypted.split("\n")[1:-2])[60:100]
+        return {
+            f"{prefix}ssl.keystore.key": encrypted.replace("\n", " "),
+            f"{prefix}ssl.keystore.certificate.chain": f"-----BEGIN C{chain}".replace("\n", " "),
+            f"{prefix}ssl.key.password": password,
+        }
+
+    def _pkcs12_keys(self, prefix: str) -> dict[str, str]:
+        password = self.marker(f"{prefix}ssl.keystore.password")
+        pem = self.authority.issue("pkcs12", "127.0.0.1", "localhost").read_bytes()
+        key = load_pem_private_key(pem, None)
+        self.markers[f"key of {prefix}"] = base64.b64encode(
+            key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        ).decode()[60:100]
+        content = pkcs12.serialize_key_and_certificates(
+            b"server",
+            key,  # type: ignore[arg-type]  # an elliptic curve's key, which PKCS12 supports
+            x509.load_pem_x509_certificate(pem),
+            None,
+            BestAvailableEncryption(password.encode()),
+        )
+        store = self._write(f"{prefix}p12", content)
+        return {
+            f"{prefix}ssl.keystore.location": str(store),
+            f"{prefix}ssl.keystore.password": password,
+        }
+
+    def _truststore(self, password: str) -> Path:
+        ca = x509.load_pem_x509_certificate(self.authority.ca_file.read_bytes())
+        encryption = BestAvailableEncryption(password.encode())
+        content = pkcs12.serialize_key_and_certificates(b"ca", None, None, [ca], encryption)
+        return self._write("trust.p12", content)
+
+    def command(self, name: str, *arguments: str | Path) -> None:
+        """Run a command and keep what it prints."""
+        done: subprocess.CompletedProcess[str] = run(*arguments)
+        self.outputs[name] = (done.stdout + done.stderr).encode()
+
+    def find(self, *, ignored: tuple[str, ...] = ()) -> dict[str, list[str]]:
+        """Return the places whose secrets occur in each output.
+
+        Args:
+            ignored: files that contain secrets, since a test has written them.
+        """
+        outputs = dict(self.outputs)
+        for path in self.folder.rglob("*"):
+            if path.is_file() and path.name not in ignored:
+                outputs[str(path.relative_to(self.folder))] = path.read_bytes()
+        found: dict[str, list[str]] = {}
+        for name, output in outputs.items():
+            for place, marker in self.markers.items():
+                if any(form in output for form in _forms(marker)):
+                    found.setdefault(name, []).append(place)
+        return found
+
+
+def _forms(marker: str) -> list[bytes]:
+    """Return a secret as it might be written. Of base64, only the part that no neighbour changes."""
+    data = marker.encode()
+    encoded = [base64.b64encode(bytes(shift) + data)[4 * (shift > 0) : -4] for shift in range(3)]
+    return [data, data.hex().encode(), *encoded]
+
+
+def use(installation: Installation, daemon: DaemonProcess) -> None:
+    """Send requests with right and wrong credentials, and keep the answers."""
+    outputs, context = installation.outputs, installation.authority.client_context()
+    listeners = daemon.ready["listeners"]
+    wrong = installation.marker("wrong password")
+    for name, password in (("right", installation.markers["JAAS password"]), ("wrong", wrong)):
+        try:
+            connection = KafkaConnection(listeners["SASL"], "admin", password, context)
+        except AssertionError:
+            assert name == "wrong"
+            continue
+        answer = connection.ask(
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            resources=[_Resource(BROKER, "1")],
+            include_synonyms=True,
+            include_documentation=True,
+        )
+        outputs["DescribeConfigs"] = repr(answer).encode()
+        connection.close()
+    host, _, port = daemon.ready["decision_http"].rpartition(":")
+    for token in (installation.token, f"proxy.{installation.marker('wrong token')}"):
+        http = HTTPSConnection(host, int(port), context=context)
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        body = json.dumps(evaluation("proxy")).encode()
+        answered = ask(http, "POST", EVALUATION, body, headers)
+        outputs[f"AuthZEN {answered.status}"] = repr(answered).encode()
+        http.close()
+    for path in ("/metrics", "/healthz", "/readyz"):
+        outputs[path] = ask(daemon.admin, "GET", path).body
+
+
+class _Resource:
+    """A resource of DescribeConfigs with all its configs."""
+
+    configuration_keys = None
+
+    def __init__(self, resource_type: int, resource_name: str) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+
+
+def break_configuration(installation: Installation, log_dir: Path) -> None:
+    """Start daemons with each secret in a malformed value; keep the errors."""
+    for number, (key, value) in enumerate(
+        {
+            "listener.name.sasl.plain.sasl.jaas.config": f"{PLAIN_LOGIN_MODULE} required user_x=",
+            "listener.name.sasl.ssl.keystore.password": "",
+            "authorizerd.http.ssl.truststore.password": "",
+            "listener.name.inline.ssl.key.password": "",
+            "listener.name.inline.ssl.keystore.key": "-----BEGIN PRIVATE KEY----- ",
+            "listener.name.inline.ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE----- ",
+            "ssl.client.auth": "",
+        }.items()
+    ):
+        marker = installation.marker(f"malformed {key}")
+        config = {**installation.config, key: value + marker}
+        path = write_config(installation.folder, log_dir, config)
+        installation.command(f"serve {number}", "serve", "--config", path)
+        installation.command(f"doctor {number}", "doctor", "--config", path)
+        if key == "ssl.client.auth":  # not a secret: an error may show it
+            del installation.markers[f"malformed {key}"]
+
+
+def test_no_secret_is_in_any_output(tmp_path: Path) -> None:
+    installation = Installation(tmp_path)
+    log_dir = tmp_path / "log"
+    config_file = write_config(tmp_path, log_dir, installation.config)
+    password = installation.marker("SCRAM password")
+    scram = f"SCRAM-SHA-256=[name=alice,password={password}]"
+    installation.command("format", "format", "--config", config_file, "--add-scram", scram)
+    with running(tmp_path, log_dir, installation.config) as daemon:
+        use(installation, daemon)
+        installation.command("doctor", "doctor", "--config", config_file)
+        installation.command("doctor --json", "doctor", "--json", "--config", config_file)
+        write_config(
+            tmp_path, log_dir, installation.config | {"ssl.key.password": "", "node.id": "x"}
+        )
+        daemon.reload("is not reloaded: ")
+        exit_code, installation.outputs["log"] = _stop(daemon)
+    assert exit_code == 0
+    break_configuration(installation, log_dir)
+    installation.command("check-log", "check-log", log_dir)
+    assert len(installation.outputs) > 20
+    assert b"TLS" in installation.outputs["log"] or b"bound to" in installation.outputs["log"]
+    assert installation.find(ignored=(*_inputs(tmp_path),)) == {}
+
+
+def _inputs(folder: Path) -> list[str]:
+    stores = [path.name for path in folder.glob("*.p12")]
+    return ["server.properties", "audit.secret", *stores, *(p.name for p in folder.glob("*.pem"))]
+
+
+def _stop(daemon: DaemonProcess) -> tuple[int, bytes]:
+    exit_code, errors = daemon.stop()
+    return exit_code, errors.encode()
+
+
+@pytest.mark.parametrize("form", ["plain", "hex", "base64", "base64 after a byte"])
+def test_every_form_of_a_secret_is_found(tmp_path: Path, form: str) -> None:
+    """The search itself works."""
+    installation = Installation(tmp_path)
+    marker = installation.markers["JAAS password"]
+    encoded = {
+        "plain": marker.encode(),
+        "hex": marker.encode().hex().encode(),
+        "base64": base64.b64encode(marker.encode()),
+        "base64 after a byte": base64.b64encode(b"\0" + marker.encode() + b"x"),
+    }[form]
+    installation.outputs["here"] = b"before " + encoded + b" after"
+    found = installation.find(ignored=tuple(_inputs(tmp_path)))
+    assert found == {"here": ["JAAS password"]}
+    with contextlib.suppress(KeyError):
+        del installation.outputs["here"]
