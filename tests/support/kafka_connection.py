@@ -45,7 +45,10 @@ class KafkaConnection:
         if user is not None:
             assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
             token = f"\0{user}\0{password}".encode()
-            assert self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code == 0
+            error = self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code
+            if error:
+                self.close()
+            assert error == 0
 
     def close(self) -> None:
         self.socket.close()
