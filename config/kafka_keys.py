@@ -198,7 +198,10 @@ KAFKA_KEYS = (
         name="quota.window.num",
         parse=integer(1, _INT32_MAX),
         default="11",
-        doc="Number of windows over which max.connection.creation.rate is averaged.",
+        doc=(
+            "Number of windows, which sets how many connections max.connection.creation.rate"
+            " accepts at once after a quiet time."
+        ),
     ),
     Key(
         name="quota.window.size.seconds",

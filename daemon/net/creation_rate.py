@@ -4,8 +4,9 @@
 socket delays one connection; the others wait in its queue. So if several listeners share a limit,
 they take turns, and a flood on one of them delays another's connection by a few turns only.
 
-Source: KIP-612; Kafka 4.3 ConnectionQuotas.waitForConnectionSlot. Kafka averages the rate over
-windows; the bucket here allows the same burst, and the same rate after it.
+Source: KIP-612; Kafka 4.3 ConnectionQuotas.waitForConnectionSlot. The burst is Kafka's. After it,
+the bucket here keeps the rate, whereas Kafka accepts one connection per second until the burst has
+left its windows.
 """
 
 from __future__ import annotations

@@ -42,13 +42,14 @@ class AdminHandler:
         }
 
     async def __call__(self, request: Request) -> Response:
+        # One answer per turn and connection, so that a flood leaves time for decisions.
+        await trio.lowlevel.checkpoint()  # collecting all metrics takes a millisecond
         answer = self._paths.get(request.path)
         if answer is None:
             return text_response(404, f"no such path: expected one of {', '.join(self._paths)}")
         if request.method not in METHODS:
             response = text_response(405, "method not allowed: expected GET")
             return msgspec.structs.replace(response, headers=((b"Allow", b"GET, HEAD"),))
-        await trio.lowlevel.checkpoint()  # collecting all metrics takes a millisecond
         return answer()
 
     def _metrics(self) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
 import trio
 import trio.testing
 from prometheus_client import CollectorRegistry, Metric
@@ -58,6 +60,14 @@ async def test_lists_of_metrics_yield_to_other_tasks() -> None:
             longest = max(longest, counting.listed - before)
     assert counting.listed == 20
     assert longest <= 2  # the loop shuffles its tasks
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/other"])
+async def test_every_answer_yields_to_other_tasks(path: str) -> None:
+    """A client may send hundreds of requests at once, and the metrics port sheds no load."""
+    handler = new_handler(Counting())
+    with trio.testing.assert_checkpoints():
+        await handler(msgspec.structs.replace(REQUEST, path=path))
 
 
 async def test_metrics_are_collected_again_only_after_their_maximum_age(
