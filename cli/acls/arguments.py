@@ -46,8 +46,9 @@ FLAGS: Final[Mapping[str, Flag]] = {
     ),
     "command-config": Flag(
         Argument.OPTIONAL,
-        "A properties file for the connection: security.protocol, sasl.mechanism, "
-        "sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.",
+        "A properties file for the connection, with Kafka's client keys: security.protocol, "
+        "sasl.mechanism, sasl.jaas.config, ssl.truststore.*, ssl.keystore.*, request.timeout.ms, "
+        "default.api.timeout.ms.",
     ),
     "log-dir": Flag(
         Argument.REQUIRED,

@@ -9,7 +9,8 @@ Five things differ on purpose:
 - Nothing is logged: a failed connection that is retried prints one line on standard error.
 - ``--log-dir`` lists the ACLs of a log, without a server.
 - Invalid flags print a line that names ``--help``, not the whole help.
-- If no server accepts a connection, or a log-in is missing, the command ends at once with advice.
+- If no server accepts a connection, or the security protocol, the log-in or a certificate is wrong,
+  the command ends at once with advice.
 """
 
 from __future__ import annotations

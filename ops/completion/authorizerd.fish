@@ -81,7 +81,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls' -l remove -d 'Remove 
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l list -d 'List the ACLs of the named resources, or all.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l bootstrap-server -x -d 'Brokers to connect to: host:port,host:port.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l bootstrap-controller -x -d 'Controllers to connect to instead of brokers: host:port,host:port.'
-complete -c authorizerd -n '_shtab_authorizerd_using acls' -l command-config -xka "(__fish_complete_path (commandline -ct))" -d 'A properties file for the connection: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l command-config -xka "(__fish_complete_path (commandline -ct))" -d 'A properties file for the connection, with Kafka'"'"'s client keys: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.*, ssl.keystore.*, request.timeout.ms, default.api.timeout.ms.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'With --list: read a directory with __cluster_metadata-0, or a .checkpoint file, instead of asking a server.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l topic -x -d 'A topic; '"'"'*'"'"' names the ACLs for all topics.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l group -x -d 'A consumer group; '"'"'*'"'"' names the ACLs for all groups.'

@@ -48,7 +48,7 @@ _shtab_authorizerd_acls_options=(
   "--list[List the ACLs of the named resources, or all.]"
   "*--bootstrap-server[Brokers to connect to\: host\:port,host\:port.]:bootstrap-server:"
   "*--bootstrap-controller[Controllers to connect to instead of brokers\: host\:port,host\:port.]:bootstrap-controller:"
-  "*--command-config[A properties file for the connection\: security.protocol, sasl.mechanism, sasl.jaas.config, request.timeout.ms, default.api.timeout.ms.]:command-config:_files"
+  "*--command-config[A properties file for the connection, with Kafka\'s client keys\: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.\*, ssl.keystore.\*, request.timeout.ms, default.api.timeout.ms.]:command-config:_files"
   "*--log-dir[With --list\: read a directory with __cluster_metadata-0, or a .checkpoint file, instead of asking a server.]:log-dir:_files"
   "*--topic[A topic\; \'\*\' names the ACLs for all topics.]:topic:"
   "*--group[A consumer group\; \'\*\' names the ACLs for all groups.]:group:"
