@@ -12,10 +12,10 @@ import pytest
 
 from authorizerd.cli.acls.command import run_acl_command
 from authorizerd.cli.acls.runner import AclReader, Terminal
-from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
+from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
 from tests.conformance.acl_command_stories import Printed
 from tests.support.certificates import Authority
-from tests.support.daemon_process import DaemonProcess, new_log, running
+from tests.support.daemon_process import DaemonProcess, run, running, write_config
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SECONDS_MAX = 2
@@ -45,10 +45,19 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     }
     for name in ("sasl_plaintext", "sasl_ssl"):
         prefix = f"listener.name.{name}"
-        config[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN"
+        config[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256"
         config[f"{prefix}.plain.sasl.jaas.config"] = f'{JAAS} user_alice="{PASSWORD}";'
-    with running(folder, new_log(folder), config) as daemon:
+    with running(folder, new_log_with_alice(folder), config) as daemon:
         yield daemon, authority
+
+
+def new_log_with_alice(folder: Path) -> Path:
+    """Format a log that has alice's password for SCRAM-SHA-256."""
+    log_dir = folder / "log"
+    alice = f"--add-scram=SCRAM-SHA-256=[name=alice,password={PASSWORD}]"
+    done = run("format", "--config", write_config(folder, log_dir), alice)
+    assert done.returncode == 0, done.stderr
+    return log_dir
 
 
 def no_log(path: Path) -> AclReader:
@@ -99,6 +108,48 @@ def test_mismatch_is_named_within_two_seconds(
         assert expected(listener, protocol) in printed.out
         assert printed.error.startswith("authorizerd: ")
         assert "--command-config" in printed.error
+
+
+def scram(mechanism: str, password: str) -> str:
+    line = f'{SCRAM_LOGIN_MODULE} required username="alice" password="{password}";'
+    return f"sasl.mechanism={mechanism}\nsasl.jaas.config={line}"
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_scram_logs_in(secured: Secured, tmp_path: Path, protocol: str) -> None:
+    more = scram("SCRAM-SHA-256", PASSWORD)
+    printed = list_acls(secured, protocol, protocol, tmp_path, more)
+    assert printed == Printed(out="", error="", code=0)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason", "advice"),
+    [
+        (
+            scram("SCRAM-SHA-512", PASSWORD),
+            "Client SASL mechanism 'SCRAM-SHA-512' not enabled in the server, "
+            "enabled mechanisms are [PLAIN, SCRAM-SHA-256]",
+            "set sasl.mechanism to one of the enabled mechanisms",
+        ),
+        (
+            scram("SCRAM-SHA-256", "wrong"),
+            "SaslAuthenticationException: Authentication failed",
+            "check username and password in sasl.jaas.config",
+        ),
+        (
+            f'sasl.jaas.config={JAAS} username="alice" password="wrong";',
+            "SaslAuthenticationException: Authentication failed",
+            "check username and password in sasl.jaas.config",
+        ),
+    ],
+)
+def test_rejected_log_in_is_named(
+    secured: Secured, tmp_path: Path, more: str, reason: str, advice: str
+) -> None:
+    printed = list_acls(secured, "SASL_SSL", "SASL_SSL", tmp_path, more)
+    assert reason in printed.out
+    assert advice in printed.error
+    assert printed.code == 1
 
 
 def test_missing_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
