@@ -152,6 +152,13 @@ def test_rejected_log_in_is_named(
     assert printed.code == 1
 
 
+def test_client_certificate_is_a_log_in(secured: Secured, tmp_path: Path) -> None:
+    keystore = secured[1].issue("client", common_name="alice")
+    more = f"ssl.keystore.location={keystore}"
+    printed = list_acls(secured, "MTLS", "SSL", tmp_path, more)
+    assert printed == Printed(out="", error="", code=0)
+
+
 def test_missing_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
     printed = list_acls(secured, "MTLS", "SSL", tmp_path)
     assert "the server requires a client certificate (alert certificate_required)" in printed.out
