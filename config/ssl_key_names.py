@@ -29,3 +29,8 @@ def is_secret_ssl_key(name: str) -> bool:
 def is_store_key(name: str) -> bool:
     """Return True if the key, with any prefix, is about a keystore or truststore."""
     return kafka_ssl_name(name) in RELOADABLE_SSL_KEYS
+
+
+def is_http_ssl_key(name: str) -> bool:
+    """Return True if the key is about TLS of our own ports."""
+    return name.startswith(HTTP_SSL_PREFIX) and kafka_ssl_name(name) is not None

@@ -1,41 +1,83 @@
 """The certificates of this process's ports: loaded at the start, and again at each reload.
 
 **Invariant:** a store that cannot be used changes nothing: the ports keep the certificates that
-they have.
+they have. A reload never lets callers of the decision ports in without credentials.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from msgspec.structs import astuple
-
-from authorizerd.config.configuration import Configuration
-from authorizerd.config.tls import TlsSettings
+from authorizerd.config.configuration import Configuration, parse_values
+from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_http_ssl_key
+from authorizerd.config.tls import ClientAuth, TlsSettings
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Stores
 from authorizerd.tls.errors import StoreError
-from authorizerd.tls.material import Material, describe_certificate, read_material
+from authorizerd.tls.material import (
+    Material,
+    Validity,
+    describe_certificate,
+    describe_place,
+    read_material,
+)
 from authorizerd.tls.server import PreparedTls, TlsServer, prepare_tls
 
 OWN_PORTS: Final = "http"
 METRICS_PORT: Final = "metrics"
 """The names under which our own ports have their certificates. Listeners' are in upper case."""
+KEYSTORE: Final = "keystore"
+TRUSTSTORE: Final = "truststore"
+
+EXPIRES_SOON: Final = timedelta(days=14)
+LISTED_MAX: Final = 20
+"""The most certificates of one store that are listed: those that expire first."""
 
 _logger = logging.getLogger("authorizerd")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A certificate in use. ``position`` counts from the server's own certificate, which is 0."""
+
+    port: str
+    store: str
+    position: int
+    validity: Validity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loaded:
+    """The TLS of one port, ready to be used."""
+
+    settings: TlsSettings
+    material: Material = field(repr=False)
+    tls: PreparedTls
+    listed: tuple[Listed, ...]
+    """The server's own certificate is the first."""
+
+    def has_chain_of(self, other: _Loaded | None) -> bool:
+        return other is not None and self.material.chain == other.material.chain
+
+
 class Certificates:
-    """The TLS of every port that has it. Ports of our own share one; each listener has its own."""
+    """The TLS of every port that has it. Ports of our own share one; each listener has its own.
+
+    Which ports have TLS is fixed at the start.
+    """
 
     def __init__(self, configuration: Configuration) -> None:
-        self._settings: Final = tls_settings(configuration)
-        self.materials: Mapping[str, Material] = {}
+        self._configuration: Final = configuration
+        self._settings: Mapping[str, TlsSettings] = tls_settings(configuration)
+        self._http_texts: Mapping[str, str] = http_ssl_texts(configuration)
+        self._loaded: Mapping[str, _Loaded] = {}
         self.servers: Mapping[str, TlsServer] = {}
         self._end_identified: Callable[[TlsServer], None] = lambda tls: None
+        self._require_credentials: Callable[[], None] = lambda: None
 
     @property
     def own_ports(self) -> TlsServer | None:
@@ -43,81 +85,137 @@ class Certificates:
         return self.servers.get(OWN_PORTS)
 
     @property
-    def stores(self) -> Stores | None:
-        """The content of the stores of our own ports, for workers."""
-        material = self.materials.get(OWN_PORTS)
-        return None if material is None else astuple(material)
-
-    def prepare_stores(self, stores: Stores | None) -> Callable[[], None]:
-        """Return a function that applies what ``stores`` of the daemon returned.
-
-        Raises:
-            StartError: see ``prepare_reload``.
-        """
-        return self.prepare({} if stores is None else {OWN_PORTS: Material(*stores)})
-
-    @property
     def metrics_port(self) -> TlsServer | None:
         """TLS of the metrics port, which asks for no client certificate; None if it has none."""
         return self.servers.get(METRICS_PORT)
 
+    @property
+    def listed(self) -> list[Listed]:
+        """The certificates in use. The metrics port has those of our other ports."""
+        loaded = [each for name, each in self._loaded.items() if name != METRICS_PORT]
+        return [certificate for each in loaded for certificate in each.listed]
+
+    @property
+    def stores(self) -> Stores | None:
+        """The settings and certificates of our own ports, for workers."""
+        loaded = self._loaded.get(OWN_PORTS)
+        if loaded is None:
+            return None
+        material = loaded.material
+        return Stores(dict(self._http_texts), material.chain, material.key, material.trusted)
+
     def on_lost_authority(self, end_identified: Callable[[TlsServer], None]) -> None:
-        """Call ``end_identified`` with each TLS whose truststore loses an authority."""
+        """Call ``end_identified`` with each TLS whose clients must be identified again.
+
+        That is so if an authority has left the truststore, or the rules for names have changed.
+        """
         self._end_identified = end_identified
 
-    def prepare_reload(self) -> Callable[[], None]:
-        """Read the stores again, and return a function that applies them. Reading blocks.
+    def on_client_auth(self, require_credentials: Callable[[], None]) -> None:
+        """Call ``require_credentials`` whenever our own ports ask for client certificates."""
+        self._require_credentials = require_credentials
+
+    def prepare_reload(
+        self, configuration: Configuration, ports: Collection[str] | None = None
+    ) -> Callable[[], None]:
+        """Read the stores, and return a function that applies them. Reading blocks.
+
+        A port that has no TLS in ``configuration`` keeps its settings, since that needs a restart.
+
+        Args:
+            ports: the ports whose stores are read; None: all that have TLS.
 
         Raises:
-            StartError: a store cannot be used, or has an expired certificate while the one in use
-                is still valid.
+            StartError: a store cannot be used, its certificate is not valid now while another one
+                is in use, or callers would need no credentials any more.
         """
+        wanted = tls_settings(configuration)
+        settings = {
+            name: wanted.get(name, current)
+            for name, current in self._settings.items()
+            if ports is None or name in ports
+        }
+        self._check_credentials(settings.get(OWN_PORTS))
+        has_own = OWN_PORTS in settings and OWN_PORTS in wanted
+        texts = http_ssl_texts(configuration) if has_own else self._http_texts
         try:
-            return self.prepare(
-                {name: read_material(settings) for name, settings in self._settings.items()}
-            )
+            materials = {name: read_material(each) for name, each in settings.items()}
         except StoreError as error:
             raise StartError(str(error)) from error
+        return self._prepare(settings, materials, texts, report=_report)
 
-    def prepare(self, materials: Mapping[str, Material]) -> Callable[[], None]:
-        """Return a function that applies the content of the stores, which were read elsewhere.
+    def prepare_stores(self, stores: Stores | None) -> Callable[[], None]:
+        """Return a function that applies what ``stores`` of the daemon returned. It takes long.
 
         Raises:
             StartError: see ``prepare_reload``.
+            ConfigurationError: the settings are invalid.
         """
-        prepared = {
-            name: self._prepare(name, materials[name])
-            for name in self._settings
-            if name in materials
+        if stores is None:
+            return lambda: None
+        values = self._configuration.file_values
+        others = {name: text for name, text in values.items() if not is_http_ssl_key(name)}
+        configuration = parse_values(others | stores.texts, source="the daemon's configuration")
+        settings = {OWN_PORTS: tls_settings(configuration)[OWN_PORTS]}
+        material = Material(stores.chain, stores.key, stores.trusted)
+        return self._prepare(settings, {OWN_PORTS: material}, stores.texts)
+
+    def _prepare(
+        self,
+        settings: Mapping[str, TlsSettings],
+        materials: Mapping[str, Material],
+        texts: Mapping[str, str],
+        report: Callable[[str, Validity], None] = lambda port, validity: None,
+    ) -> Callable[[], None]:
+        loaded = {
+            name: self._prepare_port(name, each, materials[name]) for name, each in settings.items()
         }
 
         def apply() -> None:
-            for name, each in prepared.items():
+            self._settings = {**self._settings, **settings}
+            self._http_texts = texts
+            before, self._loaded = self._loaded, {**self._loaded, **loaded}
+            for name, each in loaded.items():
+                if name != METRICS_PORT and not each.has_chain_of(before.get(name)):
+                    report(name, each.listed[0].validity)
                 server = self.servers.get(name)
                 if server is None:
-                    settings = self._settings[name]
-                    self.servers = {**self.servers, name: TlsServer(name, settings, each)}
-                elif server.use(each):
+                    server = TlsServer(name, each.settings, each.tls)
+                    self.servers = {**self.servers, name: server}
+                elif server.use(each.settings, each.tls):
                     self._end_identified(server)
-            self.materials = materials
+                if name == OWN_PORTS and server.identifies_clients:
+                    self._require_credentials()
 
         return apply
 
-    def _prepare(self, name: str, material: Material) -> PreparedTls:
-        settings = self._settings[name]
+    def _prepare_port(self, name: str, settings: TlsSettings, material: Material) -> _Loaded:
+        assert settings.keystore is not None, "a server has a keystore"
         try:
             prepared = prepare_tls(settings, material)
-            not_after = describe_certificate(material.chain[0]).not_after
+            listed = list_certificates(name, material)
         except StoreError as error:
             raise StartError(str(error)) from error
-        if not_after <= datetime.now(UTC):
-            assert settings.keystore is not None, "a server has a keystore"
-            text = f"{settings.keystore.key_name}: the certificate expired on {not_after:%Y-%m-%d}"
-            if name in self.servers:
+        loaded = _Loaded(settings=settings, material=material, tls=prepared, listed=listed)
+        problem = _find_problem(listed[0].validity)
+        if problem is not None:
+            text = f"{describe_place(settings.keystore)}: the certificate {problem}"
+            before = self._loaded.get(name)
+            if before is not None and not loaded.has_chain_of(before):
                 raise StartError(text)
             # Clients refuse it anyway, and the other ports are needed.
             _logger.error("%s", text)
-        return prepared
+        return loaded
+
+    def _check_credentials(self, settings: TlsSettings | None) -> None:
+        current = self._settings.get(OWN_PORTS)
+        if settings is None or current is None or self._configuration.tokens_file is not None:
+            return
+        if settings.client_auth is ClientAuth.NONE and current.client_auth is not ClientAuth.NONE:
+            raise StartError(
+                f"{HTTP_SSL_PREFIX}ssl.client.auth: callers of the decision ports would need no"
+                " credentials any more: restart the daemon for that"
+            )
 
 
 def tls_settings(configuration: Configuration) -> dict[str, TlsSettings]:
@@ -128,3 +226,53 @@ def tls_settings(configuration: Configuration) -> dict[str, TlsSettings]:
         if configuration.metrics_http is not None and configuration.metrics_http.is_tls:
             settings[METRICS_PORT] = configuration.http_tls.without_client_auth()
     return settings
+
+
+def http_ssl_texts(configuration: Configuration) -> dict[str, str]:
+    """Return the texts of the keys for TLS of our own ports."""
+    values = configuration.file_values
+    return {name: text for name, text in values.items() if is_http_ssl_key(name)}
+
+
+def list_certificates(port: str, material: Material) -> tuple[Listed, ...]:
+    """Return the certificates of both stores; of each store, those that expire first.
+
+    Raises:
+        StoreError: a certificate is malformed.
+    """
+    listed = []
+    for store, certificates in ((KEYSTORE, material.chain), (TRUSTSTORE, material.trusted)):
+        described = [
+            Listed(
+                port=port,
+                store=store,
+                position=position,
+                validity=describe_certificate(certificate),
+            )
+            for position, certificate in enumerate(certificates)
+        ]
+        first = 1 if store == KEYSTORE else 0  # the server's own certificate is always listed
+        others = sorted(described[first:], key=lambda each: each.validity.not_after)
+        listed += described[:first] + others[: LISTED_MAX - first]
+    return tuple(listed)
+
+
+def _find_problem(validity: Validity) -> str | None:
+    now = datetime.now(UTC)
+    if validity.not_after <= now:
+        return f"expired on {validity.not_after:%Y-%m-%d at %H:%M} UTC"
+    if validity.not_before > now:
+        return f"is valid only from {validity.not_before:%Y-%m-%d at %H:%M} UTC"
+    return None
+
+
+def _report(port: str, validity: Validity) -> None:
+    is_urgent = validity.not_after - datetime.now(UTC) < EXPIRES_SOON
+    _logger.log(
+        logging.WARNING if is_urgent else logging.INFO,
+        "%s: certificate with serial number %X, valid until %s UTC%s",
+        port,
+        validity.serial,
+        f"{validity.not_after:%Y-%m-%d %H:%M}",
+        ": replace it soon" if is_urgent else "",
+    )

@@ -100,9 +100,10 @@ class Parts:
             read=read_configuration,
         )
         self.certificates: Final = Certificates(configuration)
-        self.certificates.prepare_reload()()
-        self.settings.follow_file(self.certificates.prepare_reload)
+        self.certificates.prepare_reload(configuration)()
         self.callers: Final = new_callers(configuration, self.authorizer)
+        self.certificates.on_client_auth(self.callers.require_credentials)
+        self.settings.follow_configuration(self.certificates.prepare_reload)
         self.callers.prepare_reload()()  # the first load is a reload that is applied at once
         self.settings.follow_file(self.callers.prepare_reload)
         if self.audit is not None:

@@ -127,6 +127,8 @@ def new_servers(
         http_servers=http,
         kafka_listeners=kafka,
         stream_servers=streams,
+        certificates=parts.certificates,
+        reloads=parts.settings.reloads,
         workers=parts.workers,
     )
     register_metrics(registry, measured)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -30,6 +31,7 @@ from authorizerd.config.dynamic import (
 )
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.keys import is_reloadable
+from authorizerd.config.ssl_key_names import kafka_ssl_name
 from authorizerd.config.values import super_users
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.cluster import ClusterImage
@@ -44,6 +46,15 @@ READS_MAX: Final = 8
 _NO_VALUES: Final[Map[str, str]] = Map()
 
 _logger = logging.getLogger("authorizerd")
+
+
+@dataclass(slots=True)
+class ReloadStatistics:
+    """Counters of reloads. ``failing`` is 1 if the last one failed."""
+
+    succeeded: int = 0
+    failed: int = 0
+    failing: int = 0
 
 
 class Settings:
@@ -76,7 +87,8 @@ class Settings:
         self._texts = self._layers.merge()
         self._reloadable = configuration.reloadable
         self._followers: list[Callable[[Reloadable], None]] = []
-        self._files: list[Callable[[], Callable[[], None]]] = []
+        self._files: list[Callable[[Configuration], Callable[[], None]]] = []
+        self.reloads: Final = ReloadStatistics()
         self._limiter = trio.CapacityLimiter(READS_MAX)
 
     @property
@@ -107,6 +119,12 @@ class Settings:
                 applies the new content. Raises ConfigurationError or StartError if the file is
                 unusable; then nothing is applied.
         """
+        self._files.append(lambda _: prepare_reload())
+
+    def follow_configuration(
+        self, prepare_reload: Callable[[Configuration], Callable[[], None]]
+    ) -> None:
+        """Like ``follow_file``, but ``prepare_reload`` gets the configuration that was read."""
         self._files.append(prepare_reload)
 
     def refresh(self) -> None:
@@ -173,21 +191,28 @@ class Settings:
             )
             self.check(layers)
         except (ConfigurationError, StartError, InvalidValueError) as error:
-            _logger.error("the configuration is not reloaded: %s", error)
+            self.refuse_reload(str(error))
             return
-        # Reloadable keys may differ; any other difference needs a restart.
-        unchanged = dataclasses.replace(configuration, reloadable=self._configuration.reloadable)
-        if unchanged != self._configuration:
+        if needs_restart(self._configuration, configuration):
             _logger.warning(
                 "a restart is needed for %s", ", ".join(self._keys_that_need_restart(configuration))
             )
         self._apply(layers)
         for apply in files:
             apply()
+        self.reloads.succeeded += 1
+        self.reloads.failing = 0
         _logger.info("the configuration is reloaded")
 
+    def refuse_reload(self, reason: str) -> None:
+        """Log and count a reload that has changed nothing."""
+        self.reloads.failed += 1
+        self.reloads.failing = 1
+        _logger.error("the configuration is not reloaded: %s", reason)
+
     def _read_all(self) -> tuple[Configuration, list[Callable[[], None]]]:
-        return self._read(), [prepare_reload() for prepare_reload in self._files]
+        configuration = self._read()
+        return configuration, [prepare(configuration) for prepare in self._files]
 
     def _keys_that_need_restart(self, configuration: Configuration) -> list[str]:
         """Return the keys that differ and need a restart."""
@@ -195,7 +220,9 @@ class Settings:
         return sorted(
             name
             for name in before.keys() | after.keys()
-            if before.get(name) != after.get(name) and not is_reloadable(name)
+            if before.get(name) != after.get(name)
+            and not is_reloadable(name)
+            and kafka_ssl_name(name) is None
         )
 
     def _apply(self, layers: Layers) -> None:
@@ -209,6 +236,19 @@ class Settings:
         self._reloadable = parse_reloadable(texts)
         for follower in self._followers:
             follower(self._reloadable)
+
+
+def needs_restart(before: Configuration, after: Configuration) -> bool:
+    """Return True if anything differs that no reload takes up.
+
+    Reloads take up the settings of TLS, but do not switch TLS on or off.
+    """
+    unchanged = dataclasses.replace(after, reloadable=before.reloadable)
+    if before.listener_tls.keys() == after.listener_tls.keys():
+        unchanged = dataclasses.replace(unchanged, listener_tls=before.listener_tls)
+    if before.http_tls is not None and after.http_tls is not None:
+        unchanged = dataclasses.replace(unchanged, http_tls=before.http_tls)
+    return unchanged != before
 
 
 def _keep_valid(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, str]:

@@ -59,8 +59,9 @@ class SignalHandler:
         with trio.move_on_after(RELOAD_SECONDS_MAX) as reading:
             await self._settings.reload()
         if reading.cancelled_caught:
-            reason = f"reading its files has taken more than {RELOAD_SECONDS_MAX:g} s"
-            _logger.error("the configuration is not reloaded: %s", reason)
+            self._settings.refuse_reload(
+                f"reading its files has taken more than {RELOAD_SECONDS_MAX:g} s"
+            )
         if self._workers is not None:
             await self._workers.applied_everywhere()
             _logger.info("every worker has the settings in force")

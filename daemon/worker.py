@@ -113,6 +113,7 @@ class Worker(Follower):
         )
         self._callers = new_callers(configuration, self._decider)
         self._certificates = Certificates(configuration)
+        self._certificates.on_client_auth(self._callers.require_credentials)
         self._certificates.prepare_stores(stores)()
         own_tls = self._certificates.own_ports
         self._servers: dict[str, HttpServer | StreamServer] = {

@@ -26,9 +26,6 @@ CHANGES_PER_FRAME: Final = 128
 
 T = TypeVar("T")
 
-Stores: TypeAlias = tuple[tuple[bytes, ...], bytes, tuple[bytes, ...]]
-"""A certificate chain, its private key, and the trusted certificates; see ``tls.material``."""
-
 Address: TypeAlias = tuple[int, str, int, int, int]
 """A socket's family, and its host, port, flow and scope. The last two are 0 except for IPv6."""
 Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
@@ -41,6 +38,22 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
     name: str
     addresses: tuple[Address, ...] = ()
     descriptors: tuple[int, ...] = ()
+
+
+class Stores(msgspec.Struct, array_like=True, frozen=True):
+    """The settings of TLS for the decision ports, as text by key, and the certificates.
+
+    ``chain``, ``key`` and ``trusted`` are as in ``tls.material``.
+    """
+
+    texts: dict[str, str]
+    chain: tuple[bytes, ...]
+    key: bytes
+    trusted: tuple[bytes, ...]
+
+    def __repr__(self) -> str:
+        """Return a text without passwords and keys, safe for logs."""
+        return "Stores()"
 
 
 class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
@@ -96,8 +109,7 @@ class Files(msgspec.Struct, array_like=True, frozen=True):
     """The contents of the files that the configuration names, as the daemon uses them.
 
     ``tokens`` is the text of the tokens file, or None. ``audit_secret`` is the key for hashing
-    names in audit lines. ``stores`` is the content of the keystore and truststore of the decision
-    ports.
+    names in audit lines. ``stores`` is TLS of the decision ports, or None.
     """
 
     tokens: str | None = None

@@ -80,6 +80,11 @@ def read_material(settings: TlsSettings) -> Material:
     return Material(chain, key, trusted)
 
 
+def describe_place(store: Store) -> str:
+    """Return the key that sets a store, and its file if it has one."""
+    return store.key_name if store.location is None else f"{store.key_name}: {store.location}"
+
+
 def describe_certificate(certificate: bytes) -> Validity:
     """Return what identifies a certificate in DER.
 
@@ -258,5 +263,4 @@ def _password_key(store: Store) -> str:
 
 
 def _unusable(store: Store, reason: str) -> StoreError:
-    where = "" if store.location is None else f" {store.location}:"
-    return StoreError(f"{store.key_name}:{where} {reason}")
+    return StoreError(f"{describe_place(store)}: {reason}")

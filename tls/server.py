@@ -48,7 +48,7 @@ class TlsServer:
 
     def __init__(self, name: str, settings: TlsSettings, prepared: PreparedTls) -> None:
         self.name: Final = name
-        self.settings: Final = settings
+        self.settings = settings
         self.current = prepared
 
     @property
@@ -56,15 +56,16 @@ class TlsServer:
         """True if clients may have certificates."""
         return self.settings.client_auth is not ClientAuth.NONE
 
-    def use(self, prepared: PreparedTls) -> bool:
-        """Use other certificates for new connections.
+    def use(self, settings: TlsSettings, prepared: PreparedTls) -> bool:
+        """Use other settings and certificates for new connections.
 
-        Return True if an authority has left the truststore: connections that it vouched for must
-        end.
+        Return True if clients must be identified again: an authority has left the truststore, or
+        the rules for their names have changed.
         """
         has_lost_authority = bool(self.current.trusted - prepared.trusted)
-        self.current = prepared
-        return has_lost_authority
+        has_other_names = self.settings.principal_mapping != settings.principal_mapping
+        self.settings, self.current = settings, prepared
+        return has_lost_authority or has_other_names
 
     async def accept(
         self, transport: trio.abc.HalfCloseableStream

@@ -57,13 +57,17 @@ class Callers:
     ) -> None:
         self._decider: Final = decider
         self._tokens_file: Final = tokens_file
-        self._trusted: Final = Trusted() if tokens_file is None and not has_client_auth else None
+        self._trusted = Trusted() if tokens_file is None and not has_client_auth else None
         self.tokens = Tokens({})
 
     @property
     def trusts_all(self) -> bool:
         """True if callers need no credentials."""
         return self._trusted is not None
+
+    def require_credentials(self) -> None:
+        """Require a token or a certificate of every caller from now on."""
+        self._trusted = None
 
     @property
     def text(self) -> str | None:

@@ -21,6 +21,7 @@ from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
 from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.http.server import HttpServer, HttpStatistics
@@ -28,6 +29,7 @@ from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.logging.setup import log_statistics
 from authorizerd.daemon.net.connection_server import ConnectionStatistics
+from authorizerd.daemon.settings import ReloadStatistics
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import Checkpointer
 from authorizerd.daemon.telemetry.login_metrics import login_metrics
@@ -68,6 +70,8 @@ class Measured:
     http_servers: Mapping[str, HttpServer]
     kafka_listeners: Mapping[str, KafkaListener]
     stream_servers: Mapping[str, StreamServer]
+    certificates: Certificates
+    reloads: ReloadStatistics
     workers: WorkerPool | None = None
 
 
@@ -112,6 +116,8 @@ class DaemonCollector(Collector):
         yield from self._times()
         yield from self._connections()
         yield from self._workers()
+        yield self._certificates()
+        yield from self._reloads()
         yield self._log()
 
     def _decisions(self) -> Metric:
@@ -297,6 +303,34 @@ class DaemonCollector(Collector):
             "authorizerd_worker_restarts",
             "Workers replaced because they ended or fell behind.",
             workers.restarts,
+        )
+
+    def _certificates(self) -> Metric:
+        family = GaugeMetricFamily(
+            "authorizerd_certificate_expiry_timestamp_seconds",
+            "Time at which a certificate in use expires. Position 0 is the server's own.",
+            labels=[*_LISTENER, "store", "position", "serial"],
+        )
+        for each in self._measured.certificates.listed:
+            validity = each.validity
+            labels = [each.port, each.store, str(each.position), f"{validity.serial:X}"]
+            family.add_metric(labels, validity.not_after.timestamp())
+        return family
+
+    def _reloads(self) -> Iterable[Metric]:
+        reloads = self._measured.reloads
+        family = CounterMetricFamily(
+            "authorizerd_reloads",
+            "Reloads of the configuration and the files that it names, by result.",
+            labels=["result"],
+        )
+        family.add_metric(["succeeded"], reloads.succeeded)
+        family.add_metric(["failed"], reloads.failed)
+        yield family
+        yield _gauge(
+            "authorizerd_reload_failing",
+            "1 if the last reload failed, so that the settings before it are still in force.",
+            reloads.failing,
         )
 
     def _log(self) -> Metric:

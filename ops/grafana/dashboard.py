@@ -192,6 +192,55 @@ ROWS: Final = (
         ),
     ),
     Row(
+        "TLS",
+        (
+            Panel(
+                "Time left for each certificate",
+                "Certificates of keystores and truststores, until they expire.",
+                "s",
+                (
+                    (
+                        "authorizerd_certificate_expiry_timestamp_seconds{INSTANCE} - time()",
+                        "{{instance}} {{listener}} {{store}} {{position}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Handshakes per second",
+                "Handshakes that succeeded, by listener.",
+                "ops",
+                tuple(
+                    (
+                        "sum by (listener) (rate("
+                        f"authorizerd_{kind}_handshakes_total{{INSTANCE}}[$__rate_interval]))",
+                        f"{kind} {{{{listener}}}}",
+                    )
+                    for kind in ("http", "kafka", "stream")
+                ),
+            ),
+            Panel(
+                "Failures of TLS and of reloads",
+                "Failed handshakes and failed reloads, in the last hour.",
+                "short",
+                (
+                    *(
+                        (
+                            "sum by (listener) (increase("
+                            f"authorizerd_{kind}_handshakes_failed_total{{INSTANCE}}[1h]))",
+                            f"{kind} {{{{listener}}}}",
+                        )
+                        for kind in ("http", "kafka", "stream")
+                    ),
+                    (
+                        "sum by (instance)"
+                        ' (increase(authorizerd_reloads_total{result="failed",INSTANCE}[1h]))',
+                        "{{instance}} reloads",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Row(
         "Log, audit, process",
         (
             Panel(

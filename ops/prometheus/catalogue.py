@@ -461,6 +461,35 @@ CATALOGUE: Final = (
         condition=_WORKERS,
     ),
     MetricEntry(
+        name="authorizerd_certificate_expiry_timestamp_seconds",
+        kind="gauge",
+        labels=("listener", "store", "position", "serial"),
+        unit="Unix time in seconds",
+        help="Time at which a certificate in use expires. Position 0 is the server's own.",
+        advice=(
+            "Replace the certificate before that time, then reload. `listener` is a Kafka listener,"
+            " or `http` for the ports of `authorizerd.http.ssl.*`. `store` is `keystore` or"
+            " `truststore`. `serial` is hexadecimal, as openssl prints it. Each store shows the 20"
+            " certificates that expire first."
+        ),
+        condition="with TLS",
+    ),
+    MetricEntry(
+        name="authorizerd_reloads_total",
+        kind="counter",
+        labels=("result",),
+        unit="reloads",
+        help="Reloads of the configuration and the files that it names, by result.",
+        advice="`failed`: the daemon's log names the key, the file and the reason.",
+    ),
+    MetricEntry(
+        name="authorizerd_reload_failing",
+        kind="gauge",
+        unit="1 or 0",
+        help="1 if the last reload failed, so that the settings before it are still in force.",
+        advice="Fix what the daemon's log names, and send SIGHUP again.",
+    ),
+    MetricEntry(
         name="authorizerd_log_lines_dropped_total",
         kind="counter",
         unit="lines",

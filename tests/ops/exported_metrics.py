@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.certificates import Authority
 from tests.support.daemon_process import ask, new_log, run, running
 
 
@@ -31,6 +32,8 @@ def exposition() -> str:
             "authorizerd.workers": "2",
             "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
             "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+            "authorizerd.metrics.http": "https://127.0.0.1:0",
+            **Authority(folder).server_keys(),
         }
         with running(folder, new_log(folder), settings) as daemon:
             address = daemon.ready["listeners"]["PLAINTEXT"]

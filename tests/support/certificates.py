@@ -25,11 +25,13 @@ class Authority:
         name: str,
         *hosts: str,
         common_name: str | None = None,
+        not_before: datetime | None = None,
         not_after: datetime | None = None,
     ) -> Path:
         """Return a file with a new key and its certificate, for these hosts and addresses.
 
         Args:
+            not_before: when it begins to be valid; None: years ago.
             not_after: when it expires; None: in many years.
         """
         identities = hosts or (f"{name}.test",)
@@ -38,6 +40,7 @@ class Authority:
             common_name=common_name,
             organization_name="test",
             organization_unit_name="test",
+            not_before=not_before,
             not_after=not_after,
         )
         path = self._folder / f"{name}.keystore.pem"

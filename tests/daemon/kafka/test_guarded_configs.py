@@ -85,6 +85,19 @@ async def test_reload_restores_guarded_keys_from_the_file(service: KafkaService)
     assert (entry.value, entry.config_source) == ("ERROR", 4)
 
 
+async def test_reloads_are_counted(service: KafkaService) -> None:
+    def fail() -> Configuration:
+        raise StartError("unreadable")
+
+    good, reloads = service.read, service.settings.reloads
+    service.read = fail
+    await service.settings.reload()
+    assert (reloads.succeeded, reloads.failed, reloads.failing) == (0, 1, 1)
+    service.read = good
+    await service.settings.reload()
+    assert (reloads.succeeded, reloads.failed, reloads.failing) == (1, 1, 0)
+
+
 async def test_hanging_reload_does_not_block_the_next(nursery: trio.Nursery) -> None:
     service = await start(nursery)
     released, reading = threading.Event(), trio.Event()
