@@ -11,6 +11,7 @@ from typing import Final
 
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
+from authorizerd.config.ssl_key_names import kafka_ssl_name
 
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
@@ -29,6 +30,8 @@ def creation_rate_key(listener_name: str) -> str:
 
 def is_reloadable(name: str) -> bool:
     """Return True if a key of the file is read again on reload."""
+    if kafka_ssl_name(name) is not None:  # but only where TLS is switched on
+        return True
     key = KEYS_BY_NAME.get(name)
     if key is None:
         return name.startswith(LISTENER_PREFIX) and name.endswith(_CREATION_RATE)

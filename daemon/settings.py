@@ -31,7 +31,6 @@ from authorizerd.config.dynamic import (
 )
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.keys import is_reloadable
-from authorizerd.config.ssl_key_names import kafka_ssl_name
 from authorizerd.config.values import super_users
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.cluster import ClusterImage
@@ -220,9 +219,7 @@ class Settings:
         return sorted(
             name
             for name in before.keys() | after.keys()
-            if before.get(name) != after.get(name)
-            and not is_reloadable(name)
-            and kafka_ssl_name(name) is None
+            if before.get(name) != after.get(name) and not is_reloadable(name)
         )
 
     def _apply(self, layers: Layers) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.key import Key
+from authorizerd.config.keys import is_reloadable
 from authorizerd.config.own_keys import OWN_KEYS
 
 _WIDTH: Final = 105
@@ -62,6 +63,8 @@ def _entries(keys: Sequence[Key]) -> Iterator[str]:
         remarks = "required" if key.required else default
         if key.reloadable:
             remarks += ", reloadable"
+        elif is_reloadable(key.name):
+            remarks += ", read again at SIGHUP"
         yield textwrap.fill(
             f"- **`{key.name}`** ({remarks}): {key.doc}",
             _WIDTH,
