@@ -199,12 +199,11 @@ class Certificates:
         loaded = _Loaded(settings=settings, material=material, tls=prepared, listed=listed)
         problem = _find_problem(listed[0].validity)
         if problem is not None:
-            text = f"{describe_place(settings.keystore)}: the certificate {problem}"
-            before = self._loaded.get(name)
+            place, before = describe_place(settings.keystore), self._loaded.get(name)
             if before is not None and not loaded.has_chain_of(before):
-                raise StartError(text)
+                raise StartError(f"{place}: the certificate {problem}")
             # Clients refuse it anyway, and the other ports are needed.
-            _logger.error("%s", text)
+            _logger.error("%s: the certificate in use %s", place, problem)
         return loaded
 
     def _check_credentials(self, settings: TlsSettings | None) -> None:
@@ -267,12 +266,8 @@ def _find_problem(validity: Validity) -> str | None:
 
 
 def _report(port: str, validity: Validity) -> None:
-    is_urgent = validity.not_after - datetime.now(UTC) < EXPIRES_SOON
-    _logger.log(
-        logging.WARNING if is_urgent else logging.INFO,
-        "%s: certificate with serial number %X, valid until %s UTC%s",
-        port,
-        validity.serial,
-        f"{validity.not_after:%Y-%m-%d %H:%M}",
-        ": replace it soon" if is_urgent else "",
-    )
+    until = f"{validity.not_after:%Y-%m-%d %H:%M} UTC"
+    if validity.not_after - datetime.now(UTC) < EXPIRES_SOON:
+        _logger.warning("%s: certificate %X expires soon, on %s", port, validity.serial, until)
+    else:
+        _logger.info("%s: certificate %X is valid until %s", port, validity.serial, until)
