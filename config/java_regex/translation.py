@@ -21,16 +21,12 @@ from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.java_regex.bracketed_class import BracketReader, read_class_escape
-from authorizerd.config.java_regex.code_points import LAST, CodePoints, escape, from_text
+from authorizerd.config.java_regex.code_points import LAST, escape
+from authorizerd.config.java_regex.flags import FLAG_NAMES, Flags
 from authorizerd.config.java_regex.pattern_text import END, PatternText
-from authorizerd.config.java_regex.properties import ANY, LINE_ENDS
 
 _DEPTH_MAX: Final = 50
 _REPETITIONS_MAX: Final = 2**31 - 1
-_NEW_LINE: Final = from_text("\n")
-_ENDS: Final = LINE_ENDS.to_regex()
-_LONE_ENDS: Final = (LINE_ENDS & ~_NEW_LINE).to_regex()
-
 _GROUP_NAME: Final = re.compile("([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
 _QUANTIFIER: Final = re.compile(r"(?:([?*+])|\{([0-9]+)(,?)([0-9]*)\})([?+]?)")
@@ -51,19 +47,6 @@ class Translation:
     pattern: re.Pattern[str]
     group_names: Mapping[str, int]
     last_code_point: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Flags:
-    ignore_case: bool = False
-    multiline: bool = False
-    dot_all: bool = False
-    unix_lines: bool = False
-
-
-_FLAG_NAMES: Final = {
-    "i": "ignore_case", "m": "multiline", "s": "dot_all", "d": "unix_lines",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +87,7 @@ class _Parser:
 
     def __init__(self, pattern: str) -> None:
         self._text = PatternText(pattern)
-        self._flags = _Flags()
+        self._flags = Flags()
         self._groups = 0
         self._open_groups: list[int] = []
         self._depth = 0
@@ -158,38 +141,13 @@ class _Parser:
             case "\\":
                 return self._read_escape(start)
             case "^":
-                return _Piece(self._start_of_line(), may_be_empty=True, fixed=True)
+                return _Piece(self._flags.start_of_line(), may_be_empty=True, fixed=True)
             case "$":
-                at_end = self._end_of_line() if self._flags.multiline else self._end_of_text()
-                return _Piece(at_end, may_be_empty=True, fixed=True)
+                return _Piece(self._flags.end_of_line(), may_be_empty=True, fixed=True)
             case ".":
-                return _Piece(self._dot().to_regex())
+                return _Piece(self._flags.dot().to_regex())
             case character:
                 return self._literal(ord(character))
-
-    # Anchors
-
-    def _dot(self) -> CodePoints:
-        if self._flags.dot_all:
-            return ANY
-        return ~(_NEW_LINE if self._flags.unix_lines else LINE_ENDS)
-
-    def _start_of_line(self) -> str:
-        if not self._flags.multiline:
-            return "\\A"
-        if self._flags.unix_lines:
-            return "(?:\\A|(?<=\n)(?!\\Z))"
-        return f"(?:\\A|(?<=\n)(?!\\Z)|(?<={_LONE_ENDS})(?<!\r(?=\n))(?!\\Z))"
-
-    def _end_of_line(self) -> str:
-        if self._flags.unix_lines:
-            return "(?:\\Z|(?=\n))"
-        return f"(?:\\Z|(?={_LONE_ENDS})|(?<!\r)(?=\n))"
-
-    def _end_of_text(self) -> str:
-        if self._flags.unix_lines:
-            return "(?:\\Z|(?=\n\\Z))"
-        return f"(?:\\Z|(?=(?:\r\n|{_LONE_ENDS})\\Z)|(?<!\r)(?=\n\\Z))"
 
     # Characters and escapes
 
@@ -222,7 +180,7 @@ class _Parser:
             if self._text.peek() == "{":
                 raise self._text.error(start, "grapheme boundaries are not supported")
             self.last_code_point = 0x7F  # Java 19 has changed the meaning for others
-        text = self._end_of_text() if letter == "Z" else _ASSERTIONS[letter]
+        text = self._flags.end_of_text() if letter == "Z" else _ASSERTIONS[letter]
         return _Piece(text, may_be_empty=True, fixed=True)
 
     def _read_reference(self, start: int) -> _Piece:
@@ -320,11 +278,11 @@ class _Parser:
             self._text.position += 1
             raise self._text.error(start, "unknown kind of group")
         for letter in found[1]:
-            if letter not in _FLAG_NAMES:
+            if letter not in FLAG_NAMES:
                 raise self._text.error(start, f"the flag {letter} is not supported: use i, m, s, d")
-        on = dict.fromkeys((_FLAG_NAMES[each] for each in found[1]), True)
+        on = dict.fromkeys((FLAG_NAMES[each] for each in found[1]), True)
         off = dict.fromkeys(
-            (_FLAG_NAMES[each] for each in found[2] or "" if each in _FLAG_NAMES), False
+            (FLAG_NAMES[each] for each in found[2] or "" if each in FLAG_NAMES), False
         )
         self._flags = replace(self._flags, **(on | off))
         return found[3] == ":"
