@@ -38,9 +38,10 @@ class Flags:
         """Return ``^`` for ``re``. A line never starts between CR and LF, or at the end."""
         if not self.multiline:
             return "\\A"
-        if self.unix_lines:
-            return "(?:\\A|(?<=\n)(?!\\Z))"
-        return f"(?:\\A|(?<=\n)(?!\\Z)|(?<={_LONE_ENDS})(?<!\r(?=\n))(?!\\Z))"
+        starts = "\\A|(?<=\n)"
+        if not self.unix_lines:
+            starts += f"|(?<={_LONE_ENDS})(?<!\r(?=\n))"
+        return f"(?!\\Z)(?:{starts})"
 
     def end_of_line(self) -> str:
         """Return ``$`` for ``re``. A line never ends between CR and LF."""

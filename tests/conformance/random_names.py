@@ -175,7 +175,7 @@ class _RuleMaker:
         if is_realistic:
             size = self._random.randint(1, 4)
             return self._choose((",", ", ")).join(self._random.choices(_ATTRIBUTES, k=size))
-        letters = self._choose((_LETTERS, "ab", "aAb,", "ab\n\r\x85", "CN=a,"))
+        letters = self._choose((_LETTERS, "ab", "aAb,", "ab\n\r\x85", "a\n\r", "CN=a,"))
         return "".join(self._random.choices(letters, k=self._random.randint(0, 6)))
 
     def _realistic_rule(self) -> str:
@@ -199,7 +199,10 @@ class _RuleMaker:
         return self._choose(_REPLACEMENTS[:2] if without_group else _REPLACEMENTS)
 
     def _wild_rule(self) -> str:
-        pattern = self._alternatives(3) + self._choose(("", "", ".*", "(.*)", "[^c]*"))
+        flags = (
+            self._choose(("(?m)", "(?s)", "(?ms)", "(?i)", "(?md)")) if self._happens(0.2) else ""
+        )
+        pattern = flags + self._alternatives(3) + self._choose(("", "", ".*", "(.*)", "[^c]*"))
         end = self._choose(("", "L", "U", " ")) if self._happens(0.97) else "LU"
         return f"RULE:{pattern}/{self._replacement(pattern)}/{end}"
 
