@@ -19,10 +19,13 @@ from authorizerd.actors.published import View
 from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.meta_properties import MetaProperties
-from authorizerd.protocol.records.scram import SALT_BITS, ScramMechanism, encode_salt
+from authorizerd.protocol.records.scram import (
+    ITERATIONS_MIN,
+    SALT_BITS,
+    ScramMechanism,
+    encode_salt,
+)
 
-ITERATIONS_MIN: Final = 4096
-"""Kafka's default, and the least that it accepts in a log-in."""
 _SECRET_BYTES: Final = 32
 
 
