@@ -25,7 +25,7 @@ BLOCKS: Final = all_blocks()
 RUN: Final = [block for block in BLOCKS if block.reason is None]
 NO_CODE: Final = ("yaml", "dockerfile")
 """Languages of blocks that are not run; tests/ops checks the files that these blocks quote."""
-PROGRAMS: Final = ("python", "js", "java", "go")
+PROGRAMS: Final = ("python", "js", "java", "go", "bash")
 """Languages of the programs that tests/clients/test_page.py runs."""
 MAKE_RUN: Final = "make run"
 SERVE: Final = ".venv/bin/authorizerd serve "
