@@ -31,7 +31,6 @@ from authorizerd.tls.stream import TlsStream
 FETCH_TIMEOUT_SECONDS: Final = 1.0
 
 _ALERT: Final = re.compile("(?:SSLV3|TLSV1|TLSV13)_(?:ALERT_)?(?P<name>[A-Z_]+)")
-_ALERT_SECONDS: Final = 0.5
 _ABOUT_CERTIFICATES: Final = frozenset(
     (
         *("ACCESS_DENIED", "BAD_CERTIFICATE", "CERTIFICATE_EXPIRED", "CERTIFICATE_REQUIRED"),
@@ -156,20 +155,6 @@ class _Stream(TlsStream):
                 )
                 if known is not None:
                     raise known from error
-            raise
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send all of ``data``.
-
-        Raises:
-            HandshakeFailedError, BrokenResourceError: see ``receive_some``.
-        """
-        try:
-            await super().send_all(data)
-        except trio.BrokenResourceError:
-            # The server may have sent an alert before it closed the connection.
-            with trio.move_on_after(_ALERT_SECONDS):
-                await self.receive_some(1)
             raise
 
 
