@@ -58,6 +58,7 @@ class BrokerSettings:
         linger_ms: how long the controller waits for more records; None is Kafka's default.
         audit_level: INFO audits only denials.
         jvm_options: the default is for a fast start, not for measurements.
+        listeners: further listeners on 127.0.0.1, by name: the security protocol and the port.
         more: further lines of server.properties.
     """
 
@@ -70,6 +71,7 @@ class BrokerSettings:
     linger_ms: int | None = None
     audit_level: str = "DEBUG"
     jvm_options: tuple[str, ...] = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    listeners: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     more: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -267,6 +269,9 @@ def server_properties(log_dir: Path, settings: BrokerSettings, ports: Ports) -> 
         )
         properties |= _BROKER_PROPERTIES
         properties["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = login
+    for name, (protocol, port) in settings.listeners.items():
+        properties["listeners"] += f",{name}://{_address(port)}"
+        properties["listener.security.protocol.map"] += f",{name}:{protocol}"
     if settings.linger_ms is not None:
         properties["controller.quorum.append.linger.ms"] = str(settings.linger_ms)
     return {**properties, **settings.more}
