@@ -32,9 +32,10 @@ TOKENS_UNSUPPORTED: Final = (
     "Authentication failed: delegation tokens (tokenauth=true) are not supported"
 )
 
-_NAME: Final = rb"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
-_NONCE: Final = rb"[!-+\--~]+"
-_EXTENSIONS: Final = rb"(?:,[A-Za-z]+=[\x01-+\--\x7f]+)*"
+# The quantifiers are possessive (++): otherwise an unfinished message takes milliseconds.
+_NAME: Final = rb"(?:[\x01-+\--<>-\x7f]++|=2C|=3D)++"
+_NONCE: Final = rb"[!-+\--~]++"
+_EXTENSIONS: Final = rb"(?:,[A-Za-z]++=[\x01-+\--\x7f]++)*"
 _BASE64: Final = rb"[A-Za-z0-9+/]*={0,2}"
 _FIRST: Final = re.compile(
     rb"(?P<header>n,(?:a=(?P<authorization_id>%(name)b))?,)"
