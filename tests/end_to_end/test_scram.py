@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 
 from authorizerd.protocol.kafka.api import ApiKey
 from tests.client_matrix.aiokafka_admin import AiokafkaClient
@@ -24,6 +30,7 @@ from tests.support.daemon_process import (
     write_config,
 )
 from tests.support.kafka_connection import KafkaConnection
+from tests.support.sasl import ScramTokens
 
 SASL = "SASL_PLAINTEXT"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -156,4 +163,42 @@ def test_confluents_client_logs_in_again(tmp_path: Path) -> None:
             assert describe_acls(admin) == set()
         expired = f'authorizerd_kafka_sessions_expired_total{{listener="{SASL}"}}'
         assert daemon.metric(expired) == 0
+        assert daemon.stop()[0] == 0
+
+
+def test_changed_users_keep_their_connections_until_they_log_in_again(tmp_path: Path) -> None:
+    """As in Kafka, a removed user's open connection still works; a new one does not."""
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    with running(tmp_path, formatted(tmp_path), CONFIG) as daemon:
+        admin = confluent(daemon, MECHANISMS[0], "admin", "admin-secret")
+
+        def alter(change: UserScramCredentialUpsertion | UserScramCredentialDeletion) -> None:
+            (done,) = admin.alter_user_scram_credentials([change]).values()
+            done.result(SECONDS_MAX)
+
+        def connect(password: str) -> KafkaConnection:
+            connection = KafkaConnection(daemon.ready["listeners"][SASL])
+            tokens = ScramTokens("bob", password)
+            connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=MECHANISMS[0])
+            first = connection.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=tokens.first())
+            final = tokens.final(first.auth_bytes)
+            answer = connection.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=final)
+            if answer.error_code:
+                connection.close()
+                raise PermissionError(answer.error_message)
+            return connection
+
+        with pytest.raises(PermissionError):
+            connect("old")
+        alter(UserScramCredentialUpsertion("bob", info, b"old"))
+        open_connection = connect("old")
+        alter(UserScramCredentialUpsertion("bob", info, b"new"))
+        with pytest.raises(PermissionError):
+            connect("old")
+        connect("new").close()
+        alter(UserScramCredentialDeletion("bob", ScramMechanism.SCRAM_SHA_256))
+        with pytest.raises(PermissionError):
+            connect("new")
+        assert open_connection.metadata().cluster_id
+        open_connection.close()
         assert daemon.stop()[0] == 0
