@@ -21,6 +21,7 @@ from tests.client_matrix.aiokafka_admin import AiokafkaClient
 from tests.client_matrix.calls import Login
 from tests.client_matrix.kafka_python import KafkaPythonClient
 from tests.support.admin_client import ANYTHING, binding, create_acls, describe_acls, new_admin
+from tests.support.certificates import Authority
 from tests.support.daemon_process import (
     SECONDS_MAX,
     DaemonProcess,
@@ -201,4 +202,22 @@ def test_changed_users_keep_their_connections_until_they_log_in_again(tmp_path: 
             connect("new")
         assert open_connection.metadata().cluster_id
         open_connection.close()
+        assert daemon.stop()[0] == 0
+
+
+def test_client_logs_in_over_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    config = CONFIG | authority.server_keys("", keystore_type="PEM")
+    config["listeners"] = "SASL_SSL://127.0.0.1:0"
+    with running(tmp_path, formatted(tmp_path), config) as daemon:
+        admin = new_admin(
+            daemon,
+            "SASL_SSL",
+            security_protocol="SASL_SSL",
+            ssl_ca_location=str(authority.ca_file),
+            sasl_mechanism=MECHANISMS[1],
+            sasl_username="admin",
+            sasl_password="admin-secret",
+        )
+        assert create_acls(admin, binding()) == [None]
         assert daemon.stop()[0] == 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.daemon.kafka.authentication import REAUTHENTICATION_SECONDS_MIN, SaslExchange
@@ -299,3 +301,26 @@ def test_certificate_replaces_anonymous_but_no_login() -> None:
     assert SaslExchange(None, credentials, "User:CN=a").principal == "User:CN=a"
     exchange = SaslExchange(sasl_settings("PLAIN"), credentials, "User:CN=a")
     assert exchange.principal is None
+
+
+TOKENS = st.one_of(
+    st.binary(max_size=60),
+    st.sampled_from([b"n,,n=alice,r=a", b"c=biws,r=a,p=", BAD, GOOD[:-1], b"\0bob\0alice-secret"]),
+)
+
+
+@given(st.sampled_from(MECHANISMS), st.lists(TOKENS, max_size=3))
+def test_arbitrary_tokens_are_answered_and_log_nobody_in(
+    mechanism: str, tokens: list[bytes]
+) -> None:
+    """A token after a failure closes the connection."""
+    exchange = new_exchange()
+    exchange.choose(mechanism)
+    for token in tokens:
+        if exchange.has_failed:
+            with pytest.raises(OutOfTurnError):
+                exchange.send(token)
+        else:
+            answer = exchange.send(token)
+            assert (answer.error_code == ErrorCode.NONE) is not exchange.has_failed
+        assert exchange.principal is None
