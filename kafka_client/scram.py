@@ -46,7 +46,7 @@ class ScramError(Exception):
 
 
 class Challenge(NamedTuple):
-    """What the server answers to the user's name. ``message`` is the whole answer."""
+    """The server's answer to the user's name. ``message`` is all of it."""
 
     message: str
     nonce: str

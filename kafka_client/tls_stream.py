@@ -159,7 +159,7 @@ class _Stream(TlsStream):
 
 
 def _server_name(address: Address) -> str:
-    return address.host.partition("%")[0]  # a scope is no part of the name
+    return address.host.partition("%")[0]  # certificates have no scope
 
 
 def _closed(address: Address) -> UnservedError:

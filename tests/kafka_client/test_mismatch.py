@@ -12,7 +12,7 @@ from trio.testing import memory_stream_pair
 from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.kafka_client.errors import Cause, RequestFailedError
+from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.tls.context import new_client_context
@@ -27,7 +27,7 @@ NO_SASL = answer(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
 SASL = answer(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=("GSSAPI",))
 ALICE = Credentials(mechanism=Mechanism.PLAIN, username="alice", password="TOP-SECRET")
 ALERT = b"\x15\x03\x03\x00\x02\x02\x50"
-"""What a real Kafka 4.3.1 answers to bytes that are not TLS: internal_error."""
+"""The answer of a real Kafka 4.3.1 to bytes that are not TLS: internal_error."""
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def refusal(
     context = None if tls is None else new_client_context(tls, read_material(tls))
     started = time.monotonic()
     async with KafkaClient(settings, warned.append, cluster.connect, context) as client:
-        with pytest.raises(RequestFailedError) as error:
+        with pytest.raises(RequestFailedError) as error, trio.fail_after(5):
             await client.request(describe_acls(), name="describeAcls", errors=lambda _: [])
     assert time.monotonic() - started < 2
     return error.value, warned
@@ -161,6 +161,23 @@ async def test_mismatch_is_found_behind_an_unreachable_server(
         error, warned = await refusal(cluster, *bootstrap)
         assert error.cause is Cause.TLS_REQUIRED
         assert warned == ["host1:9001: Connection refused"]
+
+
+async def test_mismatch_is_found_beside_a_server_that_may_come_back(
+    cluster: TlsCluster, authority: Authority
+) -> None:
+    """The client would try again for a minute."""
+    secured(authority, cluster)
+
+    async def connect(address: Address) -> trio.abc.HalfCloseableStream:
+        if address == SECOND:
+            raise ConnectionFailedError(f"{address}: No route to host")
+        return await TlsCluster.connect(cluster, address)
+
+    cluster.connect = connect  # type: ignore[method-assign]
+    error, warned = await refusal(cluster, SECOND, FIRST)
+    assert error.cause is Cause.TLS_REQUIRED
+    assert warned == ["host1:9001: No route to host"]
 
 
 @pytest.mark.parametrize("given", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15", b""])

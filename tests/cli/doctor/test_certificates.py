@@ -120,7 +120,7 @@ def test_keystore_must_be_private(authority: Authority, mode: int, texts: list[s
 def test_truststore_may_be_read_but_not_replaced_by_everyone(
     authority: Authority, tmp_path: Path
 ) -> None:
-    """Whoever adds an authority can pose as any client."""
+    """A user who adds an authority can pose as any client."""
     keystore = issue(authority)
     trusted = tmp_path / "ca.pem"
     trusted.write_bytes(authority.ca_file.read_bytes())
