@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.builder import build
-from ops.bench import creations, floods
+from ops.bench import creations, floods, tls
 from ops.bench.authzen import measure_http
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.creations import measure_creations
@@ -37,9 +37,10 @@ from ops.bench.machine import Machine, describe_machine
 from ops.bench.plot import draw_panels
 from ops.bench.processes import ProcessError
 from ops.bench.replay import SIZES, measure_replay
-from ops.bench.sets import AclSet, kind, wide, write_lines
+from ops.bench.sets import AclSet, kind, kind_with_many_questions, wide, write_lines
 from ops.bench.snapshot_updates import measure_snapshot_updates
 from ops.bench.stream import measure_stream
+from ops.bench.tls import measure_tls
 
 _RUN_DIRECTORY: Final = Path(".run")
 
@@ -149,6 +150,11 @@ def _http(plan: Plan, directory: Path) -> Iterator[Line]:
     yield from measure_http(acl_set, expected, log_dir, directory, plan.http_seconds)
     _report_progress(f"{acl_set.name}: the stream")
     yield from measure_stream(acl_set, expected, log_dir, directory, plan.http_seconds)
+    _report_progress(f"{acl_set.name}: TLS")
+    asked = kind_with_many_questions() if plan is FULL else acl_set
+    yield from measure_tls(
+        asked, log_dir, directory / "tls", tls.FULL if plan is FULL else tls.QUICK
+    )
     _report_progress(f"{acl_set.name}: floods")
     extent = floods.FULL if plan is FULL else floods.QUICK
     yield from measure_floods(acl_set, log_dir, directory / "floods", extent)

@@ -6,11 +6,14 @@ machine does not affect. A task that ticks every millisecond also notices waits 
 that holds the interpreter.
 
     python -m ops.bench.event_loop REPORT.json serve --config server.properties …
+
+SIGUSR2 discards what was measured so far, so that a report can leave out the load.
 """
 
 from __future__ import annotations
 
 import runpy
+import signal
 import sys
 import time
 from array import array
@@ -86,6 +89,10 @@ class LoopWatch(trio.abc.Instrument):
     """Measures every stretch and step of one ``trio.run``."""
 
     def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Discard what was measured so far."""
         self._stretches = _Spans()
         self._steps = _Spans()
         self._delays = array("d")
@@ -177,6 +184,7 @@ def main() -> None:
     report_path = Path(sys.argv[1])
     sys.argv[:] = ["authorizerd", *sys.argv[2:]]
     watch = LoopWatch()
+    signal.signal(signal.SIGUSR2, lambda number, frame: watch.restart())
     run = trio.run
     # Patch trio, so that the daemon needs no hook for measurements.
     with mock.patch.object(trio, "run", lambda main: run_watched(watch, run, main)):

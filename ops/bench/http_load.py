@@ -2,17 +2,20 @@
 
 It runs as a separate process on non-blocking sockets, so that it uses another core than the server.
 
-    python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS [TOKEN]
+    python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS [--token FILE]
+        [--ca FILE]
 
-``BODIES`` is a file with one JSON text per line; each connection starts at another line. ``TOKEN``
-is a file that contains the caller's token.
+``BODIES`` is a file with one JSON text per line; each connection starts at another line. The
+token's file contains the caller's token. ``--ca`` is the authority of a server that speaks TLS.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import select
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Sequence
@@ -31,15 +34,34 @@ _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 STALLED_SECONDS: Final = 5.0
 
 
-class _Connection:
-    """One connection; ``received`` is the part of an answer that has arrived."""
+class Connection:
+    """One connection; ``received`` is the part of an answer that has arrived.
+
+    Args:
+        tls: encrypts the connection; None for a server without TLS.
+        is_secured: do the handshake at once.
+    """
 
     __slots__ = ("asked_ns", "next_request", "received", "socket")
 
-    def __init__(self, address: tuple[str, int], first_request: int) -> None:
-        self.socket = socket.create_connection(address, STALLED_SECONDS)
+    def __init__(
+        self,
+        address: tuple[str, int],
+        first_request: int,
+        tls: ssl.SSLContext | None = None,
+        *,
+        is_secured: bool = True,
+    ) -> None:
+        plain = socket.create_connection(address, STALLED_SECONDS)
         # Nagle's algorithm would hold a request back and add to its latency.
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = (
+            plain
+            if tls is None
+            else tls.wrap_socket(
+                plain, server_hostname=address[0], do_handshake_on_connect=is_secured
+            )
+        )
         self.socket.setblocking(False)
         self.received = b""
         self.next_request = first_request
@@ -50,9 +72,14 @@ class _Connection:
         request = requests[self.next_request % len(requests)]
         self.next_request += 1
         self.asked_ns = time.perf_counter_ns()
-        sent = self.socket.send(request)
-        if sent != len(request):
-            raise LoadError(f"a request of {len(request)} bytes does not fit the socket's buffer")
+        try:
+            sent = self.socket.send(request)
+            while sent < len(request):  # TLS sends a record of at most 16 KiB at a time
+                sent += self.socket.send(request[sent:])
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            raise LoadError(
+                f"a request of {len(request)} bytes does not fit the socket's buffer"
+            ) from None
 
     def is_answered(self) -> bool:
         """Receive; return True if the answer is complete.
@@ -60,7 +87,10 @@ class _Connection:
         Raises:
             LoadError: the answer is not 200, or the server closed the connection.
         """
-        data = self.socket.recv(_RECEIVE_BYTES)
+        try:
+            data = self.socket.recv(_RECEIVE_BYTES)
+        except ssl.SSLWantReadError:  # a part of a record, or a session ticket
+            return False
         if not data:
             raise LoadError("the server closed a connection")
         # Most answers arrive at once, and then need no copy.
@@ -86,7 +116,11 @@ def _size_after(head: bytes) -> int:
 
 
 def drive(
-    address: tuple[str, int], requests: Sequence[bytes], connections: int, seconds: float
+    address: tuple[str, int],
+    requests: Sequence[bytes],
+    connections: int,
+    seconds: float,
+    tls: ssl.SSLContext | None = None,
 ) -> LoadReport:
     """Send requests for ``seconds``; every answer must have status 200.
 
@@ -98,7 +132,7 @@ def drive(
         poll = stack.enter_context(select.epoll())
         by_descriptor = {}
         for number in range(connections):
-            connection = _Connection(address, number * len(requests) // connections)
+            connection = Connection(address, number * len(requests) // connections, tls)
             stack.enter_context(connection.socket)
             poll.register(connection.socket, select.EPOLLIN)
             by_descriptor[connection.socket.fileno()] = connection
@@ -129,11 +163,22 @@ def post(host: str, path: str, body: bytes, token: str | None = None) -> bytes:
 
 
 def main() -> None:
-    host, path, bodies, connections, seconds, *token_file = sys.argv[1:]
-    token = Path(token_file[0]).read_text().strip() if token_file else None
-    name, _, port = host.rpartition(":")
-    requests = [post(host, path, body, token) for body in Path(bodies).read_bytes().splitlines()]
-    report = drive((name, int(port)), requests, int(connections), float(seconds))
+    parser = argparse.ArgumentParser(prog="python -m ops.bench.http_load")
+    parser.add_argument("host")
+    parser.add_argument("path")
+    parser.add_argument("bodies", type=Path)
+    parser.add_argument("connections", type=int)
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("--token", type=Path)
+    parser.add_argument("--ca", type=Path)
+    given = parser.parse_args()
+    token = None if given.token is None else given.token.read_text().strip()
+    tls = None if given.ca is None else ssl.create_default_context(cafile=given.ca)
+    name, _, port = given.host.rpartition(":")
+    requests = [
+        post(given.host, given.path, body, token) for body in given.bodies.read_bytes().splitlines()
+    ]
+    report = drive((name, int(port)), requests, given.connections, given.seconds, tls)
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ssl
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,16 @@ class Surface:
     is_allowed: Callable[[Any], bool]
 
 
+def connect_http(
+    host: str, ca_file: Path | None, timeout_seconds: float
+) -> http.client.HTTPConnection:
+    """Return a connection for HTTP, or for HTTPS if there is the file of an authority."""
+    if ca_file is None:
+        return http.client.HTTPConnection(host, timeout=timeout_seconds)
+    context = ssl.create_default_context(cafile=ca_file)
+    return http.client.HTTPSConnection(host, timeout=timeout_seconds, context=context)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """The number of connections, and of questions per request."""
@@ -54,12 +65,16 @@ class ServerFigures(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A running server at ``host`` (``host:port``); ``token_file`` contains the caller's token."""
+    """A running server at ``host`` (``host:port``).
+
+    ``token_file`` contains the caller's token; ``ca_file`` the authority of a server with TLS.
+    """
 
     surface: Surface
     host: str
     process_id: int
     token_file: Path | None = None
+    ca_file: Path | None = None
 
     def check(self, questions: Sequence[Question], expected: str) -> None:
         """Ask each question once.
@@ -68,7 +83,7 @@ class Server:
             DisagreementError: an answer differs from ``expected``, an A or a D for each question.
         """
         surface = self.surface
-        connection = http.client.HTTPConnection(self.host, timeout=_TIMEOUT_SECONDS)
+        connection = connect_http(self.host, self.ca_file, _TIMEOUT_SECONDS)
         headers = {"Content-Type": "application/json"}
         if self.token_file is not None:
             headers["Authorization"] = f"Bearer {self.token_file.read_text().strip()}"
@@ -105,7 +120,9 @@ class Server:
             self.host, path, bodies, str(load.connections), str(seconds),
         ]  # fmt: skip
         if self.token_file is not None:
-            command = [*command, self.token_file]
+            command = [*command, "--token", self.token_file]
+        if self.ca_file is not None:
+            command = [*command, "--ca", self.ca_file]
         before = cpu_seconds(self.process_id)
         report = capture_json(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
         used = cpu_seconds(self.process_id) - before

@@ -25,8 +25,9 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
+from ops.bench.certificates import Certificate
 from ops.bench.figures import Absent
-from ops.bench.http_surface import Server, Surface
+from ops.bench.http_surface import Server, Surface, connect_http
 from ops.bench.processes import Command, ProcessError, running
 
 NAME: Final = "OPA"
@@ -86,8 +87,10 @@ def make_policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
 
 
 @contextmanager
-def ready_opa(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Absent]:
-    """Run OPA with the ACLs until the block ends."""
+def ready_opa(
+    directory: Path, acls: Iterable[Acl], certificate: Certificate | None = None
+) -> Iterator[Server | Absent]:
+    """Run OPA with the ACLs until the block ends; with a certificate, it serves HTTPS."""
     if shutil.which("opa") is None:
         yield Absent("no opa")
         return
@@ -97,15 +100,25 @@ def ready_opa(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Absent]
     # Without --skip-version-check, OPA asks a server on the internet for its newest version.
     command: Command = [
         "opa", "run", "--server", "--addr", host, "--log-level", "error",
-        "--skip-version-check", data, _POLICY,
+        "--skip-version-check", *_tls_options(certificate), data, _POLICY,
     ]  # fmt: skip
+    ca_file = None if certificate is None else certificate.ca_file
     with running(command, directory / "opa.log") as process:
         try:
-            _wait_until_healthy(host, process)
+            _wait_until_healthy(host, ca_file, process)
         except ProcessError as error:
             yield Absent(str(error))
             return
-        yield Server(surface=SURFACE, host=host, process_id=process.pid)
+        yield Server(surface=SURFACE, host=host, process_id=process.pid, ca_file=ca_file)
+
+
+def _tls_options(certificate: Certificate | None) -> Command:
+    if certificate is None:
+        return ()
+    return (
+        *("--tls-cert-file", certificate.chain_file),
+        *("--tls-private-key-file", certificate.key_file),
+    )
 
 
 def _free_port() -> int:
@@ -114,10 +127,10 @@ def _free_port() -> int:
         return port
 
 
-def _wait_until_healthy(host: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_healthy(host: str, ca_file: Path | None, process: subprocess.Popen[bytes]) -> None:
     give_up = time.monotonic() + _READY_TIMEOUT_SECONDS
     while time.monotonic() < give_up and process.poll() is None:
-        connection = http.client.HTTPConnection(host, timeout=_READY_TIMEOUT_SECONDS)
+        connection = connect_http(host, ca_file, _READY_TIMEOUT_SECONDS)
         try:
             connection.request("GET", "/health")
             if connection.getresponse().status == http.client.OK:

@@ -10,9 +10,11 @@ the client waits a moment, and reconnects if its connection was closed.
 from __future__ import annotations
 
 import socket
+import ssl
 import sys
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +30,10 @@ _NO_CONNECTION: Final = "no connection"
 
 
 class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The client's requests; those in the first ``skipped_seconds`` are not timed."""
+    """The client's requests; those in the first ``skipped_seconds`` are not timed.
+
+    ``ca_file`` is the authority of a server with TLS, or "".
+    """
 
     address: str
     outcomes: str
@@ -37,6 +42,7 @@ class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
     requests_per_second: float
     seconds: float
     skipped_seconds: float = 0.0
+    ca_file: str = ""
 
 
 class ClientReport(msgspec.Struct, frozen=True):
@@ -56,6 +62,7 @@ class _Client:
         self._plan = plan
         self._socket: socket.socket | None = None
         self._outcomes: Outcomes = outcomes_of(plan.outcomes)
+        self._tls = ssl.create_default_context(cafile=plan.ca_file) if plan.ca_file else None
 
     def ask(self) -> str:
         """Ask once; return the outcome."""
@@ -82,10 +89,18 @@ class _Client:
             host, _, port = self._plan.address.rpartition(":")
             # The old decoder may hold a part of the lost connection's answer.
             self._outcomes = outcomes_of(self._plan.outcomes)
-            self._socket = socket.create_connection((host, int(port)), _TIMEOUT_SECONDS)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain = socket.create_connection((host, int(port)), _TIMEOUT_SECONDS)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = plain if self._tls is None else self._secure(plain, self._tls, host)
             self._socket.sendall(self._plan.opening)
         return self._socket
+
+    def _secure(self, plain: socket.socket, tls: ssl.SSLContext, host: str) -> socket.socket:
+        with ExitStack() as stack:
+            stack.enter_context(plain)
+            secured = tls.wrap_socket(plain, server_hostname=host)
+            stack.pop_all()
+            return secured
 
     def disconnect(self) -> None:
         if self._socket is not None:

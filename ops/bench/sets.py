@@ -31,6 +31,7 @@ from authorizerd.acl.model import (
 from authorizerd.protocol.records.metadata import ID_SIZE
 
 QUESTIONS: Final = 1000
+MANY_QUESTIONS: Final = 50_000
 HOST: Final = "127.0.0.1"
 
 _TOPICS: Final = 10_000
@@ -105,7 +106,12 @@ def kind() -> AclSet:
     Prefixes ``topic-000`` to ``topic-099`` cover a hundred topics each, the others none. Of ten
     questions, four match a literal, one an implied operation, two a prefix; three are denied.
     """
-    return AclSet("kind", _kind_acls, _kind_questions)
+    return AclSet("kind", _kind_acls, partial(_kind_questions, QUESTIONS))
+
+
+def kind_with_many_questions() -> AclSet:
+    """Return the ACLs of ``kind``, and more distinct questions than the answer cache keeps."""
+    return AclSet("kind", _kind_acls, partial(_kind_questions, MANY_QUESTIONS))
 
 
 def _allow(
@@ -131,8 +137,9 @@ def _kind_acls() -> Iterator[Acl]:
         yield _allow(f"topic-{prefix:03d}", f"User:p{prefix}", Operation.READ, PatternType.PREFIXED)
 
 
-def _kind_questions() -> Iterator[Question]:
-    for number in range(QUESTIONS):
+def _kind_questions(count: int) -> Iterator[Question]:
+    """Yield distinct questions: after each 10,000, the same ones follow from another host."""
+    for number in range(count):
         topic = number * _STRIDE % _TOPICS
         name = f"topic-{topic:05d}"
         reader = f"User:u{topic % _USERS}"
@@ -148,7 +155,8 @@ def _kind_questions() -> Iterator[Question]:
                 principal = f"User:u{(topic + 1) % _USERS}"
             case _:
                 principal, name = reader, f"nope-{topic:05d}"
-        yield Question(principal, HOST, operation, ResourceType.TOPIC, name)
+        host = f"127.0.0.{1 + number // _TOPICS}"
+        yield Question(principal, host, operation, ResourceType.TOPIC, name)
 
 
 def wide(resources: int, acls_each: int) -> AclSet:

@@ -26,6 +26,9 @@ from tests.mutants.mutant import Mutant
 SECONDS_MAX: Final = 60.0
 """Time limit of one test."""
 
+_NO_OPTIONS: Final = {"PYTEST_ADDOPTS": ""}
+"""The options of the run that tries mutants, such as --basetemp, are not for the tests' own run."""
+
 _NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
 
 
@@ -111,7 +114,7 @@ class Copy:
             subprocess.Popen(
                 command,
                 cwd=self._tree,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(self._import_path)},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(self._import_path)} | _NO_OPTIONS,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

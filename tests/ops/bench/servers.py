@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 Answer = Callable[[socket.socket, bytes], None]
 
 
 @contextmanager
-def serving(answer: Answer) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
-    """Answer each request of each connection; yield the address and the received requests."""
+def serving(
+    answer: Answer, tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
+    """Answer each request of each connection; yield the address and the received requests.
+
+    Args:
+        tls: encrypts all connections.
+    """
     received: list[bytes] = []
     threads: list[threading.Thread] = []
 
     def serve(peer: socket.socket) -> None:
         # A finished load leaves answers unread, which resets its connections.
-        with peer, suppress(OSError):
-            while request := peer.recv(65536):
+        with suppress(OSError), peer if tls is None else _secure(peer, tls) as secured:
+            while request := secured.recv(65536):
                 received.append(request)
-                answer(peer, request)
+                answer(secured, request)
 
     def accept() -> None:
         with suppress(OSError):  # the listener is shut down
@@ -39,6 +46,14 @@ def serving(answer: Answer) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
             listener.shutdown(socket.SHUT_RDWR)
             for thread in (accepting, *threads):
                 thread.join(5)
+
+
+def _secure(peer: socket.socket, tls: ssl.SSLContext) -> ssl.SSLSocket:
+    with ExitStack() as stack:
+        stack.enter_context(peer)
+        secured = tls.wrap_socket(peer, server_side=True)
+        stack.pop_all()
+        return secured
 
 
 def send(*pieces: bytes) -> Answer:
