@@ -14,7 +14,14 @@ import trio
 
 from tests.loop.acl_sets import ACL_SETS, ACLS
 from tests.loop.limits import LIMITS
-from tests.loop.meter import ByteMeter, CollectionMeter, CpuMeter, LineMeter, Meter
+from tests.loop.meter import (
+    ByteMeter,
+    CollectionMeter,
+    CpuMeter,
+    LineMeter,
+    Meter,
+    SlowCallMeter,
+)
 from tests.loop.players import Played
 from tests.loop.running import write_folder
 from tests.loop.stations import STATIONS, play
@@ -33,7 +40,10 @@ def main() -> None:
     arguments = parser.parse_args()
     groups: list[list[Meter]] = [[CpuMeter()]]
     if arguments.counted:
-        groups = [[LineMeter(LIMITS["lines"]), CollectionMeter()], [ByteMeter()]]
+        groups = [
+            [LineMeter(LIMITS["lines"]), CollectionMeter(), SlowCallMeter()],
+            [ByteMeter()],
+        ]
     for meters in groups:
         played: list[tuple[str, Played]] = []
         for name in arguments.stations.split(","):

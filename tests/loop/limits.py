@@ -10,5 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-LIMITS: Final[Mapping[str, int]] = {"lines": 50_000, "bytes": 4 * 1024 * 1024, "containers": 4_000}
+LIMITS: Final[Mapping[str, int]] = {
+    "lines": 50_000,
+    "bytes": 4 * 1024 * 1024,
+    "containers": 4_000,
+    "slow calls": 0,
+}
 """Limits by the unit of a meter."""

@@ -7,25 +7,32 @@ The tests count work instead of time, so that a slow or busy machine does not ma
 - *bytes*: the memory that a stretch allocates or frees, whichever is more. This shows long calls
   into C: joined bytes, decoded JSON, a copied list.
 - *containers*: the number of new objects that a garbage collection visits.
+- *slow calls*: calls into C that take milliseconds and belong in a thread: TLS handshakes, and the
+  derivation of a key from a password.
 
-No count shows a call into C that reads much and allocates nothing, such as a regular expression
-over a body. Such a call processes at most one request, or a part of it. ``CpuMeter`` shows these
-calls, but no test depends on it.
+No count shows another call into C that reads much and allocates nothing, such as a regular
+expression over a body. Such a call processes at most one request, or a part of it. ``CpuMeter``
+shows these calls, but no test depends on it.
 """
 
 from __future__ import annotations
 
 import gc
+import hashlib
+import ssl
 import sys
+import threading
 import time
 import traceback
 import tracemalloc
 from collections.abc import Callable
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+from unittest.mock import patch
 
 import trio
 
@@ -33,7 +40,13 @@ IS_CLIENT: Final = ContextVar("IS_CLIENT", default=False)
 """True in the tasks of the test, whose stretches do not count."""
 
 FRAMES_SHOWN: Final = 6
-PACKAGES: Final = frozenset(("acl", "actors", "config", "daemon", "metadata", "protocol"))
+PACKAGES: Final = frozenset(
+    ("acl", "actors", "config", "daemon", "metadata", "protocol", "tls"),
+)
+SLOW_CALLS: Final = (
+    (ssl.SSLObject, "do_handshake"),
+    (hashlib, "pbkdf2_hmac"),
+)
 
 
 @dataclass(slots=True)
@@ -201,6 +214,43 @@ class CollectionMeter(Meter):
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         self._note(task, self._seen)
+
+
+class SlowCallMeter(Meter):
+    """Count the calls of ``SLOW_CALLS`` on the event loop's thread."""
+
+    unit = "slow calls"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = 0
+        self._where = ""
+        self._patches = ExitStack()
+
+    def start(self) -> None:
+        super().start()
+        loop = threading.get_ident()
+        for place, name in SLOW_CALLS:
+            call = getattr(place, name)
+            self._patches.enter_context(patch.object(place, name, self._counting(call, loop)))
+
+    def stop(self) -> None:
+        self._patches.close()
+
+    def _counting(self, call: Callable[..., Any], loop: int) -> Callable[..., Any]:
+        def count(*arguments: object, **named: object) -> object:
+            if threading.get_ident() == loop:
+                self._calls += 1
+                self._where = _place_of(sys._getframe(1))
+            return call(*arguments, **named)
+
+        return count
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._calls = 0
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._note(task, self._calls, self._where)
 
 
 def _place_of(frame: FrameType) -> str:

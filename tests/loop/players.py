@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from authorizerd.protocol.decisions.stream import StreamClientConnection
 from authorizerd.protocol.kafka.api import ApiKey
 from tests.loop.http_requests import HttpRequest
 from tests.loop.kafka_requests import Request
+from tests.loop.log_ins import Handshake, ScramLogIn, log_in_with_scram, shake_hands
 from tests.loop.meter import Longest, Meter
 from tests.loop.running import ANONYMOUS, CONTROLLER, NOBODY, PLAINTEXT, SASL, Running, token_of
 from tests.loop.stream_frames import StreamFrames
@@ -22,7 +23,7 @@ from tests.loop.stream_frames import StreamFrames
 RECEIVE_BYTES = 1 << 20
 ENOUGH_S = 120
 
-Input: TypeAlias = Request | HttpRequest | StreamFrames
+Input: TypeAlias = Request | HttpRequest | StreamFrames | Handshake | ScramLogIn
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Player:
         self._meters = meters
         self._user = user
         self._token = token_of(user)
-        self._kafka: dict[str, trio.SocketStream] = {}
+        self._kafka: dict[str, trio.abc.Stream] = {}
 
     async def play(self, played: Input, repeats: int = 1) -> Played:
         """Send an input ``repeats`` times; keep the shortest of the runs' longest stretches."""
@@ -59,7 +60,14 @@ class Player:
 
     async def _play_once(self, played: Input, data: bytes) -> int:
         """Send an input; return the number of received bytes."""
+        stream: trio.abc.Stream
         match played:
+            case Handshake():
+                plain = await self._running.connect_plain(played.endpoint)
+                return await self._measure(plain, shake_hands(self._running, plain, played))
+            case ScramLogIn():
+                stream = await self._running.connect(SASL)
+                return await self._measure(stream, log_in_with_scram(stream, played))
             case Request():
                 stream, answers = await self._kafka_stream(played), 1
             case StreamFrames():
@@ -81,7 +89,20 @@ class Player:
             meter.stop()
         return size
 
-    async def _kafka_stream(self, request: Request) -> trio.SocketStream:
+    async def _measure(self, stream: trio.abc.Stream, conversation: Awaitable[int]) -> int:
+        """Measure a conversation and the end of its connection; return its result."""
+        await wait_all_tasks_blocked()
+        for meter in self._meters:
+            meter.start()
+        with trio.fail_after(ENOUGH_S):
+            size = await conversation
+        await stream.aclose()
+        await wait_all_tasks_blocked()
+        for meter in self._meters:
+            meter.stop()
+        return size
+
+    async def _kafka_stream(self, request: Request) -> trio.abc.Stream:
         name = CONTROLLER if request.api_key is ApiKey.ENVELOPE else SASL
         if self._user == ANONYMOUS:
             name = PLAINTEXT
@@ -97,10 +118,16 @@ class Player:
 
 
 def _data_of(played: Input) -> bytes:
-    return played.frame() if isinstance(played, Request) else played.data
+    match played:
+        case Request():
+            return played.frame()
+        case ScramLogIn():
+            return played.first + played.final
+        case _:
+            return played.data
 
 
-async def log_in(stream: trio.SocketStream, user: str) -> None:
+async def log_in(stream: trio.abc.Stream, user: str) -> None:
     """Log in with PLAIN; the password is the user's name."""
     handshake = b"\0\x11\0\1\0\0\0\1\xff\xff\0\5PLAIN"
     await exchange(stream, len(handshake).to_bytes(4, "big") + handshake, 1)
@@ -110,7 +137,7 @@ async def log_in(stream: trio.SocketStream, user: str) -> None:
     assert is_open, "log-in failed"
 
 
-async def exchange(stream: trio.SocketStream, data: bytes, frames: int) -> tuple[int, bool]:
+async def exchange(stream: trio.abc.Stream, data: bytes, frames: int) -> tuple[int, bool]:
     """Send ``data`` and read ``frames`` frames; 0: read to the end.
 
     Returns: the number of received bytes, and whether the connection is still open.
@@ -136,6 +163,6 @@ async def exchange(stream: trio.SocketStream, data: bytes, frames: int) -> tuple
     return size, True
 
 
-async def _send(stream: trio.SocketStream, data: bytes) -> None:
+async def _send(stream: trio.abc.Stream, data: bytes) -> None:
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
         await stream.send_all(data)

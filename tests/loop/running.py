@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing, nullcontext
 from hashlib import sha256
@@ -27,8 +28,11 @@ from authorizerd.metadata.meta_properties import (
     read_meta_properties,
 )
 from authorizerd.metadata.storage import DISK
+from authorizerd.tls.stream import TlsStream
 from tests.loop.meter import IS_CLIENT
+from tests.support.certificates import Authority
 from tests.support.log_files import added, write_log
+from tests.support.sasl import SHA_256, SHA_512, credential_of
 
 ENOUGH_S: Final = 600
 ROOT, ALICE, ANONYMOUS, NOBODY = "root", "alice", "ANONYMOUS", "nobody yet"
@@ -49,11 +53,14 @@ def token_of(user: str) -> str:
 
 
 def write_folder(folder: Path, acls: Iterable[Acl]) -> None:
-    """Write a log directory of ``acls``, and a tokens file."""
+    """Write a log directory of ``acls`` and SCRAM credentials, and a tokens file."""
     format_directory(folder / "log", MetaProperties("cluster", 1, "A" * 22), DISK)
     changes = [added(number, acl) for number, acl in enumerate(acls, 1)]
     starts = range(0, len(changes), _CHANGES_PER_BATCH)
-    write_log(folder / "log", *(changes[at : at + _CHANGES_PER_BATCH] for at in starts))
+    credentials = [credential_of(ROOT, ROOT, mechanism) for mechanism in (SHA_256, SHA_512)]
+    write_log(
+        folder / "log", credentials, *(changes[at : at + _CHANGES_PER_BATCH] for at in starts)
+    )
     tokens = folder / "tokens"
     tokens.touch(mode=0o600)
     tokens.write_text(
@@ -74,6 +81,7 @@ def _configuration_text(folder: Path, settings: Mapping[str, str]) -> str:
         "controller.listener.names": CONTROLLER,
         "early.start.listeners": ",".join(LISTENERS),
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": _JAAS,
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         "listener.name.controller.plain.sasl.jaas.config": _JAAS,
         "super.users": f"User:{ROOT}",
         "authorizerd.decision.http": "http://127.0.0.1:0",
@@ -86,16 +94,56 @@ def _configuration_text(folder: Path, settings: Mapping[str, str]) -> str:
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
+def tls_settings(folder: Path) -> dict[str, str]:
+    """Return the settings of a daemon whose ports all have TLS, and write a client's keys."""
+    authority = Authority(folder)
+    authority.issue("client", common_name="c" * 64)
+    asks = {"client_auth": "requested", "truststore_location": str(authority.ca_file)}
+    return {
+        **authority.server_keys(**asks),
+        **authority.server_keys(prefix="", **asks),
+        "listener.security.protocol.map": (
+            f"{PLAINTEXT}:SSL,{SASL}:SASL_SSL,{CONTROLLER}:SASL_SSL"
+        ),
+        "authorizerd.decision.http": "https://127.0.0.1:0",
+        "authorizerd.decision.stream": "tls://127.0.0.1:0",
+        "authorizerd.admin.http": "https://127.0.0.1:0",
+        "authorizerd.metrics.http": "https://127.0.0.1:0",
+    }
+
+
 class Running:
-    """A daemon that accepts connections."""
+    """A daemon that accepts connections.
 
-    def __init__(self, endpoints: Mapping[str, BoundEndpoint]) -> None:
+    Args:
+        folder: has a client's keys, if all ports of the daemon have TLS.
+    """
+
+    def __init__(self, endpoints: Mapping[str, BoundEndpoint], folder: Path) -> None:
         self._endpoints = endpoints
+        self._keystore = folder / "client.keystore.pem"
+        self._is_secured = self._keystore.exists()
 
-    async def connect(self, name: str) -> trio.SocketStream:
-        """Return a connection to the endpoint of this name."""
-        host, _, port = self._endpoints[name].address.removeprefix("http://").rpartition(":")
+    async def connect(self, name: str) -> trio.abc.Stream:
+        """Return a connection to the endpoint of this name, after its handshake."""
+        plain = await self.connect_plain(name)
+        return await self.secure(plain) if self._is_secured else plain
+
+    async def connect_plain(self, name: str) -> trio.SocketStream:
+        """Return a TCP connection to the endpoint of this name."""
+        host, _, port = self._endpoints[name].address.rpartition("/")[2].rpartition(":")
         return await trio.open_tcp_stream(host, int(port))
+
+    async def secure(self, plain: trio.SocketStream, *, is_identified: bool = False) -> TlsStream:
+        """Do the handshake, with the client's certificate if ``is_identified``."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE  # other tests verify certificates
+        if is_identified:
+            context.load_cert_chain(self._keystore)
+        stream = TlsStream(plain, context, server_side=False)
+        await stream.handshake()
+        return stream
 
 
 @asynccontextmanager
@@ -128,7 +176,7 @@ async def running(
                     await daemon.endpoints[name].wait_until_listening()
                 while is_loaded and not ready_file.exists():  # noqa: ASYNC110 - a file has no event
                     await trio.sleep(0.01)
-            yield Running(daemon.endpoints)
+            yield Running(daemon.endpoints, folder)
             nursery.cancel_scope.cancel()
 
 

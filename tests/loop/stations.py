@@ -24,15 +24,27 @@ from tests.loop.kafka_requests import (
     is_forwardable,
     requests_of,
 )
+from tests.loop.log_ins import handshakes, scram_log_ins
 from tests.loop.meter import Meter
 from tests.loop.players import Input, Played, Player
-from tests.loop.running import ALICE, ANONYMOUS, NOBODY, ROOT, running, token_of
+from tests.loop.running import (
+    ALICE,
+    ANONYMOUS,
+    NOBODY,
+    ROOT,
+    running,
+    tls_settings,
+    token_of,
+)
 from tests.loop.stream_frames import frames
 
 FEW: Final = 1000
 """Number of items in requests of older versions, unless ``is_whole``."""
 BEFORE_LOG_IN: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
 """APIs of the log-in."""
+
+LARGEST: Final = (EVERY_ACL, f"{ITEMS} new ACLs")
+"""The Kafka requests with the largest answer, and with a large request."""
 
 Inputs = Callable[[str, bool], Iterable[Input]]
 """Returns a caller's inputs; if the second argument is False, only some of them."""
@@ -97,6 +109,7 @@ def _log_ins(caller: str, is_whole: bool) -> Iterator[Input]:
     for api_key in (*BEFORE_LOG_IN, ApiKey.API_VERSIONS):
         for version in APIS[api_key].versions:
             yield from requests_of(api_key, version)
+    yield from scram_log_ins()
 
 
 def _http(caller: str, is_whole: bool) -> Iterator[Input]:
@@ -115,6 +128,20 @@ def _decisions(caller: str, is_whole: bool) -> Iterator[Input]:
     for request in decision_requests(token_of(caller)):
         if f"{EVALUATIONS_PATH}: evaluations" in request.name or f"{OPA_PATH}: by" in request.name:
             yield request
+
+
+def _over_tls(caller: str, is_whole: bool) -> Iterator[Input]:
+    """Yield handshakes, log-ins, and the largest requests and answers over TLS."""
+    yield from handshakes()
+    yield from scram_log_ins()
+    for request in acl_requests(APIS[ApiKey.CREATE_ACLS].last_version):
+        if is_whole or request.name in LARGEST:
+            yield request
+    if is_whole:
+        yield from _http(caller, is_whole)
+        yield from frames()
+    else:
+        yield from _decisions(caller, is_whole)
 
 
 def _work_of_acls(caller: str, is_whole: bool) -> Iterator[Input]:
@@ -142,6 +169,7 @@ STATIONS: Final[Mapping[str, Station]] = {
     "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
     "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),
     "one topic": Station("one topic", (ROOT,), _work_of_acls, _audited("INFO")),
+    "TLS": Station("literals", (ROOT,), _over_tls, tls_settings),
     "before loading": Station("none", (ALICE, ANONYMOUS), _not_loaded, is_loaded=False),
 }
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import gc
+import hashlib
+import threading
 from collections.abc import Callable
 
 import pytest
 import trio
 
-from tests.loop.meter import IS_CLIENT, ByteMeter, CollectionMeter, LineMeter, Longest, Meter
+from tests.loop.meter import (
+    IS_CLIENT,
+    ByteMeter,
+    CollectionMeter,
+    LineMeter,
+    Longest,
+    Meter,
+    SlowCallMeter,
+)
 
 COUNT = 10_000
 
@@ -85,11 +95,32 @@ def test_containers_count_visited_objects() -> None:
         gc.enable()
 
 
-@pytest.mark.parametrize("meter", [LineMeter(COUNT), ByteMeter(), CollectionMeter()])
+def derive() -> None:
+    hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 1)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2])
+def test_slow_calls_count_on_the_loops_thread(calls: int) -> None:
+    def work() -> None:
+        thread = threading.Thread(target=derive)
+        thread.start()
+        thread.join()
+        for _ in range(calls):
+            derive()
+
+    before = hashlib.pbkdf2_hmac
+    assert longest_of(SlowCallMeter(), work).amount == calls
+    assert hashlib.pbkdf2_hmac is before
+
+
+@pytest.mark.parametrize(
+    "meter", [LineMeter(COUNT), ByteMeter(), CollectionMeter(), SlowCallMeter()]
+)
 def test_work_of_a_client_does_not_count(meter: Meter) -> None:
     def work() -> None:
         loop()
         join()
         collect()
+        derive()
 
     assert longest_of(meter, work, by_client=True).amount < COUNT / 2

@@ -13,17 +13,17 @@ import trio
 
 from tests.loop.acl_sets import ACL_SETS, ACLS
 from tests.loop.limits import LIMITS
-from tests.loop.meter import ByteMeter, CollectionMeter, LineMeter, Meter
+from tests.loop.meter import ByteMeter, CollectionMeter, LineMeter, Meter, SlowCallMeter
 from tests.loop.players import Played
 from tests.loop.running import write_folder
 from tests.loop.stations import STATIONS, play
 from tests.loop.worker import play_feed
 
 METERS: dict[str, Callable[[], list[Meter]]] = {
-    "lines": lambda: [LineMeter(LIMITS["lines"]), CollectionMeter()],
+    "lines": lambda: [LineMeter(LIMITS["lines"]), CollectionMeter(), SlowCallMeter()],
     "bytes": lambda: [ByteMeter()],
 }
-BULKY = ("Kafka", "HTTP", "stream")
+BULKY = ("Kafka", "HTTP", "stream", "TLS")
 """Stations whose bytes are counted; the others have no larger requests."""
 
 
