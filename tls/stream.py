@@ -83,7 +83,8 @@ class TlsStream(trio.abc.HalfCloseableStream):
                     await self._flush()
                     await self._read_more()
         except ssl.SSLError as error:
-            await self._flush()  # the alert
+            with suppress(trio.BrokenResourceError):
+                await self._flush()  # the alert
             raise TlsError(_describe(error)) from error
         await self._flush()
 

@@ -221,3 +221,21 @@ def test_client_certificates_close_the_unix_socket_to_callers_without_credential
     stream = StreamConnection(mutual[0].ready["decision_stream"])
     assert stream.greeting.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     stream.close()
+
+
+def test_admin_port_on_other_addresses_needs_credentials(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    config = {
+        **authority.server_keys(
+            truststore_location=str(authority.ca_file), client_auth="requested"
+        ),
+        "authorizerd.admin.http": "https://127.1:0",  # 127.0.0.1, which counts as a host name
+    }
+    with running(tmp_path, new_log(tmp_path), config) as daemon:
+        host, _, port = daemon.ready["admin_http"].rpartition(":")
+        for keystore, status in ((None, 401), (authority.issue("client"), 200)):
+            context = authority.client_context(keystore)
+            connection = HTTPSConnection(host, int(port), context=context)
+            assert ask(connection, "GET", "/healthz").status == status
+            connection.close()
+        assert daemon.stop()[0] == 0

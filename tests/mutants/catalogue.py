@@ -23,6 +23,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
+from tests.mutants.tls_mutants import TLS_MUTANTS
 
 CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Log": LOG_MUTANTS,
@@ -33,6 +34,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Names of certificates": CERTIFICATE_NAME_MUTANTS,
     "Decision ports": DECISION_PORT_MUTANTS,
     "Connections": CONNECTION_MUTANTS,
+    "TLS": TLS_MUTANTS,
     "Settings": SETTING_MUTANTS,
     "Commands": COMMAND_MUTANTS,
     "Process": PROCESS_MUTANTS,

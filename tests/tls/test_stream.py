@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
-from authorizerd.config.tls import ClientAuth, new_tls_settings, ssl_keys
+from authorizerd.config.tls import TLS_VERSIONS, ClientAuth, new_tls_settings, ssl_keys
 from authorizerd.tls.context import new_client_context, new_server_context
 from authorizerd.tls.errors import NotTlsError, TlsError
 from authorizerd.tls.material import read_material
@@ -33,14 +33,14 @@ class Peers:
         keystore: Path,
         client_keystore: Path | None = None,
         client_auth: ClientAuth = ClientAuth.NONE,
-        trusted: Path | None = None,
+        protocols: Sequence[str] = TLS_VERSIONS,
     ) -> None:
-        trust = {"ssl.truststore.location": str(trusted or authority.ca_file)}
+        trust = {"ssl.truststore.location": str(authority.ca_file)}
         server = {"ssl.keystore.location": str(keystore), "ssl.client.auth": client_auth, **trust}
         client: dict[str, object] = dict(trust)
         if client_keystore is not None:
             client["ssl.keystore.location"] = str(client_keystore)
-        settings = new_tls_settings(server, NAMES)
+        settings = new_tls_settings({**server, "ssl.enabled.protocols": protocols}, NAMES)
         self.server = new_server_context(settings, read_material(settings))
         settings = new_tls_settings(client, NAMES)
         self.client = new_client_context(settings, read_material(settings))
@@ -232,3 +232,18 @@ async def test_changed_record_is_never_data(peers: Peers, position: int) -> None
     await client._transport.send_eof()
     with pytest.raises(trio.BrokenResourceError):
         await server.receive_some()
+
+
+@pytest.mark.parametrize("spoken", TLS_VERSIONS)
+@pytest.mark.parametrize("enabled", [*([version] for version in TLS_VERSIONS), TLS_VERSIONS])
+async def test_only_enabled_protocols_are_spoken(
+    authority: Authority, spoken: str, enabled: Sequence[str]
+) -> None:
+    peers = Peers(authority, authority.issue("server", "localhost"), protocols=enabled)
+    version = ssl.TLSVersion[spoken.replace(".", "_")]
+    peers.client.minimum_version = peers.client.maximum_version = version
+    if spoken in enabled:
+        server, client = await peers.connect()
+        assert server.version == client.version == spoken
+    else:
+        assert any("protocol" in text for text in await refused(peers))

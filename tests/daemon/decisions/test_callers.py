@@ -40,6 +40,21 @@ def test_with_a_tokens_file_every_caller_needs_a_token(
     assert Place(tmp_path).callers.identify(token, SURFACE) is None
 
 
+@pytest.mark.parametrize("token", ["", "proxy.wrong", b"\xff"])
+def test_wrong_token_is_refused_despite_a_certificate(token: str | bytes, tmp_path: Path) -> None:
+    assert Place(tmp_path).callers.identify(token, SURFACE, certified=ROOT) is None
+
+
+def test_caller_with_a_certificate_has_the_rights_of_its_principal(tmp_path: Path) -> None:
+    place = Place(tmp_path, cluster_action(PROXY))
+    state = place.authorizer.current_state()
+    for certified, may_ask in ((PROXY, True), (ROOT, True), (OTHER, False)):
+        caller = place.callers.identify(None, SURFACE, certified=certified)
+        assert caller is not None
+        assert caller.may_ask_about(certified, state)
+        assert caller.may_ask_about("User:third", state) is may_ask
+
+
 def test_callers_may_ask_about_themselves_and_super_users_about_all(tmp_path: Path) -> None:
     """Neither needs an ACL. Other callers need one to ask about others."""
     place = Place(tmp_path)

@@ -48,10 +48,12 @@ class Server(ConnectionServer):
         self.statistics = ConnectionStatistics()
         self.fault: BaseException = RuntimeError("fault")
         self.goes_on = trio.Event()
+        self.newest: Connection | None = None
 
     async def converse(self, connection: Connection) -> None:
         held = b""
         while data := await connection.receive(len(held)):
+            self.newest = connection
             held += data
             if held.startswith(b"large"):
                 continue
@@ -375,3 +377,43 @@ def test_address_limit(address: str, most: int) -> None:
         overrides={"10.0.0.2": 7},
     )
     assert limits.of_address(address) == most
+
+
+async def test_identity_ends_with_its_certificate(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """An answer that has begun is sent first."""
+    server = Server()
+    listener = await start(nursery, server)
+    idle, busy = listener.connect(), listener.connect()
+    for client in (idle, busy):
+        assert await ask(client) == HELLO
+        assert server.newest is not None
+        server.newest.principal = "User:alice"
+        server.newest.expires_at = trio.current_time() + 5
+    await busy.send_all(WAIT)
+    await trio.sleep(4)
+    assert server.statistics.connections_open == 2
+    await trio.sleep(2)
+    assert await is_closed(idle)
+    assert server.statistics.connections_open == 1
+    server.goes_on.set()
+    assert await busy.receive_some() == WAIT
+    assert await is_closed(busy)
+    assert server.statistics.connections_expired == 2
+
+
+async def test_only_identified_connections_end_with_their_authority(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    server = Server()
+    listener = await start(nursery, server)
+    anonymous, identified = listener.connect(), listener.connect()
+    for client in (anonymous, identified):
+        assert await ask(client) == HELLO
+    assert server.newest is not None
+    server.newest.principal = "User:alice"
+    server.end_identified()
+    await trio.sleep(2 * SWEEP_SECONDS)
+    assert await is_closed(identified)
+    assert await ask(anonymous) == HELLO

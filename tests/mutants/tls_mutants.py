@@ -1,0 +1,116 @@
+"""Mutants of TLS: who is let in, what is encrypted, and what may hold the event loop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+TLS_MUTANTS: Final = (
+    Mutant(
+        name="a resumed session outlives the client's certificate",
+        file="tls/server.py",
+        text="if seconds_left(identity) <= 0:",
+        becomes="if seconds_left(identity) is None:",
+        found_by="tests/tls/test_server.py::test_resumed_session_does_not_outlive_the_certificate",
+    ),
+    Mutant(
+        name="a lost authority is not noticed",
+        file="tls/server.py",
+        text="self.current.trusted - prepared.trusted",
+        becomes="prepared.trusted - self.current.trusted",
+        found_by="tests/tls/test_server.py::test_only_a_lost_authority_is_reported",
+    ),
+    Mutant(
+        name="a handshake holds the event loop",
+        file="tls/stream.py",
+        text="await trio.to_thread.run_sync(self._tls.do_handshake, limiter=_HANDSHAKES)",
+        becomes="self._tls.do_handshake()",
+        found_by="tests/tls/test_stream.py::test_handshake_runs_outside_the_event_loop",
+    ),
+    Mutant(
+        name="records that have arrived are received without a turn of other tasks",
+        file="tls/stream.py",
+        text="if not has_waited:",
+        becomes="if has_waited is None:",
+        found_by="tests/tls/test_stream.py::test_buffered_data_is_not_received_without_a_turn_of_others",
+    ),
+    Mutant(
+        name="clients need no certificate although one is required",
+        file="tls/context.py",
+        text="ClientAuth.REQUIRED: ssl.CERT_REQUIRED",
+        becomes="ClientAuth.REQUIRED: ssl.CERT_OPTIONAL",
+        found_by="tests/tls/test_stream.py::test_client_is_refused_by_name",
+    ),
+    Mutant(
+        name="ssl.enabled.protocols has no effect",
+        file="tls/context.py",
+        text="context.minimum_version, context.maximum_version = min(versions), max(versions)",
+        becomes="context.minimum_version = ssl.TLSVersion.TLSv1_2",
+        found_by="tests/tls/test_stream.py::test_only_enabled_protocols_are_spoken",
+    ),
+    Mutant(
+        name="a key that does not fit its certificate is accepted",
+        file="tls/material.py",
+        text="if not _fits(chain[0], loaded.public_key()):",
+        becomes="if not chain:",
+        found_by="tests/tls/test_material.py::test_unusable_keystore_is_rejected_without_secrets",
+    ),
+    Mutant(
+        name="a listener with TLS speaks to clients in clear",
+        file="daemon/net/connection_server.py",
+        text="await self._secure(connection, self.tls)",
+        becomes="pass",
+        found_by="tests/end_to_end/test_tls.py::test_client_without_tls_gets_an_alert",
+    ),
+    Mutant(
+        name="client certificates are asked for without a truststore",
+        file="config/tls.py",
+        text="settings.client_auth is not ClientAuth.NONE and settings.truststore is None",
+        becomes="settings.client_auth is None",
+        found_by="tests/config/test_tls.py::test_contradictory_settings_are_rejected",
+    ),
+    Mutant(
+        name="the general ssl.client.auth applies to SASL_SSL",
+        file="config/tls_rules.py",
+        text="if protocol is SecurityProtocol.SASL_SSL and",
+        becomes="if protocol is None and",
+        found_by="tests/config/test_tls.py::test_general_client_auth_is_not_for_sasl_ssl",
+    ),
+    Mutant(
+        name="TLS without credentials opens a port to others",
+        file="config/tls_rules.py",
+        text="(endpoint.is_tls and _has_client_auth(keys))",
+        becomes="endpoint.is_tls",
+        found_by="tests/config/test_tls.py::test_encryption_alone_opens_no_port_to_others",
+    ),
+    Mutant(
+        name="a certificate makes up for a wrong token",
+        file="daemon/decisions/callers.py",
+        text="return None if found is None else _TokenHolder(",
+        becomes="return _Known(self._decider, certified, surface) if found is None and certified"
+        " else None if found is None else _TokenHolder(",
+        found_by="tests/daemon/decisions/test_callers.py::test_wrong_token_is_refused_despite_a_certificate",
+    ),
+    Mutant(
+        name="callers without credentials are trusted although TLS asks for certificates",
+        file="daemon/decisions/callers.py",
+        text="if tokens_file is None and not has_client_auth else None",
+        becomes="if tokens_file is None else None",
+        found_by="tests/end_to_end/test_tls.py::test_client_certificates_close_the_unix_socket_to_callers_without_credentials",
+    ),
+    Mutant(
+        name="everyone reads the admin port of another address",
+        file="daemon/servers.py",
+        text="handler if is_local else require_credentials(handler, parts.callers),",
+        becomes="handler,",
+        found_by="tests/end_to_end/test_tls.py::test_admin_port_on_other_addresses_needs_credentials",
+    ),
+    Mutant(
+        name="a certificate's rights outlive it on open connections",
+        file="daemon/net/connection_server.py",
+        text="if connection.expires_at <= now:",
+        becomes="if connection.expires_at is None:",
+        found_by="tests/daemon/net/test_connection_server.py::test_identity_ends_with_its_certificate",
+    ),
+)

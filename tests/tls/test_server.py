@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trio
+
+from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.tls import ClientAuth, TlsSettings, new_tls_settings, ssl_keys
+from authorizerd.tls.errors import TlsError
+from authorizerd.tls.material import read_material
+from authorizerd.tls.server import Identity, TlsServer, prepare_tls
+from tests.support.certificates import Authority
+
+NAMES = {key.name: key.name for key in ssl_keys()}
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def server_settings(
+    authority: Authority, rules: str = "DEFAULT", trusted: Path | None = None
+) -> TlsSettings:
+    values = {
+        "ssl.keystore.location": str(authority.issue("server", "localhost")),
+        "ssl.truststore.location": str(trusted or authority.ca_file),
+        "ssl.client.auth": ClientAuth.REQUIRED,
+        "ssl.principal.mapping.rules": PrincipalMapping.parse(rules),
+    }
+    return new_tls_settings(values, NAMES)
+
+
+def new_server(settings: TlsSettings) -> TlsServer:
+    return TlsServer("TEST", settings, prepare_tls(settings, read_material(settings)))
+
+
+async def accept(
+    server: TlsServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None
+) -> tuple[Identity | None, ssl.SSLSession | None]:
+    """Return the identity that the server finds, and the client's session.
+
+    Raises:
+        TlsError: the server refuses the client.
+    """
+    ours, theirs = socket.socketpair()
+    sessions: list[ssl.SSLSession | None] = []
+
+    def connect() -> None:
+        with (
+            suppress(OSError),
+            context.wrap_socket(theirs, server_hostname="localhost", session=session) as client,
+        ):
+            sessions.append(client.session)
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, connect)
+            async with trio.SocketStream(trio.socket.from_stdlib_socket(ours)) as transport:
+                _, identity = await server.accept(transport)
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
+    finally:
+        theirs.close()
+    return identity, sessions[0]
+
+
+async def test_mapped_name_and_end_of_the_certificate_are_the_identity(
+    authority: Authority,
+) -> None:
+    context = authority.client_context(authority.issue("client", common_name="Billing"))
+    rules = "RULE:^CN=([^,]+),OU=test,O=test$/$1/U"
+    identity, _ = await accept(new_server(server_settings(authority, rules)), context)
+    assert identity is not None
+    assert identity.principal == "User:BILLING"
+    assert identity.not_after > datetime.now(UTC)
+
+
+async def test_client_whose_name_no_rule_maps_is_refused(authority: Authority) -> None:
+    context = authority.client_context(authority.issue("client", common_name="billing"))
+    server = new_server(server_settings(authority, "RULE:^CN=x$/x/"))
+    with pytest.raises(TlsError, match="gives no principal"):
+        await accept(server, context)
+
+
+async def test_resumed_session_does_not_outlive_the_certificate(authority: Authority) -> None:
+    """OpenSSL verifies a certificate only when the session begins."""
+    end = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
+    keystore = authority.issue("client", common_name="billing", not_after=end)
+    context = authority.client_context(keystore)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    server = new_server(server_settings(authority))
+    identity, session = await accept(server, context)
+    assert identity is not None
+    resumed, _ = await accept(server, context, session)
+    assert resumed == identity
+    assert server.current.context.session_stats()["hits"] == 1
+    await trio.sleep((end - datetime.now(UTC)).total_seconds() + 0.01)
+    with pytest.raises(TlsError, match="certificate has expired"):
+        await accept(server, context, session)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_replaced_truststore_ends_old_sessions(
+    authority: Authority, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    context = authority.client_context(authority.issue("client"))
+    context.minimum_version = context.maximum_version = version
+    server = new_server(server_settings(authority))
+    _, session = await accept(server, context)
+    other = server_settings(authority, trusted=Authority(tmp_path, "other").ca_file)
+    assert server.use(prepare_tls(other, read_material(other)))
+    with pytest.raises(TlsError, match="certificate verify failed"):
+        await accept(server, context, session)
+
+
+def test_only_a_lost_authority_is_reported(authority: Authority, tmp_path: Path) -> None:
+    settings = server_settings(authority)
+    server = new_server(settings)
+    renewed = server_settings(authority)
+    assert not server.use(prepare_tls(renewed, read_material(renewed)))
+    both = tmp_path / "both.pem"
+    other = Authority(tmp_path, "other")
+    both.write_bytes(authority.ca_file.read_bytes() + other.ca_file.read_bytes())
+    more = server_settings(authority, trusted=both)
+    assert not server.use(prepare_tls(more, read_material(more)))
+    assert server.use(prepare_tls(settings, read_material(settings)))
