@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import ssl
+import subprocess
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.decisions.stream import StreamQuestion
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.end_to_end.documents import ROOT, blocks_of
 from tests.support.acls import acl
 from tests.support.certificates import Authority, connect_tls
 from tests.support.daemon_process import DaemonProcess, ask, connect, new_log, running
@@ -238,4 +242,31 @@ def test_admin_port_on_other_addresses_needs_credentials(tmp_path: Path) -> None
             connection = HTTPSConnection(host, int(port), context=context)
             assert ask(connection, "GET", "/healthz").status == status
             connection.close()
+        assert daemon.stop()[0] == 0
+
+
+@pytest.mark.skipif(
+    shutil.which("openssl") is None or shutil.which("curl") is None,
+    reason="openssl or curl is not installed",
+)
+def test_page_leads_from_nothing_to_an_answer_over_tls(tmp_path: Path) -> None:
+    """Run the commands of docs/tls.md, with free ports and a folder of the test's own."""
+    create, configuration, question = [block.text for block in blocks_of(ROOT / "docs" / "tls.md")][
+        :3
+    ]
+
+    def shell(command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euc", command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shell(create)
+    text = configuration.replace("/etc/authorizerd", str(tmp_path)).replace("0.0.0.0", "127.0.0.1")
+    text = re.sub(r"(:)(9093|8181|8183)$", r"\g<1>0", text, flags=re.MULTILINE)
+    config = dict(line.split("=", 1) for line in text.splitlines() if line)
+    with running(tmp_path, new_log(tmp_path), config) as daemon:
+        port = daemon.ready["decision_http"].rpartition(":")[2]
+        assert json.loads(shell(question.replace("8181", port)))["decision"] is False
         assert daemon.stop()[0] == 0

@@ -28,6 +28,7 @@ PACKAGES = (
     "kafka_client",
     "metadata",
     "protocol",
+    "tls",
 )
 LEVELS = {
     "warning": "warning", "error": "error", "exception": "error", "critical": "critical",

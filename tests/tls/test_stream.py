@@ -128,6 +128,8 @@ async def refused(peers: Peers, host: str = "localhost") -> set[str]:
             await stream.handshake()
             if reads:  # TLS 1.3 reports the server's refusal here
                 await stream.receive_some()
+            else:
+                await stream.send_eof()
         except (TlsError, trio.BrokenResourceError) as error:
             reasons.add(str(error))
             await stream.aclose()
