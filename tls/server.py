@@ -62,10 +62,14 @@ class TlsServer:
         Return True if clients must be identified again: an authority has left the truststore, or
         the rules for their names have changed.
         """
-        has_lost_authority = bool(self.current.trusted - prepared.trusted)
-        has_other_names = self.settings.principal_mapping != settings.principal_mapping
+        before = self.settings, self.current
         self.settings, self.current = settings, prepared
-        return has_lost_authority or has_other_names
+        return self._identifies_otherwise(*before)
+
+    def _identifies_otherwise(self, settings: TlsSettings, prepared: PreparedTls) -> bool:
+        """Return True if clients that were identified with these must be identified again."""
+        has_lost_authority = bool(prepared.trusted - self.current.trusted)
+        return has_lost_authority or settings.principal_mapping != self.settings.principal_mapping
 
     async def accept(
         self, transport: trio.abc.HalfCloseableStream
@@ -76,15 +80,17 @@ class TlsServer:
             TlsError: the handshake failed, or no mapping rule gives the client a principal.
             BrokenResourceError: the connection broke.
         """
-        stream = TlsStream(transport, self.current.context, server_side=True)
+        settings, prepared = self.settings, self.current
+        stream = TlsStream(transport, prepared.context, server_side=True)
         await stream.handshake()
-        certificate = stream.peer_certificate if self.identifies_clients else None
-        if certificate is None:
+        if settings.client_auth is ClientAuth.NONE or stream.peer_certificate is None:
             return stream, None
-        identity = identify(certificate, self.settings.principal_mapping)
+        identity = identify(stream.peer_certificate, settings.principal_mapping)
         # OpenSSL verifies no certificate when a session of TLS 1.2 is resumed.
         if seconds_left(identity) <= 0:
             raise TlsError("the client's certificate has expired")
+        if self._identifies_otherwise(settings, prepared):
+            raise TlsError("the truststore was replaced during the handshake")
         return stream, identity
 
 

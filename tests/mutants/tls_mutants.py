@@ -17,9 +17,16 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a lost authority is not noticed",
         file="tls/server.py",
-        text="self.current.trusted - prepared.trusted",
-        becomes="prepared.trusted - self.current.trusted",
-        found_by="tests/tls/test_server.py::test_only_a_lost_authority_is_reported",
+        text="prepared.trusted - self.current.trusted",
+        becomes="self.current.trusted - prepared.trusted",
+        found_by="tests/tls/test_server.py::test_only_lost_authorities_and_other_names_need_new_identities",
+    ),
+    Mutant(
+        name="an authority that leaves during a handshake still counts",
+        file="tls/server.py",
+        text="if self._identifies_otherwise(settings, prepared):",
+        becomes="if settings is None:",
+        found_by="tests/tls/test_server.py::test_truststore_replaced_during_a_handshake_counts",
     ),
     Mutant(
         name="a handshake holds the event loop",

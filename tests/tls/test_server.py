@@ -14,6 +14,7 @@ from authorizerd.config.tls import ClientAuth, TlsSettings, new_tls_settings, ss
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import read_material
 from authorizerd.tls.server import Identity, TlsServer, prepare_tls
+from authorizerd.tls.stream import TlsStream
 from tests.support.certificates import Authority
 
 NAMES = {key.name: key.name for key in ssl_keys()}
@@ -114,19 +115,40 @@ async def test_replaced_truststore_ends_old_sessions(
     server = new_server(server_settings(authority))
     _, session = await accept(server, context)
     other = server_settings(authority, trusted=Authority(tmp_path, "other").ca_file)
-    assert server.use(prepare_tls(other, read_material(other)))
+    assert use(server, other)
     with pytest.raises(TlsError, match="certificate verify failed"):
         await accept(server, context, session)
 
 
-def test_only_a_lost_authority_is_reported(authority: Authority, tmp_path: Path) -> None:
+async def test_truststore_replaced_during_a_handshake_counts(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = server_settings(authority, trusted=Authority(tmp_path, "other").ca_file)
+    server = new_server(server_settings(authority))
+    handshake = TlsStream.handshake
+
+    async def replace_meanwhile(stream: TlsStream) -> None:
+        await handshake(stream)
+        use(server, other)
+
+    monkeypatch.setattr(TlsStream, "handshake", replace_meanwhile)
+    with pytest.raises(TlsError, match="truststore was replaced"):
+        await accept(server, authority.client_context(authority.issue("client")))
+
+
+def test_only_lost_authorities_and_other_names_need_new_identities(
+    authority: Authority, tmp_path: Path
+) -> None:
     settings = server_settings(authority)
     server = new_server(settings)
-    renewed = server_settings(authority)
-    assert not server.use(prepare_tls(renewed, read_material(renewed)))
+    assert not use(server, server_settings(authority))
     both = tmp_path / "both.pem"
     other = Authority(tmp_path, "other")
     both.write_bytes(authority.ca_file.read_bytes() + other.ca_file.read_bytes())
-    more = server_settings(authority, trusted=both)
-    assert not server.use(prepare_tls(more, read_material(more)))
-    assert server.use(prepare_tls(settings, read_material(settings)))
+    assert not use(server, server_settings(authority, trusted=both))
+    assert use(server, settings)
+    assert use(server, server_settings(authority, "RULE:^CN=([^,]+)$/$1/"))
+
+
+def use(server: TlsServer, settings: TlsSettings) -> bool:
+    return server.use(settings, prepare_tls(settings, read_material(settings)))
