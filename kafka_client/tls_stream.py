@@ -24,11 +24,14 @@ from authorizerd.kafka_client.errors import (
     Stage,
     UnservedError,
 )
+from authorizerd.kafka_client.mismatch import find_cleartext_protocol
 from authorizerd.kafka_client.transport import OpenStream
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.stream import TlsStream
 
 FETCH_TIMEOUT_SECONDS: Final = 1.0
+PATIENCE_SECONDS: Final = 0.75
+"""How long a handshake takes before the listener is asked without TLS, on another connection."""
 
 _ALERT: Final = re.compile("(?:SSLV3|TLSV1|TLSV13)_(?:ALERT_)?(?P<name>[A-Z_]+)")
 _ABOUT_CERTIFICATES: Final = frozenset(
@@ -72,7 +75,7 @@ class TlsOpener:
         transport = await self._open_tcp(address)
         stream = _Stream(transport, self._context, address, has_certificate=self._has_certificate)
         try:
-            await stream.handshake()
+            await self._shake_hands(stream, address)
         except TlsError as error:
             await trio.aclose_forcefully(stream)
             raise await self._explain(address, error) from error
@@ -83,6 +86,35 @@ class TlsOpener:
             await trio.aclose_forcefully(stream)
             raise
         return stream
+
+    async def _shake_hands(self, stream: TlsStream, address: Address) -> None:
+        """Do the handshake, unless the listener turns out to have no TLS.
+
+        A listener without TLS may take the ClientHello for the size of a large request, and wait
+        for the rest of it.
+        """
+        is_cleartext = False
+
+        async def look_for_cleartext() -> None:
+            nonlocal is_cleartext
+            await trio.sleep(PATIENCE_SECONDS)
+            if await find_cleartext_protocol(address, self._open_tcp) is not None:
+                is_cleartext = True
+                nursery.cancel_scope.cancel()
+
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look_for_cleartext)
+            try:
+                await stream.handshake()
+            except (TlsError, trio.BrokenResourceError, OSError) as error:
+                failure = error  # a nursery would wrap it
+            nursery.cancel_scope.cancel()
+        if is_cleartext:
+            text = f"{address}: the server does not answer in TLS"
+            raise UnservedError(text, address, Stage.HANDSHAKE)
+        if failure is not None:
+            raise failure
 
     async def _explain(self, address: Address, error: TlsError) -> Exception:
         cause = error.__cause__

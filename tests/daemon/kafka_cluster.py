@@ -92,6 +92,7 @@ class KafkaNode:
     served: Served = field(default_factory=lambda: SERVED)
     asked: list[KafkaRequest] = field(default_factory=list)
     closed: int = 0
+    request_bytes_max: int = REQUEST_BYTES_MAX
 
     @property
     def names(self) -> list[str]:
@@ -99,7 +100,7 @@ class KafkaNode:
         return [f"{request.api_key.name} {request.api_version}" for request in self.asked]
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        connection = KafkaServerConnection(REQUEST_BYTES_MAX)
+        connection = KafkaServerConnection(self.request_bytes_max)
         async with stream:
             try:
                 while data := await stream.receive_some():

@@ -129,6 +129,17 @@ async def test_client_with_tls_is_told_that_the_listener_has_none(
     assert node.names == ["API_VERSIONS 4", "SASL_HANDSHAKE 1"]
 
 
+async def test_listener_without_tls_that_waits_for_a_large_request_is_found(
+    cluster: TlsCluster, authority: Authority
+) -> None:
+    """Source: Kafka with ``socket.request.max.bytes`` above 0x16030102 bytes, 369 MB."""
+    cluster.add(FIRST, NO_SASL, NO_SASL).request_bytes_max = 1 << 30
+    tls = new_settings(truststore_location=authority.ca_file)
+    error, warned = await refusal(cluster, tls=tls)
+    assert error.cause is Cause.TLS_UNEXPECTED
+    assert warned == []
+
+
 async def test_client_without_a_log_in_is_told_that_the_listener_requires_one(
     cluster: TlsCluster, authority: Authority
 ) -> None:
