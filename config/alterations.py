@@ -20,6 +20,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.config.dynamic import check_value, may_change
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.ssl_key_names import is_store_key, kafka_ssl_name
 
 _ALTERATIONS_PER_STEP: Final = 64
 _NAMES_MAX: Final = 100
@@ -62,6 +63,11 @@ class Wanted(msgspec.Struct, frozen=True):
 
     values: Mapping[str, str]
     removed: Set[str] | None
+
+    @property
+    def keys(self) -> Set[str]:
+        """The keys that the request names."""
+        return self.values.keys() | (self.removed or frozenset())
 
 
 def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
@@ -165,6 +171,7 @@ def _check_values(
             (fixed if name in KEYS_BY_NAME else unknown).append(name)
         if number % _ALTERATIONS_PER_STEP == 0:
             yield
+    _refuse_store_keys([name for name in (*fixed, *unknown) if is_store_key(name)])
     _refuse_fixed(fixed)
     if unknown:
         raise InvalidConfigError(
@@ -181,6 +188,20 @@ def _check_values(
                 f"Invalid value {value} for configuration {name}: {error}"
             ) from None
         yield
+
+
+def _refuse_store_keys(names: list[str]) -> None:
+    if any(kafka_ssl_name(name) == name for name in names):
+        raise AlterationError(
+            "These security configs can be dynamically updated only per-listener using the listener"
+            f" prefix: [{_listed(names)}]"
+        )
+    if names:
+        raise AlterationError(
+            f"No port of this node has TLS with these keys: [{_listed(names)}]. Expected"
+            " listener.name.NAME. with the lower-case name of a listener with TLS, or"
+            " authorizerd.http."
+        )
 
 
 def _refuse_fixed(names: list[str]) -> None:

@@ -127,10 +127,11 @@ def may_change(name: str, plugged: frozenset[str]) -> bool:
     """Return True if a key may be set while the daemon runs.
 
     Args:
-        plugged: the authorizer's own keys that can change while it runs.
+        plugged: the authorizer's own keys that can change while it runs, and those of the stores
+            of this node's ports.
     """
     key = KEYS_BY_NAME.get(name)
-    return name in plugged if key is None else key.reloadable
+    return name in plugged or (key is not None and key.reloadable)
 
 
 def is_guarded(name: str, plugged: frozenset[str]) -> bool:

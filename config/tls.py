@@ -17,7 +17,7 @@ from typing import Any, Final
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.key import Key
 from authorizerd.config.principal_mapping import DEFAULT_RULES, PrincipalMapping
-from authorizerd.config.values import choice, invalid, path, reject, words
+from authorizerd.config.values import boolean, choice, invalid, path, reject, words
 
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 DEFAULT_MAPPING: Final = PrincipalMapping.parse(DEFAULT_RULES)
@@ -99,6 +99,8 @@ class TlsSettings:
     cipher_suites: tuple[str, ...]
     checks_host: bool
     principal_mapping: PrincipalMapping
+    allows_dn_changes: bool = False
+    allows_san_changes: bool = False
 
     def without_client_auth(self) -> TlsSettings:
         """Return the same settings, except that clients need no certificate."""
@@ -280,6 +282,19 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
         " all suites with forward secrecy and authenticated encryption. The suites of TLS 1.3"
         " cannot be chosen.",
     ),
+    (
+        "ssl.allow.dn.changes",
+        boolean,
+        "false",
+        "Whether a client that replaces a certificate{of} by AlterConfigs may change the"
+        " distinguished name. A reload of the file always may.",
+    ),
+    (
+        "ssl.allow.san.changes",
+        boolean,
+        "false",
+        "The same for leaving out alternative names{of}, such as hosts.",
+    ),
 )
 
 CLIENT_SSL_KEYS: Final = (
@@ -328,6 +343,8 @@ def new_tls_settings(values: Mapping[str, Any], names: Mapping[str, str]) -> Tls
         cipher_suites=values.get("ssl.cipher.suites") or (),
         checks_host=values.get("ssl.endpoint.identification.algorithm", True),
         principal_mapping=values.get("ssl.principal.mapping.rules") or DEFAULT_MAPPING,
+        allows_dn_changes=values.get("ssl.allow.dn.changes") or False,
+        allows_san_changes=values.get("ssl.allow.san.changes") or False,
     )
 
 

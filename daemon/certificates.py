@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from authorizerd.config.configuration import Configuration, parse_values
+from authorizerd.config.sasl import listener_prefix
 from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_http_ssl_key
-from authorizerd.config.tls import ClientAuth, TlsSettings
+from authorizerd.config.tls import RELOADABLE_SSL_KEYS, ClientAuth, TlsSettings
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Stores
 from authorizerd.tls.errors import StoreError
@@ -23,6 +24,7 @@ from authorizerd.tls.material import (
     Validity,
     describe_certificate,
     describe_place,
+    find_other_name,
     read_material,
 )
 from authorizerd.tls.server import PreparedTls, TlsServer, prepare_tls
@@ -116,7 +118,11 @@ class Certificates:
         self._require_credentials = require_credentials
 
     def prepare_reload(
-        self, configuration: Configuration, ports: Collection[str] | None = None
+        self,
+        configuration: Configuration,
+        ports: Collection[str] | None = None,
+        *,
+        keeps_names: bool = False,
     ) -> Callable[[], None]:
         """Read the stores, and return a function that applies them. Reading blocks.
 
@@ -124,6 +130,7 @@ class Certificates:
 
         Args:
             ports: the ports whose stores are read; None: all that have TLS.
+            keeps_names: True if the settings decide whether a certificate may have other names.
 
         Raises:
             StartError: a store cannot be used, its certificate is not valid now while another one
@@ -142,7 +149,40 @@ class Certificates:
             materials = {name: read_material(each) for name, each in settings.items()}
         except StoreError as error:
             raise StartError(str(error)) from error
+        if keeps_names:
+            for name, each in settings.items():
+                self._check_names(name, each, materials[name])
         return self._prepare(settings, materials, texts, report=_report)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of stores that a client may set."""
+        return frozenset[str]().union(*map(_store_keys, self._ports))
+
+    @property
+    def _ports(self) -> list[str]:
+        return [name for name in self._settings if name != METRICS_PORT]
+
+    def prepare_change(
+        self, values: Mapping[str, str], changed: Collection[str]
+    ) -> Callable[[], None]:
+        """Read the stores of the ports that ``changed`` keys concern; see ``prepare_reload``.
+
+        As in Kafka, the server's name must stay, unless ``ssl.allow.dn.changes`` and
+        ``ssl.allow.san.changes`` permit other names.
+
+        Args:
+            values: the text of every key that is set.
+
+        Raises:
+            StartError: see ``prepare_reload``; or the certificate is for other names.
+            ConfigurationError: the values contradict each other.
+        """
+        configuration = parse_values(values, source="AlterConfigs")
+        ports = {name for name in self._ports if not _store_keys(name).isdisjoint(changed)}
+        if OWN_PORTS in ports:
+            ports.add(METRICS_PORT)
+        return self.prepare_reload(configuration, ports, keeps_names=True)
 
     def prepare_stores(self, stores: Stores | None) -> Callable[[], None]:
         """Return a function that applies what ``stores`` of the daemon returned. It takes long.
@@ -206,6 +246,13 @@ class Certificates:
             _logger.error("%s: the certificate in use %s", place, problem)
         return loaded
 
+    def _check_names(self, port: str, settings: TlsSettings, material: Material) -> None:
+        assert settings.keystore is not None, "a server has a keystore"
+        before = self._loaded[port].material.chain[0]
+        difference = find_other_name(before, material.chain[0], settings)
+        if difference is not None:
+            raise StartError(f"{describe_place(settings.keystore)}: {difference}")
+
     def _check_credentials(self, settings: TlsSettings | None) -> None:
         current = self._settings.get(OWN_PORTS)
         if settings is None or current is None or self._configuration.tokens_file is not None:
@@ -215,6 +262,11 @@ class Certificates:
                 f"{HTTP_SSL_PREFIX}ssl.client.auth: callers of the decision ports would need no"
                 " credentials any more: restart the daemon for that"
             )
+
+
+def _store_keys(port: str) -> frozenset[str]:
+    prefix = HTTP_SSL_PREFIX if port == OWN_PORTS else listener_prefix(port)
+    return frozenset(prefix + key for key in RELOADABLE_SSL_KEYS)
 
 
 def tls_settings(configuration: Configuration) -> dict[str, TlsSettings]:

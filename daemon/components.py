@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import Layers
+from authorizerd.config.ssl_key_names import is_http_ssl_key
 from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.certificates import Certificates
@@ -104,6 +105,7 @@ class Parts:
         self.callers: Final = new_callers(configuration, self.authorizer)
         self.certificates.on_client_auth(self.callers.require_credentials)
         self.settings.follow_configuration(self.certificates.prepare_reload)
+        self.settings.follow_stores(self.certificates.keys, self._prepare_stores)
         self.callers.prepare_reload()()  # the first load is a reload that is applied at once
         self.settings.follow_file(self.callers.prepare_reload)
         if self.audit is not None:
@@ -112,6 +114,19 @@ class Parts:
             self.settings.follow_file(self.workers.prepare_reload)
         self.purgatory: Final = Purgatory(configuration.reloadable.update_timeout_ms)
         self.times: Final = RequestTimes()
+
+    def _prepare_stores(
+        self, values: Mapping[str, str], changed: frozenset[str]
+    ) -> Callable[[], None]:
+        """Return a function that applies stores that a client has changed, in workers too."""
+        apply = self.certificates.prepare_change(values, changed)
+
+        def apply_everywhere() -> None:
+            apply()
+            if self.workers is not None and any(map(is_http_ssl_key, changed)):
+                self.workers.prepare_reload()()
+
+        return apply_everywhere
 
     def _files(self) -> Files:
         """Return the loaded content of the files that the configuration names."""

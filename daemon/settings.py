@@ -31,7 +31,7 @@ from authorizerd.config.dynamic import (
 )
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.keys import is_reloadable
-from authorizerd.config.values import super_users
+from authorizerd.config.values import super_users, trim
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.cluster import ClusterImage
 
@@ -41,6 +41,12 @@ EVERY_NODE: Final = ""
 
 READS_MAX: Final = 8
 """How many reloads may read files at once: the current one, and cancelled ones that still hang."""
+
+STORES_SECONDS_MAX: Final = 10.0
+"""Time limit of reading stores for a client, which waits for the answer."""
+
+PrepareStores = Callable[[Mapping[str, str], frozenset[str]], Callable[[], None]]
+"""A function that reads stores; see ``Settings.follow_stores``."""
 
 _NO_VALUES: Final[Map[str, str]] = Map()
 
@@ -87,6 +93,11 @@ class Settings:
         self._reloadable = configuration.reloadable
         self._followers: list[Callable[[Reloadable], None]] = []
         self._files: list[Callable[[Configuration], Callable[[], None]]] = []
+        self._prepare_stores: PrepareStores = lambda values, changed: _apply_nothing
+        self.store_keys: frozenset[str] = frozenset()
+        """The keys for keystores and truststores of this node's ports, which clients may set."""
+        self.changing: Final = trio.Lock()
+        """Held while stores are read and applied, so that the newest reading wins."""
         self.reloads: Final = ReloadStatistics()
         self._limiter = trio.CapacityLimiter(READS_MAX)
 
@@ -97,8 +108,11 @@ class Settings:
 
     @property
     def plugged(self) -> frozenset[str]:
-        """The plugged-in authorizer's own keys that can be changed while the daemon runs."""
-        return select_plugged_keys(self._authorizer.reconfigurable_configs)
+        """The keys, besides our reloadable ones, that can be changed while the daemon runs.
+
+        They are the plugged-in authorizer's own, and those of keystores and truststores.
+        """
+        return select_plugged_keys(self._authorizer.reconfigurable_configs) | self.store_keys
 
     @property
     def super_users(self) -> frozenset[str]:
@@ -125,6 +139,17 @@ class Settings:
     ) -> None:
         """Like ``follow_file``, but ``prepare_reload`` gets the configuration that was read."""
         self._files.append(prepare_reload)
+
+    def follow_stores(self, keys: frozenset[str], prepare: PrepareStores) -> None:
+        """Read stores again whenever a client sets one of these ``keys``.
+
+        Args:
+            prepare: reads the stores of the ports whose keys have changed, from all values of the
+                file and those set since (blocks), and returns a function that applies them. Raises
+                ConfigurationError or StartError if one is unusable.
+        """
+        self.store_keys = keys
+        self._prepare_stores = prepare
 
     def refresh(self) -> None:
         """Apply the log's dynamic configs."""
@@ -173,11 +198,43 @@ class Settings:
         if changes:
             self._apply(self.with_dynamic(guarded=changes))
 
+    async def prepare_stores(self, changes: Changes) -> Callable[[], None]:
+        """Read the stores that ``changes`` concern, and return a function that applies them.
+
+        The caller holds ``changing`` until they are applied. Cancellation changes nothing, and
+        abandons the thread that reads the files.
+
+        Raises:
+            InvalidValueError: a store is unusable; the text names its key and file.
+        """
+        since_reload = self.with_dynamic(guarded=changes).since_reload
+        values = {**self._layers.file}
+        values |= {name: trim(since_reload[name]) for name in self.store_keys & since_reload.keys()}
+        with trio.move_on_after(STORES_SECONDS_MAX):
+            try:
+                return await trio.to_thread.run_sync(
+                    self._prepare_stores,
+                    values,
+                    frozenset(changes),
+                    abandon_on_cancel=True,
+                    limiter=self._limiter,
+                )
+            except ConfigurationError as error:
+                raise InvalidValueError(f"{error.key}: {error.reason}") from None
+            except StartError as error:
+                raise InvalidValueError(str(error)) from None
+        names = ", ".join(sorted(changes))
+        raise InvalidValueError(f"{names}: reading took more than {STORES_SECONDS_MAX:g} s")
+
     async def reload(self) -> None:
         """Reload the file and apply its reloadable keys; log the reason if that fails.
 
         Cancellation changes nothing, and abandons the thread that reads the file.
         """
+        async with self.changing:
+            await self._reload()
+
+    async def _reload(self) -> None:
         try:
             configuration, files = await trio.to_thread.run_sync(
                 self._read_all, abandon_on_cancel=True, limiter=self._limiter
@@ -233,6 +290,10 @@ class Settings:
         self._reloadable = parse_reloadable(texts)
         for follower in self._followers:
             follower(self._reloadable)
+
+
+def _apply_nothing() -> None:
+    pass
 
 
 def needs_restart(before: Configuration, after: Configuration) -> bool:

@@ -41,8 +41,9 @@ You can change a key marked *reloadable* in two ways:
 
 Limits on what clients can change:
 
-- Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit keys, and the
-  keys that a custom authorizer reconfigures (docs/authorizers.md).
+- Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit keys, the keys
+  that a custom authorizer reconfigures (docs/authorizers.md), and those of keystores and
+  truststores, with the prefix of their port (docs/tls.md).
 - Whenever the daemon reads the file, at a start or at SIGHUP, the file's values of these keys
   replace what clients have set.
 - A client cannot set a key that is not reloadable, nor a limit so small that it could lock everyone

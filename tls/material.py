@@ -104,6 +104,39 @@ def describe_certificate(certificate: bytes) -> Validity:
         raise StoreError(f"malformed certificate: {error}") from None
 
 
+def find_other_name(before: bytes, after: bytes, settings: TlsSettings) -> str | None:
+    """Return how the names of two certificates in DER differ in a way that is not allowed.
+
+    As in Kafka, the distinguished name must be the same, and no alternative name may be missing.
+    The error names the key that allows it.
+
+    Source: KIP-978; Kafka 4.3 SslFactory.CertificateEntries.ensureCompatible.
+    """
+    old, new = (x509.load_der_x509_certificate(each) for each in (before, after))
+    if not settings.allows_dn_changes and old.subject != new.subject:
+        return (
+            f"the certificate is for {new.subject.rfc4514_string()}, not for"
+            f" {old.subject.rfc4514_string()}: set ssl.allow.dn.changes=true in the file to allow"
+            " that"
+        )
+    if not settings.allows_san_changes:
+        missing = _alternative_names(old) - _alternative_names(new)
+        if missing:
+            return (
+                f"the certificate lacks the names {', '.join(sorted(missing))}: set"
+                " ssl.allow.san.changes=true in the file to allow that"
+            )
+    return None
+
+
+def _alternative_names(certificate: x509.Certificate) -> set[str]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return set()
+    return {str(each.value) for each in names}
+
+
 def _read_keystore(store: Store) -> tuple[tuple[bytes, ...], bytes]:
     if store.key is not None:
         assert store.certificates is not None, "the settings are validated"

@@ -22,7 +22,8 @@ from authorizerd.config.dynamic import (
     may_change,
     normalize_value,
 )
-from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.keys import KEYS_BY_NAME, LISTENER_PREFIX
+from authorizerd.config.ssl_key_names import kafka_ssl_name
 from authorizerd.daemon.kafka.requests import DescribeConfigsRequest, ResourceToDescribe
 from authorizerd.daemon.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE
@@ -129,6 +130,13 @@ def _entry(
         values = [each for each in values if each.source == ConfigSource.DYNAMIC_DEFAULT_BROKER]
     secret = is_secret(name)
     shown = [(None if secret else each.value, each.source) for each in values]
+    synonyms = [ConfigSynonym(name, *each) for each in shown]
+    general = kafka_ssl_name(name)
+    if general is not None and name.startswith(LISTENER_PREFIX) and not is_default:
+        synonyms += [
+            ConfigSynonym(general, None if secret else each.value, each.source)
+            for each in layers.look_up(general)
+        ]
     value = shown[0][0]
     key = KEYS_BY_NAME.get(name)
     return ConfigEntry(
@@ -138,7 +146,7 @@ def _entry(
         config_source=shown[0][1],
         is_default=shown[0][1] == ConfigSource.DEFAULT,
         is_sensitive=secret,
-        synonyms=[ConfigSynonym(name, *each) for each in shown] if has_synonyms else [],
+        synonyms=synonyms if has_synonyms else [],
         config_type=get_type(name),
         documentation=key.doc if key is not None and has_documentation else None,
     )

@@ -1,8 +1,9 @@
 """The changes that one request makes to dynamic configs, and the result for each resource.
 
 **Invariant:** a resource is changed completely or not at all. The right to alter configs is not
-enough to become a super user or to disable the audit: only super users can change guarded keys and
-the keys of a plugged-in authorizer.
+enough to become a super user or to disable the audit: only super users can change guarded keys, the
+keys of a plugged-in authorizer, and the keys of keystores and truststores. The latter, which may be
+passwords, are never written to the log.
 
 Source: KIP-133, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigurationControlManager.
 """
@@ -34,6 +35,7 @@ class ConfigPlan:
     def __init__(self, image: ClusterImage, settings: Settings, *, is_super_user: bool) -> None:
         self._settings = settings
         self._plugged = settings.plugged
+        self._store_keys = settings.store_keys
         self._is_super_user = is_super_user
         self._configs = image.configs
         self.changes: list[ConfigChanged] = []
@@ -46,6 +48,7 @@ class ConfigPlan:
         try:
             changes = plan_changes(before, wanted) | _find_restored(wanted, self._settings.layers)
             guarded = self._guarded_of(changes)
+            self._check_level(name, changes)
             self._check_whole(name, before, changes, guarded)
         except NotSuperUserError as error:
             self.results[name] = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, str(error))
@@ -55,7 +58,9 @@ class ConfigPlan:
             self.results[name] = None
             self.guarded |= guarded
             self.changes += [
-                ConfigChanged(BROKER_CONFIGS, name, key, value) for key, value in changes.items()
+                ConfigChanged(BROKER_CONFIGS, name, key, value)
+                for key, value in changes.items()
+                if key not in self._store_keys or (value is None and key in before)
             ]
 
     def _guarded_of(self, changes: Changes) -> Changes:
@@ -68,6 +73,19 @@ class ConfigPlan:
         if guarded and not self._is_super_user:
             raise NotSuperUserError(f"Only a super user may change {', '.join(sorted(guarded))}")
         return guarded
+
+    def _check_level(self, name: str, changes: Changes) -> None:
+        """Raise an error if a request for every node has keys of one node's ports.
+
+        Raises:
+            AlterationError: it has such keys.
+        """
+        of_ports = sorted(self._store_keys & changes.keys())
+        if name == EVERY_NODE and of_ports:
+            raise AlterationError(
+                "Cannot update these configs at default cluster level, broker id must be"
+                f" specified: [{', '.join(of_ports)}]"
+            )
 
     def _check_whole(
         self, name: str, before: Map[str, str], changes: Changes, guarded: Changes

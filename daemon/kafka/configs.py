@@ -9,21 +9,19 @@ Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from authorizerd.acl.model import Operation
-from authorizerd.acl.steps import Steps, at_once, free
+from authorizerd.acl.steps import Steps, free
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.actors.update_queue import ClusterPlan
 from authorizerd.config.alterations import (
     Alteration,
     AlterationError,
     AlterOperation,
-    Changes,
     InvalidConfigError,
     Wanted,
     check_alterations,
@@ -31,8 +29,9 @@ from authorizerd.config.alterations import (
     want_replacement,
 )
 from authorizerd.config.dynamic import GUARDED
-from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, Results, change_cluster
+from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.config_change import ConfigChange
 from authorizerd.daemon.kafka.config_descriptions import (
     NOT_AUTHORIZED,
     Descriptions,
@@ -43,7 +42,6 @@ from authorizerd.daemon.kafka.config_descriptions import (
     refuse_description,
     shorten,
 )
-from authorizerd.daemon.kafka.config_plan import ConfigPlan
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.requests import (
     AlterConfigsRequest,
@@ -145,12 +143,13 @@ class ConfigHandlers:
         )
         # As in Kafka, check the right only now: any caller is told that a resource is invalid.
         may = self._rights.may(context, Operation.ALTER_CONFIGS)
-        altered = await self._alter(
-            checked.wanted,
-            may=may,
-            is_super_user=is_super_user,
-            validate_only=asked.validate_only,
+        change = ConfigChange(
+            checked.wanted, self._settings, self._image, self._updates, is_super_user=is_super_user
         )
+        if may:
+            altered = await change.make(validate_only=asked.validate_only)
+        else:  # as in Kafka, other errors are reported before the missing right
+            altered = {name: _unless_authorized(error) for name, error in change.check().items()}
         for name, error in altered.items():
             checked.results[checked.places[name]] = error
         return await self._write_altered(request, asked.resources, checked.results), 0.0
@@ -232,32 +231,6 @@ class ConfigHandlers:
             )
 
         return await write_body(request, AlterConfigsAnswer(LazyItems(alter, resources)))
-
-    async def _alter(
-        self, wanted: Mapping[str, Wanted], *, may: bool, is_super_user: bool, validate_only: bool
-    ) -> Results:
-        """Plan and make the changes; return each resource's error, by its name."""
-        guarded: Changes = {}
-
-        def plan(image: ClusterImage) -> ClusterPlan[Results]:
-            planning = ConfigPlan(image, self._settings, is_super_user=is_super_user)
-            for name, each in wanted.items():
-                planning.add(name, each)
-            guarded.update(planning.guarded)
-            return ClusterPlan(tuple(planning.changes), planning.results)
-
-        def on_applied() -> None:
-            self._settings.refresh()
-            self._settings.set_guarded(guarded)
-
-        if not may:  # as in Kafka, other errors are reported before the missing right
-            planned = plan(self._image.newest).result
-            return {name: _unless_authorized(error) for name, error in planned.items()}
-        if validate_only or not wanted:
-            return plan(self._image.newest).result
-        return await change_cluster(
-            self._updates, lambda image: at_once(plan(image)), wanted, on_applied
-        )
 
 
 def _find_repeated(asked: Sequence[ResourceToAlter]) -> Steps[set[Resource]]:
