@@ -63,9 +63,10 @@ def test_fault_is_named_at_once(errors: dict[str, list[tuple[str, str]]], name: 
 
 LOSE = """
 const [address, tls, alice] = given;
-const client = new Client(address, { tls, timeoutMs: 500 });
+const client = new Client(address, { tls });
 const results = [await client.decide(alice), await client.decide(alice)];
-results.push(await client.decide(alice).catch((error) => `${error.name}: ${error.message}`));
+const explain = (error) => `${error.name}: ${error.message}`;
+results.push(await client.decide(alice, { timeoutMs: 300 }).catch(explain));
 client.close();
 return results;
 """
@@ -86,7 +87,7 @@ async def test_client_decides_over_tls_and_connects_again(
     with running_peer(certificates, fault, *ANSWERS) as address:
         results = await run(LOSE, f"tls://{address}", tls_options(certificates, fault), ALICE)
     assert results[:2] == [True, True]
-    assert results[2] == "ConnectionLostError: not connected: the daemon closed the connection"
+    assert results[2].startswith("ConnectionLostError: not connected: the daemon")
 
 
 OTHERS = """

@@ -67,10 +67,10 @@ async def test_closed_handshake_of_a_known_daemon_is_a_lost_connection(
     fault = TlsFault(handshakes=1, reason="", remedy="")
     with running_peer(certificates, fault, *ANSWERS) as address:
         context = new_context(certificates, fault)
-        client = new_client(f"tls://{address}", tls=context, timeout_seconds=0.5)
+        client = new_client(f"tls://{address}", tls=context)
         assert await client.decide(ALICE)
-        with pytest.raises(ConnectionLostError, match="not connected: the daemon closed"):
-            await client.decide(ALICE)
+        with pytest.raises(ConnectionLostError, match="not connected: the daemon"):
+            await client.decide(ALICE, timeout_seconds=0.3)
         client.close()
 
 
@@ -79,7 +79,7 @@ async def test_silent_handshake_ends_at_the_limit_of_an_attempt(
 ) -> None:
     address = await start_stand_in(nursery, then_closes=False)
     client = new_client(
-        address.replace("tcp:", "tls:"), timeout_seconds=1, connect_timeout_seconds=0.1
+        address.replace("tcp:", "tls:"), timeout_seconds=0.4, connect_timeout_seconds=0.1
     )
     with trio.fail_after(5), pytest.raises(ConnectionLostError, match="did not answer in time"):
         await client.decide(ALICE)
@@ -101,7 +101,7 @@ def test_context_for_an_address_without_tls_is_rejected(
     new_client: AnyClient, address: str
 ) -> None:
     with pytest.raises(ValueError, match="use tls://HOST:PORT"):
-        new_client(address, tls=ssl.create_default_context())
+        new_client(address, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
 def test_invalid_host_is_rejected(new_client: AnyClient) -> None:
