@@ -198,6 +198,9 @@ def _examine_served(port: SecuredPort, configured: Validity) -> Finding:
         return error(_CHECK, f"{port.key}: {address}: {fault}", _RENEW)
     if serial != configured.serial:
         text = f"{port.key}: {address} serves another certificate, serial {serial:X}"
-        advice = "send SIGHUP to the daemon, and read in its log why it keeps the old one"
+        advice = (
+            "send SIGHUP to the daemon; if it keeps the old one, read its log, and check whether"
+            " AlterConfigs has set another keystore"
+        )
         return warning(_CHECK, text, advice)
     return ok(_CHECK, f"{port.key}: {address} serves this certificate")
