@@ -22,7 +22,7 @@ from authorizerd.config.key import Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
 from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.ssl_key_names import is_secret_ssl_key, kafka_ssl_name
-from authorizerd.config.tls import cipher_suites, tls_versions
+from authorizerd.config.tls_keys import cipher_suites, tls_versions
 from authorizerd.config.values import boolean, integer, paths, some_words, trim, words
 
 _AUDIT_PREFIX: Final = f"{OWN_PREFIX}audit."

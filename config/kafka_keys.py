@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from authorizerd.config.endpoints import parse_advertised_listeners, parse_listeners
 from authorizerd.config.key import Key
-from authorizerd.config.tls import REJECTED_SSL_KEYS, ssl_keys
+from authorizerd.config.tls_keys import REJECTED_SSL_KEYS, ssl_keys
 from authorizerd.config.values import (
     STANDARD_AUTHORIZER,
     address_limits,

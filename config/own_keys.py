@@ -14,7 +14,7 @@ from authorizerd.config.endpoints import (
     parse_stream_endpoint,
 )
 from authorizerd.config.key import Key
-from authorizerd.config.tls import ssl_keys
+from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (
     AuditFormat,
     LogFormat,

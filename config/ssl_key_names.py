@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from authorizerd.config.tls import RELOADABLE_SSL_KEYS, SECRET_SSL_KEYS, ssl_keys
+from authorizerd.config.tls_keys import RELOADABLE_SSL_KEYS, SECRET_SSL_KEYS, ssl_keys
 
 HTTP_SSL_PREFIX: Final = "authorizerd.http."
 _SSL_KEYS: Final = frozenset(key.name for key in ssl_keys())

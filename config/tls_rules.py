@@ -24,8 +24,8 @@ from authorizerd.config.tls import (
     TlsSettings,
     check_server,
     new_tls_settings,
-    ssl_keys,
 )
+from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import TLS_PROTOCOLS, SecurityProtocol
 
 _SSL_KEYS = ssl_keys()

@@ -15,7 +15,8 @@ from typing import Final
 from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.config.sasl import listener_prefix
 from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_http_ssl_key
-from authorizerd.config.tls import RELOADABLE_SSL_KEYS, ClientAuth, TlsSettings
+from authorizerd.config.tls import ClientAuth, TlsSettings
+from authorizerd.config.tls_keys import RELOADABLE_SSL_KEYS
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Stores
 from authorizerd.tls.errors import StoreError

@@ -19,13 +19,8 @@ from authorizerd.cli.acls.errors import (
 )
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, parse_login_options
-from authorizerd.config.tls import (
-    CLIENT_SSL_KEYS,
-    REJECTED_SSL_KEYS,
-    InvalidTlsError,
-    TlsSettings,
-    new_tls_settings,
-)
+from authorizerd.config.tls import InvalidTlsError, TlsSettings, new_tls_settings
+from authorizerd.config.tls_keys import CLIENT_SSL_KEYS, REJECTED_SSL_KEYS
 from authorizerd.config.values import TLS_PROTOCOLS, SecurityProtocol
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.tls.context import new_client_context

@@ -28,7 +28,8 @@ from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.errors import ClosingError, MemoryBudgetError
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
-from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
+from authorizerd.daemon.net.connection_server import ConnectionServer
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.protocol.decisions.stream import (
     ALLOWED,
     DENIED,

@@ -17,7 +17,8 @@ import trio
 from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
-from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
+from authorizerd.daemon.net.connection_server import ConnectionServer
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.http.connection import Interim, Pause, ServerConnection
 from authorizerd.protocol.http.messages import (

@@ -36,7 +36,8 @@ from authorizerd.daemon.kafka.responses import (
 )
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
-from authorizerd.daemon.net.connection_server import ConnectionServer, ConnectionStatistics
+from authorizerd.daemon.net.connection_server import ConnectionServer
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.creation_rate import ListenerRates
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import Api, ApiKey, names_software, served_apis

@@ -17,7 +17,6 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
@@ -28,6 +27,7 @@ from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.net.accepting import accept_all
 from authorizerd.daemon.net.connection import Connection, Ending, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.load_shedding import LoadShedder
 from authorizerd.daemon.net.memory_budget import MemoryBudget
 from authorizerd.daemon.net.socket_stream import send_last
@@ -49,33 +49,6 @@ _TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
 """The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class ConnectionStatistics:
-    """Counters of one server; only the server writes them.
-
-    ``handshakes`` counts the TLS handshakes that succeeded. ``connections_expired`` counts
-    connections that outlived the client's certificate, or the trust in its authority.
-    ``connections_refused_per_ip`` counts those of ``connections_refused`` whose address had as many
-    connections as max.connections.per.ip allows. ``connections_never_established`` counts those of
-    ``connections_timed_out`` that were not established.
-    """
-
-    connections_open: int = 0
-    connections_accepted: int = 0
-    connections_refused: int = 0
-    connections_refused_per_ip: int = 0
-    connections_evicted: int = 0
-    connections_timed_out: int = 0
-    connections_never_established: int = 0
-    connections_expired: int = 0
-    connections_broken: int = 0
-    handshakes: int = 0
-    handshakes_failed: int = 0
-    accepts_failed: int = 0
-    requests: int = 0
-    requests_refused: int = 0
 
 
 class ConnectionServer(ABC):

@@ -28,7 +28,7 @@ from authorizerd.daemon.http.server import HttpServer, HttpStatistics
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.logging.setup import log_statistics
-from authorizerd.daemon.net.connection_server import ConnectionStatistics
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.settings import ReloadStatistics
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import Checkpointer

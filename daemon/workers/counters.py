@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from authorizerd.actors.audit_log import AuditStatistics
 from authorizerd.actors.decider import DecisionCounts
 from authorizerd.daemon.logging.queue import LogStatistics
-from authorizerd.daemon.net.connection_server import ConnectionStatistics
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -21,7 +21,7 @@ from authorizerd.config.dynamic import (
     split_valid,
 )
 from authorizerd.config.keys import KEYS
-from authorizerd.config.tls import SECRET_SSL_KEYS, ssl_keys
+from authorizerd.config.tls_keys import SECRET_SSL_KEYS, ssl_keys
 from authorizerd.config.values import trim
 
 FILE = {"node.id": "1", "max.connections": "10", "super.users": "User:file"}

@@ -5,15 +5,8 @@ from dataclasses import replace
 import pytest
 
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
-from authorizerd.config.tls import (
-    CIPHER_SUITES,
-    SECRET_SSL_KEYS,
-    ClientAuth,
-    StoreType,
-    TlsSettings,
-    cipher_suites,
-    ssl_keys,
-)
+from authorizerd.config.tls import ClientAuth, StoreType, TlsSettings
+from authorizerd.config.tls_keys import CIPHER_SUITES, SECRET_SSL_KEYS, cipher_suites, ssl_keys
 from tests.config.properties_file import BASE, configure, refuse
 
 LISTENERS = (

@@ -9,7 +9,8 @@ from pathlib import Path
 import trio
 from trio.testing import memory_stream_pair
 
-from authorizerd.config.tls import CLIENT_SSL_KEYS, TlsSettings, new_tls_settings
+from authorizerd.config.tls import TlsSettings, new_tls_settings
+from authorizerd.config.tls_keys import CLIENT_SSL_KEYS
 from authorizerd.kafka_client.address import Address
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.stream import TlsStream

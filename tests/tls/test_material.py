@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from authorizerd.config.tls import StoreType, TlsSettings, new_tls_settings, ssl_keys
+from authorizerd.config.tls import StoreType, TlsSettings, new_tls_settings
+from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.context import new_client_context, new_server_context
 from authorizerd.tls.errors import StoreError
 from authorizerd.tls.material import STORE_BYTES_MAX, Material, describe_certificate, read_material

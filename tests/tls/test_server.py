@@ -10,7 +10,8 @@ import pytest
 import trio
 
 from authorizerd.config.principal_mapping import PrincipalMapping
-from authorizerd.config.tls import ClientAuth, TlsSettings, new_tls_settings, ssl_keys
+from authorizerd.config.tls import ClientAuth, TlsSettings, new_tls_settings
+from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import read_material
 from authorizerd.tls.server import Identity, TlsServer, prepare_tls

@@ -9,7 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from authorizerd.config.tls import TLS_VERSIONS, ClientAuth, new_tls_settings, ssl_keys
+from authorizerd.config.tls import TLS_VERSIONS, ClientAuth, new_tls_settings
+from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.context import new_client_context, new_server_context
 from authorizerd.tls.errors import NotTlsError, TlsError
 from authorizerd.tls.material import read_material

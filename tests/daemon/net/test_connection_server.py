@@ -19,8 +19,8 @@ from authorizerd.daemon.net.connection_server import (
     STALL_SECONDS_MIN,
     SWEEP_SECONDS,
     ConnectionServer,
-    ConnectionStatistics,
 )
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from tests.daemon.http_service import MemoryListener
 
 LOGIN_S, IDLE_S = 30.0, 600.0

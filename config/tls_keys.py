@@ -1,0 +1,258 @@
+"""The table of Kafka's ``ssl.*`` keys, and the parsers of their values.
+
+Source: Kafka 4.3 SslConfigs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.key import Key
+from authorizerd.config.principal_mapping import DEFAULT_RULES, PrincipalMapping
+from authorizerd.config.tls import (
+    CLIENT_AUTH,
+    KEY_PASSWORD,
+    KEYSTORE,
+    TLS_VERSIONS,
+    TRUSTSTORE,
+    ClientAuth,
+    StoreType,
+)
+from authorizerd.config.values import boolean, choice, invalid, path, reject, words
+
+_DEFAULT_PROTOCOLS: Final = "TLSv1.2,TLSv1.3"
+
+CIPHER_SUITES: Final[Mapping[str, str]] = {
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_DHE_RSA_WITH_AES_256_GCM_SHA384": "DHE-RSA-AES256-GCM-SHA384",
+    "TLS_DHE_RSA_WITH_AES_128_GCM_SHA256": "DHE-RSA-AES128-GCM-SHA256",
+    "TLS_DHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "DHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384": "ECDHE-ECDSA-AES256-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384": "ECDHE-RSA-AES256-SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
+}
+"""The suites of TLS 1.2 with forward secrecy: JSSE's names, which Kafka uses, and OpenSSL's."""
+
+_TLS_1_3_SUITE: Final = re.compile("TLS_(AES|CHACHA20)_[0-9A-Z_]+")
+
+
+def tls_versions(text: str) -> tuple[str, ...]:
+    """Return the TLS versions of a comma list. Older versions than 1.2 are rejected."""
+    protocols = words(text)
+    for protocol in protocols:
+        if protocol not in TLS_VERSIONS:
+            raise invalid(protocol, " or ".join(TLS_VERSIONS), what="protocol")
+    if not protocols:
+        raise invalid(text, f"at least one of {', '.join(TLS_VERSIONS)}")
+    return protocols
+
+
+def cipher_suites(text: str) -> tuple[str, ...]:
+    """Return OpenSSL's names of the suites in a comma list of JSSE's names."""
+    suites = []
+    for name in words(text):
+        if _TLS_1_3_SUITE.fullmatch(name):
+            raise InvalidValueError(
+                f"{name} is a suite of TLS 1.3, whose suites cannot be chosen: list only suites"
+                " of TLS 1.2"
+            )
+        if name not in CIPHER_SUITES:
+            raise invalid(name, f"one of {', '.join(CIPHER_SUITES)}", what="cipher suite")
+        suites.append(CIPHER_SUITES[name])
+    return tuple(suites)
+
+
+def secret_text(text: str) -> str:
+    """Return a password, key or certificate as it is."""
+    return text
+
+
+def endpoint_identification(text: str) -> bool:
+    """Return True if a client compares the server's name with its certificate."""
+    if text.lower() not in ("", "https"):
+        raise invalid(text, "https, or an empty value for no check of the host name")
+    return text != ""
+
+
+def ssl_keys(prefix: str = "", *, of: str = "") -> tuple[Key, ...]:
+    """Return the keys for TLS, with ``prefix`` before Kafka's names.
+
+    Args:
+        of: ends the first sentence of each description, to say what the keys are for.
+    """
+    return tuple(
+        Key(
+            name=f"{prefix}{name}",
+            parse=parse,
+            default=default,
+            doc=doc.replace("{of}", of),
+        )
+        for name, parse, default, doc in _SSL_KEYS
+    )
+
+
+def _default_principal_builder(text: str) -> None:
+    # Ignoring another class would give clients other principals than in Kafka.
+    if text not in ("", _PRINCIPAL_BUILDER):
+        raise InvalidValueError(
+            "a Java class cannot be loaded: remove this key, or use ssl.principal.mapping.rules"
+        )
+
+
+_PRINCIPAL_BUILDER: Final = (
+    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+)
+RELOADABLE_SSL_KEYS: Final = frozenset(
+    (
+        *(f"{KEYSTORE}{each}" for each in ("type", "location", "password", "certificate.chain")),
+        *(f"{TRUSTSTORE}{each}" for each in ("type", "location", "password", "certificates")),
+        f"{KEYSTORE}key",
+        KEY_PASSWORD,
+    )
+)
+"""As in Kafka, the keys that change while a listener is open. Source: SslConfigs."""
+
+SECRET_SSL_KEYS: Final = frozenset(
+    (
+        f"{KEYSTORE}password",
+        f"{KEYSTORE}key",
+        f"{KEYSTORE}certificate.chain",
+        f"{TRUSTSTORE}password",
+        f"{TRUSTSTORE}certificates",
+        KEY_PASSWORD,
+    )
+)
+"""The keys whose values are never shown. Kafka's type for all of these is PASSWORD."""
+
+_SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
+    (
+        "ssl.keystore.type",
+        choice(StoreType),
+        None,
+        "Type of the keystore{of}: PEM or PKCS12. By default, the content decides. A real JKS file"
+        " is rejected, with the keytool command that converts it.",
+    ),
+    (
+        "ssl.keystore.location",
+        path,
+        None,
+        "File with the private key and the certificate chain{of}. SIGHUP reads it again"
+        " (docs/tls.md).",
+    ),
+    (
+        "ssl.keystore.password",
+        secret_text,
+        None,
+        "Password of a PKCS12 keystore{of}. PEM files have none; see ssl.key.password.",
+    ),
+    (
+        "ssl.keystore.certificate.chain",
+        secret_text,
+        None,
+        "The certificate chain{of} in PEM, the server's own certificate first, in place of a file.",
+    ),
+    (
+        "ssl.keystore.key",
+        secret_text,
+        None,
+        "The private key{of} in PEM, in place of a file. It may be encrypted with"
+        " ssl.key.password.",
+    ),
+    (KEY_PASSWORD, secret_text, None, "Password of an encrypted private key{of} in PEM."),
+    (
+        "ssl.truststore.type",
+        choice(StoreType),
+        None,
+        "Type of the truststore{of}: PEM or PKCS12. By default, the content decides.",
+    ),
+    (
+        "ssl.truststore.location",
+        path,
+        None,
+        "File with the certificates of the authorities that clients' certificates{of} must come"
+        " from. Required if ssl.client.auth is requested or required.",
+    ),
+    ("ssl.truststore.password", secret_text, None, "Password of a PKCS12 truststore{of}."),
+    (
+        "ssl.truststore.certificates",
+        secret_text,
+        None,
+        "The authorities' certificates{of} in PEM, in place of a file.",
+    ),
+    (
+        CLIENT_AUTH,
+        choice(ClientAuth),
+        "none",
+        "Whether clients{of} must have a certificate: none, requested or required.",
+    ),
+    (
+        "ssl.principal.mapping.rules",
+        PrincipalMapping.parse,
+        DEFAULT_RULES,
+        "Rules that turn the distinguished name of a client's certificate into the name of its"
+        " principal{of} (docs/tls.md). By default, the principal is the whole name.",
+    ),
+    (
+        "ssl.enabled.protocols",
+        tls_versions,
+        _DEFAULT_PROTOCOLS,
+        "Comma-separated list of the TLS versions{of}: TLSv1.2, TLSv1.3.",
+    ),
+    (
+        "ssl.cipher.suites",
+        cipher_suites,
+        "",
+        "Comma-separated list of the cipher suites{of} for TLS 1.2, by Java's names. By default,"
+        " all suites with forward secrecy and authenticated encryption. The suites of TLS 1.3"
+        " cannot be chosen.",
+    ),
+    (
+        "ssl.allow.dn.changes",
+        boolean,
+        "false",
+        "Whether a client that replaces a certificate{of} by AlterConfigs may change the"
+        " distinguished name. A reload of the file always may.",
+    ),
+    (
+        "ssl.allow.san.changes",
+        boolean,
+        "false",
+        "The same for leaving out alternative names{of}, such as hosts.",
+    ),
+)
+
+CLIENT_SSL_KEYS: Final = (
+    *ssl_keys(),
+    Key(
+        name="ssl.endpoint.identification.algorithm",
+        parse=endpoint_identification,
+        default="https",
+        doc="https: the server's certificate must be for the host that the client connects to.",
+    ),
+)
+"""The keys that a client reads."""
+
+REJECTED_SSL_KEYS: Final = (
+    Key(
+        name="ssl.engine.factory.class",
+        parse=reject("a Java class cannot be loaded: remove this key", unless_empty=True),
+        doc="Rejected unless empty: a Java class cannot be loaded.",
+    ),
+    Key(
+        name="principal.builder.class",
+        parse=_default_principal_builder,
+        doc=(
+            "Rejected unless empty or Kafka's default class: a Java class cannot be loaded. See"
+            " ssl.principal.mapping.rules."
+        ),
+    ),
+)

@@ -1,0 +1,32 @@
+"""The counters of one server's connections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class ConnectionStatistics:
+    """Counters of one server; only the server writes them.
+
+    ``handshakes`` counts the TLS handshakes that succeeded. ``connections_expired`` counts
+    connections that outlived the client's certificate, or the trust in its authority.
+    ``connections_refused_per_ip`` counts those of ``connections_refused`` whose address had as many
+    connections as max.connections.per.ip allows. ``connections_never_established`` counts those of
+    ``connections_timed_out`` that were not established.
+    """
+
+    connections_open: int = 0
+    connections_accepted: int = 0
+    connections_refused: int = 0
+    connections_refused_per_ip: int = 0
+    connections_evicted: int = 0
+    connections_timed_out: int = 0
+    connections_never_established: int = 0
+    connections_expired: int = 0
+    connections_broken: int = 0
+    handshakes: int = 0
+    handshakes_failed: int = 0
+    accepts_failed: int = 0
+    requests: int = 0
+    requests_refused: int = 0
