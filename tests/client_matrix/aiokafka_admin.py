@@ -19,6 +19,7 @@ from tests.client_matrix.calls import (
     Login,
     RefusedError,
     Reported,
+    Tls,
     check_code,
     python_settings,
     report_each,
@@ -46,9 +47,9 @@ class AiokafkaClient(AdminClient):
     offers_no_acls: ClassVar[str] = "AIOKafkaAdminClient has no call for ACLs"
     offers_no_more: ClassVar[str] = "AIOKafkaAdminClient has no call for it"
 
-    def __init__(self, address: str, login: Login | None) -> None:
+    def __init__(self, address: str, login: Login | None, tls: Tls | None = None) -> None:
         self._runner = asyncio.Runner()
-        self._client = self._run(_started(python_settings(address, login)))
+        self._client = self._run(_started(python_settings(address, login, tls)))
 
     def close(self) -> None:
         self._run(self._client.close())

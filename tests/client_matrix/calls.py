@@ -6,14 +6,18 @@ returned. An operation that it lacks raises NotOfferedError, and never returns a
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from authorizerd.acl.model import Acl, PatternType
 
 NODE_ID: Final = 1
+PASSWORD: Final = "new-secret"
+"""The password of new SCRAM credentials."""
 CONFIG_SOURCES: Final = {
     "DYNAMIC_BROKER_CONFIG": 2,
     "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
@@ -23,7 +27,7 @@ CONFIG_SOURCES: Final = {
 
 
 class Call(StrEnum):
-    """The columns of the matrix."""
+    """The operations of the matrix."""
 
     CREATE_ACLS = "create ACLs"
     DESCRIBE_ACLS = "describe ACLs"
@@ -35,13 +39,32 @@ class Call(StrEnum):
     DESCRIBE_CONFIGS = "describe configs"
     ALTER_CONFIGS = "alter configs"
     DESCRIBE_QUORUM = "describe quorum"
+    ALTER_CREDENTIALS = "alter SCRAM credentials"
+    DESCRIBE_CREDENTIALS = "describe SCRAM credentials"
 
 
 class Protocol(StrEnum):
-    """How a client connects; its name is that of the listener."""
+    """How a client connects: the security protocol, and the mechanism of its log-in."""
 
     PLAINTEXT = "PLAINTEXT"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SSL = "SSL, client auth none"
+    MUTUAL_SSL = "SSL, client auth required"
+    PLAIN = "SASL_PLAINTEXT, PLAIN"
+    SCRAM_SHA_256 = "SASL_PLAINTEXT, SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SASL_PLAINTEXT, SCRAM-SHA-512"
+    PLAIN_OVER_SSL = "SASL_SSL, PLAIN"
+    SCRAM_SHA_256_OVER_SSL = "SASL_SSL, SCRAM-SHA-256"
+    SCRAM_SHA_512_OVER_SSL = "SASL_SSL, SCRAM-SHA-512"
+
+    @property
+    def security_protocol(self) -> str:
+        return self.value.partition(", ")[0]
+
+    @property
+    def mechanism(self) -> str | None:
+        """The mechanism of the log-in, or None if the protocol has no log-in."""
+        is_sasl = self.security_protocol.startswith("SASL_")
+        return self.value.partition(", ")[2] if is_sasl else None
 
 
 class NotOfferedError(Exception):
@@ -63,6 +86,14 @@ class Login:
     username: str
     password: str
     mechanism: str = "PLAIN"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """PEM files: the authority that the client trusts; its own key with its certificate."""
+
+    authority: Path
+    keystore: Path | None = None
 
 
 Operations = frozenset[str]
@@ -89,7 +120,8 @@ class Config:
 class AdminClient:
     """A client of one user, connected to one server.
 
-    ``hides`` has the calls that return nothing when they are refused, instead of an error.
+    ``hides`` has the calls that return nothing when they are refused, instead of an error, and
+    ``crashes`` those that then end the process.
     ``reported_instead`` has what a call reports in place of authorized operations. ``notes``
     explain both, and other peculiarities, to readers of the matrix.
 
@@ -97,6 +129,7 @@ class AdminClient:
     """
 
     hides: ClassVar[frozenset[Call]] = frozenset()
+    crashes: ClassVar[frozenset[Call]] = frozenset()
     reported_instead: ClassVar[Mapping[Call, int | None]] = {}
     notes: ClassVar[Mapping[Call, str]] = {}
     offers_no_acls: ClassVar[str] = "no call for ACLs"
@@ -138,21 +171,42 @@ class AdminClient:
         """Return the id of the leader, and the ids of the voters."""
         raise NotOfferedError(self.offers_no_more)
 
+    def alter_credential(self, user: str, mechanism: str, iterations: int | None) -> None:
+        """Set a user's credential for PASSWORD, or delete it if ``iterations`` is None."""
+        raise NotOfferedError(self.offers_no_more)
+
+    def describe_credentials(self, user: str) -> Mapping[str, int]:
+        """Return the iterations of a user's credentials by mechanism."""
+        raise NotOfferedError(self.offers_no_more)
+
     def close(self) -> None:
         """Close the client's connections."""
 
 
-def python_settings(address: str, login: Login | None) -> dict[str, Any]:
-    """Return the settings that kafka-python and aiokafka have in common."""
-    settings = {"bootstrap_servers": address}
+def security_protocol(login: Login | None, tls: Tls | None) -> str:
+    """Return Kafka's name of a client's security protocol."""
     if login is None:
-        return settings
-    return settings | {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": login.mechanism,
-        "sasl_plain_username": login.username,
-        "sasl_plain_password": login.password,
+        return "PLAINTEXT" if tls is None else "SSL"
+    return "SASL_PLAINTEXT" if tls is None else "SASL_SSL"
+
+
+def python_settings(address: str, login: Login | None, tls: Tls | None) -> dict[str, Any]:
+    """Return the settings that kafka-python and aiokafka have in common."""
+    settings: dict[str, Any] = {
+        "bootstrap_servers": address,
+        "security_protocol": security_protocol(login, tls),
     }
+    if tls is not None:
+        settings["ssl_context"] = context = ssl.create_default_context(cafile=tls.authority)
+        if tls.keystore is not None:
+            context.load_cert_chain(tls.keystore)
+    if login is not None:
+        settings |= {
+            "sasl_mechanism": login.mechanism,
+            "sasl_plain_username": login.username,
+            "sasl_plain_password": login.password,
+        }
+    return settings
 
 
 def check_code(code: int) -> None:
@@ -161,8 +215,8 @@ def check_code(code: int) -> None:
         raise RefusedError(code)
 
 
-Open = Callable[[str, Login | None], AdminClient]
-"""Opens a client of an address, ``host:port``, with a log-in or anonymously."""
+Open = Callable[[str, Login | None, Tls | None], AdminClient]
+"""Opens a client of an address, ``host:port``, with a log-in or without, with TLS or without."""
 
 
 def report_each(

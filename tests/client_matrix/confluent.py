@@ -17,6 +17,10 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from confluent_kafka.admin import AdminClient as ConfluentAdminClient
 
@@ -24,6 +28,7 @@ from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
 from authorizerd.acl.model import ResourceType as AclResource
 from tests.client_matrix.calls import (
     NODE_ID,
+    PASSWORD,
     AdminClient,
     Call,
     Cluster,
@@ -32,7 +37,9 @@ from tests.client_matrix.calls import (
     Operations,
     RefusedError,
     Reported,
+    Tls,
     report_each,
+    security_protocol,
 )
 from tests.oracles.standard_authorizer import acl_of
 
@@ -44,17 +51,27 @@ class ConfluentClient(AdminClient):
     """confluent-kafka."""
 
     hides: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_ACLS})
+    crashes: ClassVar[frozenset[Call]] = frozenset({Call.DESCRIBE_CREDENTIALS})
     notes: ClassVar[Mapping[Call, str]] = {
-        Call.DESCRIBE_ACLS: "if refused, librdkafka ignores the error and returns no ACLs"
+        Call.DESCRIBE_ACLS: "if refused, librdkafka ignores the error and returns no ACLs",
+        Call.DESCRIBE_CREDENTIALS: "if refused, librdkafka crashes, also with Kafka, so the "
+        "refusal is not tried",
     }
     offers_no_more: ClassVar[str] = "librdkafka has no call for it"
 
-    def __init__(self, address: str, login: Login | None) -> None:
-        settings: dict[str, str | int | float | bool] = {"bootstrap.servers": address}
+    def __init__(self, address: str, login: Login | None, tls: Tls | None = None) -> None:
+        settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": address,
+            "security.protocol": security_protocol(login, tls),
+        }
+        if tls is not None:
+            settings["ssl.ca.location"] = str(tls.authority)
+            if tls.keystore is not None:
+                settings["ssl.key.location"] = str(tls.keystore)
+                settings["ssl.certificate.location"] = str(tls.keystore)
         if login is not None:
             settings |= {
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
+                "sasl.mechanism": login.mechanism,
                 "sasl.username": login.username,
                 "sasl.password": login.password,
             }
@@ -103,6 +120,23 @@ class ConfluentClient(AdminClient):
         entry = ConfigEntry(name, value or "", incremental_operation=what)
         (future,) = self._client.incremental_alter_configs([_node(entry)]).values()
         _result_of(future)
+
+    def alter_credential(self, user: str, mechanism: str, iterations: int | None) -> None:
+        wanted = ScramMechanism[mechanism.replace("-", "_")]
+        change = (
+            UserScramCredentialDeletion(user, wanted)
+            if iterations is None
+            else UserScramCredentialUpsertion(
+                user, ScramCredentialInfo(wanted, iterations), PASSWORD.encode()
+            )
+        )
+        (future,) = self._client.alter_user_scram_credentials([change]).values()
+        _result_of(future)
+
+    def describe_credentials(self, user: str) -> Mapping[str, int]:
+        futures: Any = self._client.describe_user_scram_credentials([user])
+        infos = _result_of(futures[user]).scram_credential_infos
+        return {each.mechanism.name.replace("_", "-"): each.iterations for each in infos}
 
 
 def _result_of(future: Future[Any]) -> Any:  # noqa: ANN401 - what a future holds

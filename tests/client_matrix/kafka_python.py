@@ -20,6 +20,9 @@ from kafka.admin import (
     ResourcePattern,
     ResourcePatternFilter,
     ResourceType,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from kafka.errors import BrokerResponseError
 
@@ -27,6 +30,7 @@ from authorizerd.acl.model import Acl, PatternType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.client_matrix.calls import (
     NODE_ID,
+    PASSWORD,
     AdminClient,
     Call,
     Cluster,
@@ -35,6 +39,7 @@ from tests.client_matrix.calls import (
     Operations,
     RefusedError,
     Reported,
+    Tls,
     check_code,
     python_settings,
     report_each,
@@ -54,8 +59,8 @@ class KafkaPythonClient(AdminClient):
         "(GROUP_ID_NOT_FOUND) without operations",
     }
 
-    def __init__(self, address: str, login: Login | None) -> None:
-        self._client = KafkaAdminClient(**python_settings(address, login))
+    def __init__(self, address: str, login: Login | None, tls: Tls | None = None) -> None:
+        self._client = KafkaAdminClient(**python_settings(address, login, tls))
 
     def close(self) -> None:
         self._client.close()
@@ -124,6 +129,27 @@ class KafkaPythonClient(AdminClient):
         (partition,) = reported["topics"][0]["partitions"]
         voters = [voter["replica_id"] for voter in partition["current_voters"]]
         return partition["leader_id"], voters
+
+    def alter_credential(self, user: str, mechanism: str, iterations: int | None) -> None:
+        wanted = ScramMechanism[mechanism.replace("-", "_")]
+        change = (
+            UserScramCredentialDeletion(user, wanted)
+            if iterations is None
+            else UserScramCredentialUpsertion(user, wanted, PASSWORD, iterations)
+        )
+        text = self._client.alter_user_scram_credentials([change])[user]
+        if text is not None:  # the client reports only the text
+            assert text == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
+            raise RefusedError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    def describe_credentials(self, user: str) -> Mapping[str, int]:
+        with _refusals():
+            reported = self._client.describe_user_scram_credentials([user])[user]
+        assert reported["error"] in (None, ""), reported
+        return {
+            each["mechanism"].name.replace("_", "-"): each["iterations"]
+            for each in reported["credential_infos"]
+        }
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The servers of the matrix, and the clients' connections to them.
 
-**Invariant:** there is one server for each role, on which every user, named or anonymous, has that
-role. So a client's user is the same everywhere, and only its rights differ.
+**Invariant:** there is one server for each role, on which every user has that role: the anonymous
+one, the one that logs in, and that of the client's certificate. So a client's user is the same
+everywhere, and only its rights differ.
 """
 
 from __future__ import annotations
@@ -16,22 +17,37 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.model import AclAdded
-from authorizerd.image.changes import Partition, PartitionAdded, TopicAdded
-from tests.client_matrix.calls import AdminClient, Login, Open, Protocol
-from tests.client_matrix.checks import HIDDEN, SEEN, AsRole, Role
+from authorizerd.image.changes import CredentialAdded, Partition, PartitionAdded, TopicAdded
+from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
+from tests.client_matrix.calls import AdminClient, Login, Open, Protocol, Tls
+from tests.client_matrix.checks import (
+    HIDDEN,
+    ITERATIONS,
+    NAME,
+    SCRAM_MECHANISMS,
+    SEEN,
+    AsRole,
+    Role,
+)
 from tests.support.acls import acl
+from tests.support.certificates import Authority
 from tests.support.daemon_process import DaemonProcess, new_log, running
 from tests.support.log_files import added, write_log
 
-USER: Final = Login("bob", "bob-secret")
-_PRINCIPALS: Final = ("User:ANONYMOUS", "User:bob")
-_LISTENERS: Final = {
-    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
-    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        f'user_{USER.username}="{USER.password}";'
-    ),
+_PASSWORD: Final = f"{NAME}-secret"
+_SALT: Final = b"a salt of the log"
+_PRINCIPALS: Final = ("User:ANONYMOUS", f"User:{NAME}", f"User:CN={NAME},OU=test,O=test")
+_PROTOCOLS: Final = {
+    "PLAINTEXT": "PLAINTEXT",
+    "SSL": "SSL",
+    "MUTUAL": "SSL",
+    "SASL_PLAINTEXT": "SASL_PLAINTEXT",
+    "SASL_SSL": "SASL_SSL",
 }
+"""The security protocol of each listener."""
+_PLAIN: Final = (
+    f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{NAME}="{_PASSWORD}";'
+)
 _PARTITION: Final = Partition(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
 
 Connections = dict[tuple[Open, Protocol, Role], AdminClient]
@@ -39,9 +55,10 @@ Connections = dict[tuple[Open, Protocol, Role], AdminClient]
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Addresses by role and listener, and the connected clients."""
+    """Addresses by role and listener, the clients' certificates, and the connected clients."""
 
     addresses: Mapping[Role, Mapping[str, str]]
+    tls: Tls
     clients: Connections = field(default_factory=dict)
 
     def of(self, open_client: Open, protocol: Protocol) -> AsRole:
@@ -51,8 +68,14 @@ class Servers:
     def _client(self, open_client: Open, protocol: Protocol, role: Role) -> AdminClient:
         key = (open_client, protocol, role)
         if key not in self.clients:
-            login = USER if protocol is Protocol.SASL_PLAINTEXT else None
-            self.clients[key] = open_client(self.addresses[role][protocol], login)
+            is_mutual = protocol is Protocol.MUTUAL_SSL
+            listener = "MUTUAL" if is_mutual else protocol.security_protocol
+            mechanism = protocol.mechanism
+            login = None if mechanism is None else Login(NAME, _PASSWORD, mechanism)
+            has_tls = protocol.security_protocol.endswith("SSL")
+            tls = self.tls if is_mutual else Tls(self.tls.authority)
+            address = self.addresses[role][listener]
+            self.clients[key] = open_client(address, login, tls if has_tls else None)
         return self.clients[key]
 
     def close(self) -> None:
@@ -64,37 +87,66 @@ class Servers:
 def running_servers(folder: Path) -> Iterator[Servers]:
     """Run a daemon for each role, on a log that names two topics."""
     formatted = new_log(folder)
+    authority = Authority(folder)
+    tls = Tls(authority.ca_file, authority.issue(NAME, common_name=NAME))
+    listeners = _listeners(authority)
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         roles = list(Role)
-        starting = [_running_as(role, folder, formatted) for role in roles]
+        starting = [_running_as(role, folder, formatted, listeners) for role in roles]
         daemons = pool.map(stack.enter_context, starting)
         servers = Servers(
-            {role: daemon.ready["listeners"] for role, daemon in zip(roles, daemons, strict=True)}
+            {role: daemon.ready["listeners"] for role, daemon in zip(roles, daemons, strict=True)},
+            tls,
         )
         stack.callback(servers.close)
         yield servers
 
 
-def _running_as(role: Role, folder: Path, formatted: Path) -> AbstractContextManager[DaemonProcess]:
+def _listeners(authority: Authority) -> dict[str, str]:
+    """Return the configuration of all listeners."""
+    mutual = authority.server_keys(
+        "listener.name.mutual.", client_auth="required", truststore_location=str(authority.ca_file)
+    )
+    return {
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in _PROTOCOLS),
+        "listener.security.protocol.map": ",".join(map(":".join, _PROTOCOLS.items())),
+        "sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM_MECHANISMS)),
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": _PLAIN,
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": _PLAIN,
+        **authority.server_keys(""),
+        **mutual,
+    }
+
+
+def _running_as(
+    role: Role, folder: Path, formatted: Path, listeners: Mapping[str, str]
+) -> AbstractContextManager[DaemonProcess]:
     """Return a daemon with its own log, for which every user has this role."""
     place = folder / role.name.lower()
     log_dir = place / "log"
     shutil.copytree(formatted, log_dir)
-    _write_topics(log_dir, role)
+    _write_log(log_dir, role)
     super_users = ";".join(_PRINCIPALS) if role is Role.SUPER_USER else ""
-    return running(place, log_dir, _LISTENERS | {"super.users": super_users})
+    return running(place, log_dir, {**listeners, "super.users": super_users})
 
 
-def _write_topics(log_dir: Path, role: Role) -> None:
+def _write_log(log_dir: Path, role: Role) -> None:
     topics = [(name, name.encode().rjust(16, b"-")) for name in (SEEN, HIDDEN)]
     write_log(
         log_dir,
         [
             *(TopicAdded(*topic) for topic in topics),
             *(PartitionAdded(topic_id, 0, _PARTITION) for _, topic_id in topics),
+            *map(_credential, ScramMechanism),
             *(_rules() if role is Role.DESCRIBER else ()),
         ],
     )
+
+
+def _credential(mechanism: ScramMechanism) -> CredentialAdded:
+    salted = salt_password(mechanism, _PASSWORD, _SALT, ITERATIONS)
+    credential = make_credential(mechanism, salted, _SALT, ITERATIONS)
+    return CredentialAdded(NAME, mechanism, credential)
 
 
 def _rules() -> list[AclAdded]:

@@ -10,15 +10,25 @@ import select
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, Final
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    load_pem_private_key,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509 import load_pem_x509_certificates
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.broker import client_properties
 from ops.kafka_rig.rig import SOURCES, Rig, java_environment
 from tests.client_matrix.calls import (
     CONFIG_SOURCES,
     NODE_ID,
+    PASSWORD,
     AdminClient,
     Call,
     Cluster,
@@ -26,6 +36,8 @@ from tests.client_matrix.calls import (
     Login,
     RefusedError,
     Reported,
+    Tls,
+    security_protocol,
 )
 from tests.oracles.standard_authorizer import acl_of
 
@@ -33,6 +45,13 @@ SECONDS_MAX: Final = 60.0
 _MAIN_CLASS: Final = "org.apache.kafka.controller.AdminPeer"
 _OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _API_TIMEOUT_MS: Final = "20000"
+_KEYSTORE_PASSWORD: Final = "keystore-secret"
+_SECURITY: Final = "org.apache.kafka.common.security"
+_LOGIN_MODULES: Final = {
+    "PLAIN": f"{_SECURITY}.plain.PlainLoginModule",
+    "SCRAM-SHA-256": f"{_SECURITY}.scram.ScramLoginModule",
+    "SCRAM-SHA-512": f"{_SECURITY}.scram.ScramLoginModule",
+}
 
 
 class JavaPeer:
@@ -88,15 +107,14 @@ class JavaClient(AdminClient):
         "(GROUP_ID_NOT_FOUND) without operations"
     }
 
-    def __init__(self, peer: JavaPeer, address: str, login: Login | None) -> None:
+    def __init__(self, peer: JavaPeer, address: str, login: Login | None, tls: Tls | None) -> None:
         self._peer = peer
         self._settings = {
             "bootstrap.servers": address,
             "default.api.timeout.ms": _API_TIMEOUT_MS,
             "request.timeout.ms": _API_TIMEOUT_MS,
         }
-        if login is not None:
-            self._settings |= client_properties(login.username, login.password)
+        self._settings |= java_settings(login, tls)
 
     def _do(self, call: Call, **what: object) -> Any:  # noqa: ANN401 - whatever JSON holds
         return self._peer.ask(client=self._settings, method=call, **what)
@@ -136,6 +154,48 @@ class JavaClient(AdminClient):
     def describe_quorum(self) -> tuple[int, list[int]]:
         reported = self._do(Call.DESCRIBE_QUORUM)
         return reported["leader"], reported["voters"]
+
+    def alter_credential(self, user: str, mechanism: str, iterations: int | None) -> None:
+        change = {"mechanism": mechanism, "iterations": iterations, "password": PASSWORD}
+        self._do(Call.ALTER_CREDENTIALS, user=user, **change)
+
+    def describe_credentials(self, user: str) -> Mapping[str, int]:
+        return dict(self._do(Call.DESCRIBE_CREDENTIALS, user=user))
+
+
+def java_settings(login: Login | None, tls: Tls | None) -> dict[str, str]:
+    """Return the configuration of Kafka's clients for a log-in and for TLS."""
+    settings = {"security.protocol": security_protocol(login, tls)}
+    if login is not None:
+        settings |= {
+            "sasl.mechanism": login.mechanism,
+            "sasl.jaas.config": f"{_LOGIN_MODULES[login.mechanism]} required "
+            f'username="{login.username}" password="{login.password}";',
+        }
+    if tls is not None:
+        settings |= {
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(tls.authority),
+        }
+        if tls.keystore is not None:
+            settings |= _keystore_settings(tls.keystore)
+    return settings
+
+
+def _keystore_settings(pem: Path) -> dict[str, str]:
+    """Write a PKCS12 keystore: Kafka's clients do not read the form of the key in ``pem``."""
+    data = pem.read_bytes()
+    key = load_pem_private_key(data, None)
+    assert isinstance(key, EllipticCurvePrivateKey | RSAPrivateKey)
+    leaf, *chain = load_pem_x509_certificates(data)
+    encryption = BestAvailableEncryption(_KEYSTORE_PASSWORD.encode())
+    path = pem.with_suffix(".p12")
+    path.write_bytes(serialize_key_and_certificates(b"client", key, leaf, chain, encryption))
+    return {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(path),
+        "ssl.keystore.password": _KEYSTORE_PASSWORD,
+    }
 
 
 def _reported(answer: Mapping[str, Any]) -> Reported:

@@ -1,4 +1,4 @@
-"""kafka-acls and kafka-configs as clients of the matrix; every call is one process."""
+"""kafka-acls and kafka-configs as clients of the matrix; each call runs the tool anew."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import ClassVar, Final
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.broker import client_properties, write_properties
-from ops.kafka_rig.rig import Program, Rig
+from ops.kafka_rig.broker import write_properties
+from ops.kafka_rig.rig import Program
 from tests.client_matrix.calls import (
     CONFIG_SOURCES,
     NODE_ID,
+    PASSWORD,
     AdminClient,
     Call,
     Config,
     Login,
     RefusedError,
+    Tls,
 )
+from tests.conformance.java_client import JavaPeer, java_settings
 
 _REFUSED: Final = "ClusterAuthorizationException"
 _HEAD: Final = re.compile(
@@ -36,26 +39,25 @@ _CONFIG: Final = re.compile(
 class _Tool(AdminClient):
     program: ClassVar[Program]
 
-    def __init__(self, rig: Rig, address: str, login: Login | None) -> None:
-        self._rig = rig
+    def __init__(self, peer: JavaPeer, address: str, login: Login | None, tls: Tls | None) -> None:
+        self._peer = peer
         self._folder = tempfile.TemporaryDirectory()
-        self._connection: list[str | Path] = ["--bootstrap-server", address]
-        if login is not None:
-            path = Path(self._folder.name) / "client.properties"
-            write_properties(path, client_properties(login.username, login.password))
-            self._connection += ["--command-config", path]
+        path = Path(self._folder.name) / "client.properties"
+        write_properties(path, java_settings(login, tls))
+        self._connection = ("--bootstrap-server", address, "--command-config", str(path))
 
     def close(self) -> None:
         self._folder.cleanup()
 
     def _run(self, *arguments: str) -> str:
         """Return the output of the tool."""
-        done = self._rig.run(self.program, *self._connection, *arguments)
-        said = done.stdout + done.stderr
-        if _REFUSED in said:
+        tool = self.program.main_class
+        done = self._peer.ask(tool=tool, arguments=[*self._connection, *arguments])
+        printed: str = done["printed"]
+        if _REFUSED in printed:
             raise RefusedError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        assert done.exit_code == 0, said
-        return said
+        assert done["code"] == 0, printed
+        return printed
 
 
 class KafkaAclsTool(_Tool):
@@ -96,8 +98,8 @@ class KafkaConfigsTool(_Tool):
     """kafka-configs."""
 
     program = Program.CONFIGS
-    offers_no_acls: ClassVar[str] = "kafka-configs is only for configs"
-    offers_no_more: ClassVar[str] = "kafka-configs is only for configs"
+    offers_no_acls: ClassVar[str] = "kafka-configs is only for configs and SCRAM credentials"
+    offers_no_more: ClassVar[str] = offers_no_acls
 
     def describe_configs(self) -> Mapping[str, Config]:
         said = self._run("--describe", "--all", *_NODE)
@@ -109,7 +111,24 @@ class KafkaConfigsTool(_Tool):
         said = self._run("--alter", *_NODE, *change)
         assert said == f"Completed updating config for broker {NODE_ID}.\n"
 
+    def alter_credential(self, user: str, mechanism: str, iterations: int | None) -> None:
+        change = (
+            ["--delete-config", mechanism]
+            if iterations is None
+            else ["--add-config", f"{mechanism}=[iterations={iterations},password={PASSWORD}]"]
+        )
+        said = self._run("--alter", *_USER, user, *change)
+        assert said == f"Completed updating config for user {user}.\n"
 
+    def describe_credentials(self, user: str) -> Mapping[str, int]:
+        said = self._run("--describe", *_USER, user)
+        head, _, credentials = said.partition(" are ")
+        assert head == f"SCRAM credential configs for user-principal '{user}'"
+        parts = [each.split("=iterations=") for each in credentials.split(", ")]
+        return {mechanism: int(iterations) for mechanism, iterations in parts}
+
+
+_USER: Final = ("--entity-type", "users", "--entity-name")
 _NODE: Final = ("--entity-type", "brokers", "--entity-name", str(NODE_ID))
 
 

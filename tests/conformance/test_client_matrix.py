@@ -42,8 +42,8 @@ def openers(rig: Rig, matrix: Matrix) -> Iterator[Mapping[str, Open]]:
         matrix.add_client(name, versions.get(name, VERSION), client)
     with running_peer(rig) as peer:
         yield {
-            "kafka-acls": partial(KafkaAclsTool, rig),
-            "kafka-configs": partial(KafkaConfigsTool, rig),
+            "kafka-acls": partial(KafkaAclsTool, peer),
+            "kafka-configs": partial(KafkaConfigsTool, peer),
             "Java AdminClient": partial(JavaClient, peer),
             **PYTHON_CLIENTS,
         }

@@ -1,4 +1,4 @@
-"""Every call of the Python admin clients, with and without a log-in.
+"""Every call of the Python admin clients, with every security protocol and mechanism.
 
 ``make conformance`` adds Kafka's own clients and prints the matrix.
 """

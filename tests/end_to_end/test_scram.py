@@ -18,7 +18,8 @@ from confluent_kafka.admin import (
 
 from authorizerd.protocol.kafka.api import ApiKey
 from tests.client_matrix.aiokafka_admin import AiokafkaClient
-from tests.client_matrix.calls import Login
+from tests.client_matrix.calls import PASSWORD, Login
+from tests.client_matrix.confluent import ConfluentClient
 from tests.client_matrix.kafka_python import KafkaPythonClient
 from tests.support.admin_client import ANYTHING, binding, create_acls, describe_acls, new_admin
 from tests.support.certificates import Authority
@@ -103,6 +104,32 @@ def test_pythons_clients_log_in(
     admin = client(scram_daemon.ready["listeners"][SASL], login)
     assert admin.list_groups() == []
     admin.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_altered_credentials_count_from_the_answer_on(
+    scram_daemon: DaemonProcess, mechanism: str
+) -> None:
+    """A new user can log in at once, with its new password only, and no more once it is deleted."""
+    admin = ConfluentClient(
+        scram_daemon.ready["listeners"][SASL], Login("admin", "admin-secret", mechanism)
+    )
+    user = f"new-{mechanism}"
+
+    def check_refusal(password: str) -> None:
+        failed = logins(scram_daemon, mechanism, "failed")
+        client = confluent(scram_daemon, mechanism, user, password)
+        with pytest.raises(KafkaException):
+            client.list_topics(timeout=1)
+        wait_until(lambda: logins(scram_daemon, mechanism, "failed") > failed, "it is counted")
+
+    check_refusal(PASSWORD)
+    admin.alter_credential(user, mechanism, 4096)
+    client = confluent(scram_daemon, mechanism, user, PASSWORD)
+    assert client.list_topics(timeout=SECONDS_MAX).topics == {}
+    check_refusal("another-secret")
+    admin.alter_credential(user, mechanism, None)
+    check_refusal(PASSWORD)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -12,6 +12,11 @@ import org.apache.kafka.clients.admin.DescribeConsumerGroupsOptions;
 import org.apache.kafka.clients.admin.DescribeTopicsOptions;
 import org.apache.kafka.clients.admin.GroupListing;
 import org.apache.kafka.clients.admin.QuorumInfo;
+import org.apache.kafka.clients.admin.ScramCredentialInfo;
+import org.apache.kafka.clients.admin.ScramMechanism;
+import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
+import org.apache.kafka.clients.admin.UserScramCredentialDeletion;
+import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.acl.AclBinding;
@@ -39,7 +44,8 @@ import java.util.function.Function;
  * Drives Kafka's own AdminClient: reads one call per line, prints one answer.
  *
  * <p>Calls and answers are JSON. A call has "client" (a client's configuration), "method", and its arguments. An
- * answer has "value", or "error" with a code. ACLs and filters are arrays, as AclRow reads and writes them.
+ * answer has "value", or "error" with a code. ACLs and filters are arrays, as AclRow reads and writes them. A call
+ * with "tool" runs one of Kafka's tools instead.
  */
 public final class AdminPeer {
     private static final JsonMapper JSON = new JsonMapper();
@@ -59,9 +65,14 @@ public final class AdminPeer {
     }
 
     private Map<String, Object> answer(JsonNode call) throws IOException, InterruptedException {
+        Map<String, Object> answer = new HashMap<>();
+        if (call.has("tool")) {
+            answer.put("value", ToolRun.run(call.get("tool").asText(), JSON.convertValue(
+                call.get("arguments"), String[].class)));
+            return answer;
+        }
         Map<String, Object> configuration = JSON.convertValue(call.get("client"), new TypeReference<>() { });
         Admin admin = clients.computeIfAbsent(configuration, Admin::create);
-        Map<String, Object> answer = new HashMap<>();
         try {
             answer.put("value", value(admin, call));
         } catch (ExecutionException error) {
@@ -90,6 +101,8 @@ public final class AdminPeer {
             case "describe configs" -> configs(admin, node(call));
             case "alter configs" -> altered(admin, node(call), call);
             case "describe quorum" -> quorum(admin.describeMetadataQuorum().quorumInfo().get());
+            case "alter SCRAM credentials" -> credentialAltered(admin, call);
+            case "describe SCRAM credentials" -> credentials(admin, call.get("user").asText());
             default -> throw new IllegalArgumentException(call.toString());
         };
     }
@@ -175,6 +188,27 @@ public final class AdminPeer {
         return Map.of(
             "leader", told.leaderId(),
             "voters", told.voters().stream().map(QuorumInfo.ReplicaState::replicaId).toList());
+    }
+
+    private static Object credentialAltered(Admin admin, JsonNode call)
+            throws InterruptedException, ExecutionException {
+        String user = call.get("user").asText();
+        ScramMechanism mechanism = ScramMechanism.fromMechanismName(call.get("mechanism").asText());
+        UserScramCredentialAlteration alteration = call.get("iterations").isNull()
+            ? new UserScramCredentialDeletion(user, mechanism)
+            : new UserScramCredentialUpsertion(
+                user, new ScramCredentialInfo(mechanism, call.get("iterations").asInt()), call.get("password").asText());
+        return admin.alterUserScramCredentials(List.of(alteration)).all().get();
+    }
+
+    private static Map<String, Integer> credentials(Admin admin, String user)
+            throws InterruptedException, ExecutionException {
+        Map<String, Integer> iterations = new TreeMap<>();
+        for (ScramCredentialInfo info :
+                admin.describeUserScramCredentials(List.of(user)).description(user).get().credentialInfos()) {
+            iterations.put(info.mechanism().mechanismName(), info.iterations());
+        }
+        return iterations;
     }
 
     private static int code(KafkaFuture<Void> result) throws InterruptedException {
