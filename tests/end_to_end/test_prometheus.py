@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 
 from ops.grafana.dashboard import dashboard
 from tests.end_to_end.prometheus_process import prometheus
+from tests.support.certificates import Authority, expired
 from tests.support.daemon_process import ROOT, new_log, running, wait_until
 from tests.support.requests import evaluation
 
@@ -76,3 +78,27 @@ def test_alert_is_raised_only_while_the_audit_fails(tmp_path: Path) -> None:
                 for asked in panel.get("targets", ()):
                     expression = asked["expr"].replace("$__rate_interval", "1m")
                     server.query(expression.replace("$instance", ".*"))
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed (Debian's package)")
+def test_alert_is_raised_until_a_certificate_is_replaced(tmp_path: Path) -> None:
+    assert PROGRAM is not None
+    authority = Authority(tmp_path)
+    hosts = "127.0.0.1", "localhost"
+    settings = authority.server_keys() | {"authorizerd.metrics.http": "https://127.0.0.1:0"}
+    authority.issue("server", *hosts, not_after=datetime.now(UTC) + timedelta(days=1))
+    with running(tmp_path, new_log(tmp_path), settings) as daemon:
+        config = write_prometheus_config(tmp_path, daemon.ready["admin_http"])
+        with prometheus(PROGRAM, config, tmp_path / "data") as server:
+            alerts = {"AuthorizerdCertificateExpires", "AuthorizerdCertificateExpiresSoon"}
+            wait_until(lambda: server.firing().keys() == alerts, "the alerts are raised")
+            labels = server.firing()["AuthorizerdCertificateExpires"]["labels"]
+            assert (labels["severity"], labels["listener"]) == ("critical", "http")
+            authority.issue("server", *hosts, not_after=expired())
+            daemon.reload("is not reloaded: ")
+            wait_until(
+                lambda: "AuthorizerdReloadFailing" in server.firing(), "the reload is noticed"
+            )
+            authority.issue("server", *hosts)
+            daemon.reload()
+            wait_until(lambda: not server.firing(), "the alerts have ended")
