@@ -71,9 +71,9 @@ manual: setup-dev
 
 # Build the wheel that ops/systemd/README.md installs; root then builds nothing in this directory.
 wheel: setup
-	@rm -rf build dist
+	@rm -rf build dist/authorizerd-*.whl
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
-	@ls dist/*.whl
+	@ls dist/authorizerd-*.whl
 
 # Build the client libraries: a wheel, and a tarball if npm is installed.
 clients: setup

@@ -35,6 +35,7 @@ from authorizerd.config.command_parser import CommandParser
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.keys import describe_ignored_key
+from authorizerd.config.values import PLAIN
 from authorizerd.daemon.early_signals import hold_sighup
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.lifespan import run_daemon
@@ -46,9 +47,11 @@ from authorizerd.daemon.sources.own_log_directory import (
 )
 from authorizerd.daemon.worker import run_worker
 from authorizerd.daemon.workers.spawn import FEED_FLAG
+from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.storage import DISK
+from authorizerd.protocol.records.scram import ScramMechanism
 
 EXIT_FAULT: Final = 1
 
@@ -211,7 +214,26 @@ def _format(arguments: argparse.Namespace) -> int:
         credentials=credentials,
     )
     print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
+    for listener in _listeners_without_users(configuration, credentials):
+        print(
+            f"authorizerd: warning: nobody can log in at {listener}: it offers only SCRAM, and the"
+            f" log has no user for it. Remove {log_dir}, and format it with --add-scram, or enable"
+            " PLAIN, too.",
+            file=sys.stderr,
+        )
     return 0
+
+
+def _listeners_without_users(
+    configuration: Configuration, credentials: Sequence[CredentialAdded]
+) -> list[str]:
+    """Return the listeners whose mechanisms are SCRAM, none of them with a user."""
+    usable = {PLAIN, *(ScramMechanism(each.mechanism).text for each in credentials)}
+    return [
+        name
+        for name, login in configuration.sasl_listeners.items()
+        if usable.isdisjoint(login.mechanisms)
+    ]
 
 
 def _warn(configuration: Configuration) -> None:

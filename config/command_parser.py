@@ -40,7 +40,7 @@ class CommandParser(argparse.ArgumentParser):
             is_secret = hasattr(parsed, "add_scram") or any(
                 getattr(parsed, name, None) for name in ("override", "conf")
             )
-            shown = "put each argument into quotes" if is_secret else " ".join(unknown)
+            shown = "put each argument into quotes; see --help" if is_secret else " ".join(unknown)
             self.error(f"unrecognized arguments: {shown}")
         return parsed
 

@@ -40,6 +40,10 @@ def is_reloadable(name: str) -> bool:
 
 def describe_ignored_key(name: str) -> str:
     """Return an unknown key, with the key that its author probably meant."""
+    if name.startswith(LISTENER_PREFIX):
+        listener, dot, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
+        if listener != listener.lower():
+            return f"{name} (did you mean {LISTENER_PREFIX}{listener.lower()}{dot}{rest}?)"
     # Why not get_close_matches? For log.segment.bytes, it finds metadata.log.segment.bytes.
     for known in KEYS_BY_NAME:
         if _edits(name.lower(), known) <= TYPO_EDITS_MAX:

@@ -118,8 +118,9 @@ class PrincipalMapping:
                 )
             return principal
         raise PrincipalMappingError(
-            f"no rule of ssl.principal.mapping.rules matches '{distinguished_name}': add a rule, "
-            f"or DEFAULT at the end"
+            f"no rule matches '{distinguished_name}': add one, or DEFAULT at the end, to "
+            "ssl.principal.mapping.rules (of the decision and admin ports: "
+            "authorizerd.http.ssl.principal.mapping.rules)"
         )
 
 

@@ -31,6 +31,10 @@ from authorizerd.config.values import (
 )
 
 _NO_USERS: Final = PlainUsers({})
+_NO_PLAIN_USERS: Final = (
+    "required because {} enables PLAIN: add its users, or choose other mechanisms in"
+    " sasl.enabled.mechanisms"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
 def _read_plain_users(keys: KeyValues, users_key: str, listener_name: str) -> PlainUsers:
     users = keys.read(users_key, parse_plain_users)
     if users is None:
-        raise keys.refusal(users_key, f"required because {listener_name} enables PLAIN")
+        raise keys.refusal(users_key, _NO_PLAIN_USERS.format(listener_name))
     return users
 
 

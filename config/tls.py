@@ -124,7 +124,10 @@ def check_server(settings: TlsSettings, names: Mapping[str, str]) -> None:
         )
     if settings.client_auth is not ClientAuth.NONE and settings.truststore is None:
         # Java would fall back on the public authorities, which would let in nearly everyone.
-        reason = f"required because {names[CLIENT_AUTH]} is {settings.client_auth}"
+        reason = (
+            f"required because {names[CLIENT_AUTH]} is {settings.client_auth}: set it to a file"
+            " with the authorities that issue the clients' certificates"
+        )
         raise InvalidTlsError(names["ssl.truststore.location"], reason)
 
 

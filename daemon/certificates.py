@@ -244,7 +244,9 @@ class Certificates:
             if before is not None and not loaded.has_chain_of(before):
                 raise StartError(f"{place}: the certificate {problem}")
             # Clients refuse it anyway, and the other ports are needed.
-            _logger.error("%s: the certificate in use %s", place, problem)
+            _logger.error(
+                "%s: the certificate in use %s: replace it, then send SIGHUP", place, problem
+            )
         return loaded
 
     def _check_names(self, port: str, settings: TlsSettings, material: Material) -> None:
@@ -319,8 +321,10 @@ def _find_problem(validity: Validity) -> str | None:
 
 
 def _report(port: str, validity: Validity) -> None:
-    until = f"{validity.not_after:%Y-%m-%d %H:%M} UTC"
+    serial, until = validity.serial_text, f"{validity.not_after:%Y-%m-%d %H:%M} UTC"
+    if validity.not_after <= datetime.now(UTC):
+        return  # logged as an error when it was loaded
     if validity.not_after - datetime.now(UTC) < EXPIRES_SOON:
-        _logger.warning("%s: certificate %X expires soon, on %s", port, validity.serial, until)
+        _logger.warning("%s: certificate %s expires soon, on %s", port, serial, until)
     else:
-        _logger.info("%s: certificate %X is valid until %s", port, validity.serial, until)
+        _logger.info("%s: certificate %s is valid until %s", port, serial, until)

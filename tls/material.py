@@ -68,6 +68,12 @@ class Validity(msgspec.Struct, frozen=True):
     not_before: datetime
     not_after: datetime
 
+    @property
+    def serial_text(self) -> str:
+        """The serial number as ``openssl x509 -serial`` shows it: whole bytes in hexadecimal."""
+        digits = f"{self.serial:X}"
+        return digits.zfill(len(digits) + len(digits) % 2)
+
 
 def read_material(settings: TlsSettings) -> Material:
     """Return the content of the configured stores. Reading blocks.

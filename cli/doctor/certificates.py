@@ -151,7 +151,7 @@ def _judge_dates(
 ) -> Finding:
     """Judge the dates of a certificate; ``expired`` makes the finding if they are past."""
     named = (
-        f"{key}: {what} {validity.subject}, issuer {validity.issuer}, serial {validity.serial:X}"
+        f"{key}: {what} {validity.subject}, issuer {validity.issuer}, serial {validity.serial_text}"
     )
     if validity.not_after <= now:
         return expired(_CHECK, f"{named}, expired on {validity.not_after:{_TIME}}", _RENEW)
@@ -193,11 +193,11 @@ def _examine_served(port: SecuredPort, configured: Validity) -> Finding:
         text = f"{port.key}: {address} shows no certificate"
         return warning(_CHECK, text, "check whether the daemon runs with this configuration")
     try:
-        serial = describe_certificate(served).serial
+        found = describe_certificate(served)
     except StoreError as fault:
         return error(_CHECK, f"{port.key}: {address}: {fault}", _RENEW)
-    if serial != configured.serial:
-        text = f"{port.key}: {address} serves another certificate, serial {serial:X}"
+    if found.serial != configured.serial:
+        text = f"{port.key}: {address} serves another certificate, serial {found.serial_text}"
         advice = (
             "send SIGHUP to the daemon; if it keeps the old one, read its log, and check whether"
             " AlterConfigs has set another keystore"

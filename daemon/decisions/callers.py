@@ -26,6 +26,11 @@ from authorizerd.daemon.decisions.token_file import read_tokens_text
 class Caller(ABC):
     """A caller at the other end of a connection."""
 
+    @property
+    @abstractmethod
+    def principal(self) -> str | None:
+        """Its principal, or None if it needs no credentials."""
+
     @abstractmethod
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         """Return True if, by ``state``, the caller may learn the rights of ``principal``.
@@ -37,6 +42,10 @@ class Caller(ABC):
 
 class Trusted(Caller):
     """A caller on a port that requires no credentials."""
+
+    @property
+    def principal(self) -> None:
+        return None
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         return True
@@ -139,6 +148,10 @@ class _Known(Caller):
         self._decider: Final = decider
         self._principal: Final = principal
         self._surface: Final = surface
+
+    @property
+    def principal(self) -> str:
+        return self._principal
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         """See ``Caller``. The caller's own address is not used, so its host counts as unknown."""

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.errors import ForbiddenError
@@ -24,6 +25,8 @@ from authorizerd.protocol.http.messages import (
 )
 
 JSON: Final = "application/json"
+SHOWN_PRINCIPAL_CHARACTERS: Final = 200
+"""The longest principal in an error: a batch repeats the error for each question."""
 
 
 class HttpSurface(ABC):
@@ -80,7 +83,8 @@ class HttpSurface(ABC):
             self._counts.not_ready += 1
             raise
         self._counts.invalid += 1
-        raise ForbiddenError("CLUSTER_ACTION on the cluster is needed to ask about others")
+        shown = escape_unprintable((caller.principal or "")[:SHOWN_PRINCIPAL_CHARACTERS])
+        raise ForbiddenError(f"{shown} needs CLUSTER_ACTION on the cluster to ask about others")
 
 
 def method_not_allowed(methods: bytes) -> Response:

@@ -313,7 +313,7 @@ class DaemonCollector(Collector):
         )
         for each in self._measured.certificates.listed:
             validity = each.validity
-            labels = [each.port, each.store, str(each.position), f"{validity.serial:X}"]
+            labels = [each.port, each.store, str(each.position), validity.serial_text]
             family.add_metric(labels, validity.not_after.timestamp())
         return family
 

@@ -189,6 +189,34 @@ def test_format_writes_credentials_in_the_second_batch_and_no_password(
         assert "secret" not in said
 
 
+@pytest.mark.parametrize(
+    ("mechanisms", "arguments", "is_warned"),
+    [
+        ("SCRAM-SHA-512", [], True),
+        ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-256=[name=a,password=b]"], True),
+        ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-512=[name=a,password=b]"], False),
+        ("SCRAM-SHA-512,PLAIN", [], False),
+    ],
+)
+def test_format_warns_that_nobody_can_log_in(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    mechanisms: str,
+    arguments: list[str],
+    is_warned: bool,
+) -> None:
+    keys = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": mechanisms,
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";'
+        ),
+    }
+    config = write_config(tmp_path, tmp_path / "log", keys)
+    assert main(["format", "--config", str(config), *arguments]) == 0
+    assert ("nobody can log in at SASL_PLAINTEXT" in capsys.readouterr().err) is is_warned
+
+
 def test_invalid_argument_creates_no_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

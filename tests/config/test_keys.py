@@ -60,6 +60,7 @@ def test_reloadable_keys() -> None:
         ("logdirs", "log.dirs"),
         ("allow.everyone.if.no.acls.found", "allow.everyone.if.no.acl.found"),
         ("authorized.audit.log", "authorizerd.audit.log"),
+        ("listener.name.A.ssl.client.auth", "listener.name.a.ssl.client.auth"),
     ],
 )
 def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> None:

@@ -38,7 +38,7 @@ def test_first_matching_rule_maps_the_name(name: str, principal: str) -> None:
 
 @pytest.mark.parametrize("rules", [RULES, "", "RULE:CN=x/y/"])
 def test_name_that_no_rule_matches_has_no_principal(rules: str) -> None:
-    with pytest.raises(PrincipalMappingError, match=r"no rule of .* matches 'OU=z,O=x'"):
+    with pytest.raises(PrincipalMappingError, match=r"no rule matches 'OU=z,O=x'"):
         PrincipalMapping.parse(rules).apply("OU=z,O=x")
 
 

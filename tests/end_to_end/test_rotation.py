@@ -235,8 +235,10 @@ def test_expiry_of_the_certificate_in_use_is_exported(site: Site) -> None:
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
     keystore = site.authority.issue("server", *HOSTS, not_after=until)
     site.reload()
+    number = serial_of(keystore)
+    serial = number.to_bytes((number.bit_length() + 7) // 8, "big").hex().upper()
     for listener in ("SECURE", "http"):
-        labels = f'listener="{listener}",position="0",serial="{serial_of(keystore):X}"'
+        labels = f'listener="{listener}",position="0",serial="{serial}"'
         name = "authorizerd_certificate_expiry_timestamp_seconds"
         assert site.daemon.metric(f'{name}{{{labels},store="keystore"}}') == until.timestamp()
 

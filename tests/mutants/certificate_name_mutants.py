@@ -46,8 +46,8 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="a name that no mapping rule matches is its own principal",
         file="config/principal_mapping.py",
-        text='        raise PrincipalMappingError(\n            f"no rule of',
-        becomes='        return distinguished_name or str(\n            f"no rule of',
+        text='        raise PrincipalMappingError(\n            f"no rule matches',
+        becomes='        return distinguished_name or str(\n            f"no rule matches',
         found_by="tests/config/test_principal_mapping.py"
         "::test_name_that_no_rule_matches_has_no_principal",
     ),

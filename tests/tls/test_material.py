@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,13 @@ from authorizerd.config.tls import StoreType, TlsSettings, new_tls_settings
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.context import new_client_context, new_server_context
 from authorizerd.tls.errors import StoreError
-from authorizerd.tls.material import STORE_BYTES_MAX, Material, describe_certificate, read_material
+from authorizerd.tls.material import (
+    STORE_BYTES_MAX,
+    Material,
+    Validity,
+    describe_certificate,
+    read_material,
+)
 from tests.support.certificates import Authority
 
 NAMES = {key.name: key.name for key in ssl_keys()}
@@ -112,6 +119,13 @@ KEYSTORES: Mapping[str, Callable[[Pem, Path, bytes], dict[str, object]]] = {
         "keystore_location": store_file(folder, as_pkcs12(pem, ca, None)),
     },
 }
+
+
+@pytest.mark.parametrize(("serial", "text"), [(1, "01"), (0x33D, "033D"), (0xAB12, "AB12")])
+def test_serial_number_has_whole_bytes_as_in_openssl(serial: int, text: str) -> None:
+    moment = datetime.now(UTC)
+    validity = Validity(subject="", issuer="", serial=serial, not_before=moment, not_after=moment)
+    assert validity.serial_text == text
 
 
 @pytest.mark.parametrize("make", KEYSTORES.values(), ids=KEYSTORES)

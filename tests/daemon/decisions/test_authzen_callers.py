@@ -71,7 +71,7 @@ async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> No
     handler = authzen_handler(place)
     refused = await ask(handler, "Bearer proxy.secret", ALICE)
     assert (refused.status, refused.content_type) == (403, "text/plain; charset=utf-8")
-    assert refused.body == b"CLUSTER_ACTION on the cluster is needed to ask about others\n"
+    assert refused.body == b"User:a proxy needs CLUSTER_ACTION on the cluster to ask about others\n"
     counts = place.authorizer.counts["AuthZEN"]
     assert (counts.allowed, counts.denied, counts.invalid) == (0, 0, 1)
     answered = await ask(handler, "Bearer other.secret", ALICE)
@@ -90,7 +90,7 @@ async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -
         "context": {
             "error": {
                 "status": 403,
-                "message": "CLUSTER_ACTION on the cluster is needed to ask about others",
+                "message": "User:a proxy needs CLUSTER_ACTION on the cluster to ask about others",
             }
         },
     }
