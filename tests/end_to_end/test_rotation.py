@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import ssl
 import threading
@@ -23,8 +25,16 @@ from authorizerd.config.alterations import AlterOperation
 from authorizerd.protocol.decisions.stream import StreamQuestion
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.end_to_end.worker_processes import children
 from tests.support.certificates import Authority, connect_tls, expired
-from tests.support.daemon_process import DaemonProcess, ask, new_log, running, wait_until
+from tests.support.daemon_process import (
+    DaemonProcess,
+    ask,
+    new_log,
+    running,
+    wait_until,
+    write_config,
+)
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import evaluation
 from tests.support.stream_connection import StreamConnection
@@ -346,3 +356,38 @@ def test_connection_ends_when_its_certificate_expires(mutual: Site) -> None:
     wait_until(
         lambda: mutual.daemon.metric(name) == before + 1, "the expired connection is counted"
     )
+
+
+def test_every_worker_asks_for_certificates_after_a_reload(tmp_path: Path) -> None:
+    """So does one that is started later, although it begins with the settings of the start."""
+    authority, log_dir = Authority(tmp_path), new_log(tmp_path)
+    config = {
+        **authority.server_keys(),
+        "authorizerd.decision.http": "https://127.0.0.1:0",
+        "authorizerd.workers": "2",
+    }
+    asked = {"client_auth": "requested", "truststore_location": str(authority.ca_file)}
+    body = json.dumps(evaluation()).encode()
+    with running(tmp_path, log_dir, config) as daemon:
+        site = Site(daemon, authority, tmp_path, has_workers=True)
+
+        def statuses(context: ssl.SSLContext) -> set[int]:
+            """Return what new connections are answered with."""
+            found = set()
+            for _ in range(20):
+                with closing(site.https(context)) as connection:
+                    headers = {"Content-Type": "application/json"}
+                    answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
+                    found.add(answer.status)
+            return found
+
+        assert statuses(site.context) == {200}
+        write_config(tmp_path, log_dir, {**config, **authority.server_keys(**asked)})
+        site.reload()
+        assert statuses(site.context) == {401}
+        keystore = authority.issue("client", common_name="alice")
+        assert statuses(authority.client_context(keystore)) <= {200, 403}
+        os.kill(min(children(daemon.process.pid)), signal.SIGKILL)
+        wait_until(lambda: daemon.metric("authorizerd_worker_restarts_total") == 1, "it ends")
+        wait_until(lambda: daemon.metric("authorizerd_workers") == 2, "it is replaced")
+        assert statuses(site.context) == {401}

@@ -64,6 +64,13 @@ SETTING_MUTANTS: Final = (
         found_by="tests/daemon/test_certificates.py::test_callers_need_credentials_once_certificates_are_asked_for",
     ),
     Mutant(
+        name="a worker that is started later lets callers in without credentials",
+        file="daemon/worker.py",
+        text="        self._certificates.on_client_auth(self._callers.require_credentials)\n",
+        becomes="",
+        found_by="tests/end_to_end/test_rotation.py::test_every_worker_asks_for_certificates_after_a_reload",
+    ),
+    Mutant(
         name="a wrapped built-in authorizer keeps the super users of the start",
         file="daemon/settings.py",
         text="dict.fromkeys((self._standard, self._authorizer)):",
