@@ -39,6 +39,8 @@ You can change a key marked *reloadable* in two ways:
 - Use a Kafka client (`kafka-configs --entity-type brokers`), for one node or for all. The daemon
   stores such a value in the log, and it takes precedence over the file.
 
+The daemon also reads the keys of TLS again at SIGHUP, for ports that have TLS (docs/tls.md).
+
 Limits on what clients can change:
 
 - Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit keys, the keys
