@@ -1,7 +1,8 @@
 """A TLS connection over another stream.
 
 **Invariant:** handshakes run in threads, because a signature takes longer than a turn of the event
-loop may. After the handshake, each receive yields to other tasks, and each send writes at once.
+loop may. After the handshake, each received record is decrypted in a turn of its own, because a
+peer can make a small one expensive (KeyUpdate), and each send writes at once.
 
 Why not trio.SSLStream? It runs handshakes on the event loop, and takes locks for each request.
 """
@@ -15,6 +16,7 @@ from typing import Final
 
 import trio
 
+from authorizerd.tls.client_hello import ClientHelloCheck, is_last_answer
 from authorizerd.tls.errors import NotTlsError, TlsError
 
 RECEIVE_BYTES: Final = 64 * 1024
@@ -24,8 +26,15 @@ RECORD_BYTES_MAX: Final = 64 * 1024
 HANDSHAKES_AT_ONCE_MAX: Final = max(1, min(4, (os.cpu_count() or 2) - 1))
 """The number of threads for handshakes. One core is left for the event loop."""
 
+RECORDS_WITHOUT_DATA_MAX: Final = 32
+"""The most records in a row that may have no data, such as key updates. OpenSSL limits others."""
+
 _HANDSHAKE_RECORD: Final = 0x16
 _ALERT_RECORD: Final = 0x15
+_RECORD_TYPES: Final = range(0x14, 0x18)
+_VERSION_MAJOR: Final = 3
+_HEADER_BYTES: Final = 5  # type, version and length
+_RECEIVED_RECORD_BYTES_MAX: Final = _HEADER_BYTES + 2**14 + 2048
 
 _HANDSHAKES: Final = trio.CapacityLimiter(HANDSHAKES_AT_ONCE_MAX)
 
@@ -49,6 +58,8 @@ class TlsStream(trio.abc.HalfCloseableStream):
         self._transport = transport
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
+        self._unread = bytearray()
+        self._hello_check = ClientHelloCheck() if server_side else None
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
         )
@@ -72,7 +83,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
             BrokenResourceError: the connection broke.
         """
         try:
-            if self._tls.server_side:  # until the client's first message, OpenSSL has nothing to do
+            if self._tls.server_side:  # until the client's first record, OpenSSL has nothing to do
                 await self._read_first()
             while True:
                 try:
@@ -80,12 +91,14 @@ class TlsStream(trio.abc.HalfCloseableStream):
                     await trio.to_thread.run_sync(self._tls.do_handshake, limiter=_HANDSHAKES)
                     break
                 except ssl.SSLWantReadError:
-                    await self._flush()
-                    await self._read_more()
+                    await self._flush_handshake()
+                    await self._read_records()
         except ssl.SSLError as error:
             with suppress(trio.BrokenResourceError):
                 await self._flush()  # the alert
             raise TlsError(_describe(error)) from error
+        self._hello_check = None
+        self._unread[:0] = self._incoming.read()  # records that the peer has sent early
         await self._flush()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
@@ -94,28 +107,32 @@ class TlsStream(trio.abc.HalfCloseableStream):
         Raises:
             BrokenResourceError: the connection broke.
         """
-        has_waited = False
+        has_waited, records_without_data = False, 0
         while True:
-            if self._incoming.pending or self._tls.pending():
-                try:
-                    data = self._tls.read(max_bytes or RECEIVE_BYTES)
-                except ssl.SSLWantReadError:
-                    pass  # a part of a record
-                except ssl.SSLZeroReturnError:
+            if not self._tls.pending() and not self._pass_on_record():
+                received = await self._transport.receive_some(RECEIVE_BYTES)
+                if not received:
                     return b""
-                except ssl.SSLError as error:
-                    raise trio.BrokenResourceError(_describe(error)) from error
-                else:
-                    if not has_waited:
-                        await trio.lowlevel.checkpoint()
-                    return data
-                if self._outgoing.pending:
-                    await self._flush()  # such as the answer to a key update
-            received = await self._transport.receive_some(RECEIVE_BYTES)
-            if not received:
+                has_waited = True
+                self._unread += received
+                continue
+            try:
+                data = self._tls.read(max_bytes or RECEIVE_BYTES)
+            except ssl.SSLWantReadError:
+                records_without_data += 1
+            except ssl.SSLZeroReturnError:
                 return b""
+            except ssl.SSLError as error:
+                raise trio.BrokenResourceError(_describe(error)) from error
+            else:
+                if not has_waited:
+                    await trio.lowlevel.checkpoint()
+                return data
+            if records_without_data > RECORDS_WITHOUT_DATA_MAX:
+                raise trio.BrokenResourceError("too many records without data")
+            await self._flush()  # such as the answer to a key update
+            await trio.lowlevel.checkpoint()
             has_waited = True
-            self._incoming.write(received)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send all of ``data``.
@@ -149,17 +166,55 @@ class TlsStream(trio.abc.HalfCloseableStream):
         if self._outgoing.pending:
             await self._transport.send_all(self._outgoing.read())
 
-    async def _read_first(self) -> None:
-        received = await self._read_more()
-        if received[0] not in (_HANDSHAKE_RECORD, _ALERT_RECORD):
-            raise NotTlsError("the peer does not speak TLS")
+    async def _flush_handshake(self) -> None:
+        records = self._outgoing.read()
+        if records:
+            if is_last_answer(records):
+                self._hello_check = None
+            await self._transport.send_all(records)
 
-    async def _read_more(self) -> bytes:
-        received = bytes(await self._transport.receive_some(_HANDSHAKE_BYTES))
+    def _pass_on_record(self) -> bool:
+        """Give OpenSSL the next record, and return False until that is complete.
+
+        Raises:
+            TlsError: see ``ClientHelloCheck``.
+        """
+        unread = self._unread
+        if len(unread) < _HEADER_BYTES:
+            return False
+        size = _HEADER_BYTES + int.from_bytes(unread[_HEADER_BYTES - 2 : _HEADER_BYTES])
+        is_record = unread[0] in _RECORD_TYPES and unread[1] == _VERSION_MAJOR
+        if not is_record or size > _RECEIVED_RECORD_BYTES_MAX:
+            size = len(unread)  # OpenSSL finds the error
+        elif len(unread) < size:
+            return False
+        if self._hello_check is not None:
+            self._hello_check.check(unread[:size])
+        self._incoming.write(unread[:size])
+        del unread[:size]
+        return True
+
+    async def _read_records(self) -> None:
+        """Give OpenSSL the complete records that have arrived, and wait until there is one.
+
+        A peer that sends single bytes must not take a thread for each.
+        """
+        while not self._pass_on_record():
+            await self._read_more()
+        while self._pass_on_record():
+            pass
+
+    async def _read_first(self) -> None:
+        await self._read_more()
+        if self._unread[0] not in (_HANDSHAKE_RECORD, _ALERT_RECORD):
+            raise NotTlsError("the peer does not speak TLS")
+        await self._read_records()
+
+    async def _read_more(self) -> None:
+        received = await self._transport.receive_some(_HANDSHAKE_BYTES)
         if not received:
             raise TlsError("the peer closed the connection during the handshake")
-        self._incoming.write(received)
-        return received
+        self._unread += received
 
 
 def _describe(error: ssl.SSLError) -> str:

@@ -43,6 +43,53 @@ TLS_MUTANTS: Final = (
         found_by="tests/tls/test_stream.py::test_buffered_data_is_not_received_without_a_turn_of_others",
     ),
     Mutant(
+        name="records without data have no limit",
+        file="tls/stream.py",
+        text="if records_without_data > RECORDS_WITHOUT_DATA_MAX:",
+        becomes="if records_without_data is None:",
+        found_by="tests/tls/test_stream.py::test_flood_of_records_without_data_ends_the_connection",
+    ),
+    Mutant(
+        name="a turn decrypts all records that have arrived",
+        file="tls/stream.py",
+        text="        self._incoming.write(unread[:size])",
+        becomes="        size = len(unread)\n        self._incoming.write(unread[:size])",
+        found_by="tests/tls/test_stream.py::test_each_key_update_takes_a_turn_of_its_own",
+    ),
+    Mutant(
+        name="records that arrive with the end of the handshake are decrypted in one turn",
+        file="tls/stream.py",
+        text="self._unread[:0] = self._incoming.read()",
+        becomes='self._unread[:0] = b""',
+        found_by=(
+            "tests/tls/test_stream.py::"
+            "test_records_sent_with_the_end_of_the_handshake_take_turns_too"
+        ),
+    ),
+    Mutant(
+        name="a client may demand keys of 8192 bits",
+        file="tls/client_hello.py",
+        text="_LARGE_FIELDS: Final = range(0x0101, 0x0200)",
+        becomes="_LARGE_FIELDS: Final = range(0x0200, 0x0200)",
+        found_by="tests/tls/test_client_hello.py::test_large_key_share_reaches_no_thread",
+    ),
+    Mutant(
+        name="a client may demand keys of 8192 bits after a retry",
+        file="tls/client_hello.py",
+        text="and records[_RANDOM] != _RETRY",
+        becomes='and records[_RANDOM] != b""',
+        found_by=(
+            "tests/tls/test_client_hello.py::test_large_key_share_after_a_retry_reaches_no_thread"
+        ),
+    ),
+    Mutant(
+        name="a ClientHello of any size is accepted",
+        file="tls/client_hello.py",
+        text="if size > CLIENT_HELLO_BYTES_MAX:",
+        becomes="if size is None:",
+        found_by="tests/tls/test_client_hello.py::test_costly_message_is_refused",
+    ),
+    Mutant(
         name="clients need no certificate although one is required",
         file="tls/context.py",
         text="ClientAuth.REQUIRED: ssl.CERT_REQUIRED",

@@ -3,19 +3,23 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from authorizerd.config.tls import TLS_VERSIONS, ClientAuth, new_tls_settings
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.context import new_client_context, new_server_context
 from authorizerd.tls.errors import NotTlsError, TlsError
 from authorizerd.tls.material import read_material
-from authorizerd.tls.stream import TlsStream
+from authorizerd.tls.stream import RECORDS_WITHOUT_DATA_MAX, TlsStream
 from tests.support.certificates import Authority, expired
+from tests.support.tls_records import ClientRecords
 
 NAMES = {key.name: key.name for key in ssl_keys()}
 
@@ -115,6 +119,187 @@ async def test_handshake_runs_outside_the_event_loop(
     await peers.connect()
     assert len(threads) >= 4
     assert threading.get_ident() not in threads
+
+
+async def test_single_bytes_do_not_take_a_thread_each(
+    peers: Peers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 0
+    start = trio.to_thread.run_sync
+
+    async def count(sync: Callable[[], None], **options: object) -> None:
+        nonlocal steps
+        steps += 1
+        await start(sync, **options)  # type: ignore[arg-type]  # passed on as they are
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", count)
+    ours, theirs = trio.testing.memory_stream_pair()
+    server = TlsStream(Fragmented(ours, [1]), peers.server, server_side=True)
+    client = TlsStream(theirs, peers.client, server_side=False, server_hostname="localhost")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.handshake)
+        nursery.start_soon(client.handshake)
+    assert steps <= 6
+
+
+@pytest.fixture
+async def records(peers: Peers, tmp_path: Path) -> tuple[TlsStream, TlsStream, ClientRecords]:
+    """Return both ends of a connection, and records that the client may send."""
+    key_log = tmp_path / "keys"
+    peers.client.keylog_filename = str(key_log)
+    server, client = await peers.connect()
+    return server, client, ClientRecords(key_log, client._tls)
+
+
+@pytest.mark.parametrize("is_requested", [False, True])
+async def test_each_key_update_takes_a_turn_of_its_own(
+    records: tuple[TlsStream, TlsStream, ClientRecords], is_requested: bool
+) -> None:
+    """Thousands of them fit in one receive, and would hold the event loop for 200 ms."""
+    server, client, client_records = records
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    updates = RECORDS_WITHOUT_DATA_MAX
+    sent = [client_records.update_key(is_requested=is_requested) for _ in range(updates)]
+    await client._transport.send_all(b"".join(sent) + client_records.encrypt(b"data"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count_turns)
+        assert await server.receive_some() == b"data"
+        nursery.cancel_scope.cancel()
+    assert turns >= updates
+
+
+async def test_flood_of_records_without_data_ends_the_connection(
+    records: tuple[TlsStream, TlsStream, ClientRecords],
+) -> None:
+    server, client, client_records = records
+    updates = RECORDS_WITHOUT_DATA_MAX + 1
+    sent = [client_records.update_key(is_requested=False) for _ in range(updates)]
+    await client._transport.send_all(b"".join(sent) + client_records.encrypt(b"data"))
+    with pytest.raises(trio.BrokenResourceError, match="too many records without data"):
+        await server.receive_some()
+
+
+async def test_records_sent_with_the_end_of_the_handshake_take_turns_too(peers: Peers) -> None:
+    """OpenSSL must not hold more than one record when the handshake is over."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    server = TlsStream(ours, peers.server, server_side=True)
+    client = TlsStream(theirs, peers.client, server_side=False, server_hostname="localhost")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.handshake)
+        with pytest.raises(ssl.SSLWantReadError):
+            client._tls.do_handshake()
+        await theirs.send_all(client._outgoing.read())
+        while True:
+            client._incoming.write(await theirs.receive_some())
+            try:
+                client._tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                pass
+        client._tls.write(b"early")
+        client._tls.write(b"bird")
+        await theirs.send_all(client._outgoing.read())
+    assert server._incoming.pending == 0
+    assert await server.receive_some() == b"early"
+    assert await server.receive_some() == b"bird"
+
+
+class Fragmented(trio.abc.HalfCloseableStream):
+    """Receives pieces of these sizes, again and again. ``changed`` is the place of a wrong byte."""
+
+    def __init__(
+        self, stream: trio.abc.HalfCloseableStream, sizes: Sequence[int], changed: int | None = None
+    ) -> None:
+        self._stream = stream
+        self._sizes = sizes
+        self._receives = 0
+        self.position = 0
+        self.changed = changed
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        size = self._sizes[self._receives % len(self._sizes)]
+        self._receives += 1
+        data = bytearray(await self._stream.receive_some(min(size, max_bytes or size)))
+        if self.changed is not None and 0 <= self.changed - self.position < len(data):
+            data[self.changed - self.position] ^= 0xFF
+        self.position += len(data)
+        return bytes(data)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    parts=st.lists(st.integers(0, 17_000), max_size=3),
+    sizes=st.lists(st.integers(1, 70_000) | st.integers(1, 40), min_size=1, max_size=5),
+    reads=st.integers(1, 20_000),
+    change=st.none() | st.floats(0, 1, exclude_max=True),
+    version=st.sampled_from([ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]),
+)
+def test_fragments_become_the_same_bytes_and_changed_ones_none(
+    peers: Peers,
+    parts: list[int],
+    sizes: list[int],
+    reads: int,
+    change: float | None,
+    version: ssl.TLSVersion,
+) -> None:
+    data = b"".join(bytes((number + 1,)) * size for number, size in enumerate(parts))
+    peers.client.maximum_version = version
+    try:
+        received, error = trio.run(partial(transfer, peers, parts, sizes, reads, change))
+    finally:
+        peers.client.maximum_version = ssl.TLSVersion.TLSv1_3
+    if change is None:
+        assert (received, error) == (data, "")
+    else:
+        assert data.startswith(received)
+        assert error or received == data or not data
+
+
+async def transfer(
+    peers: Peers, parts: list[int], sizes: list[int], reads: int, change: float | None
+) -> tuple[bytes, str]:
+    """Return what the server receives of the parts that the client sends, and its error."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    transport = Fragmented(ours, sizes)
+    server = TlsStream(transport, peers.server, server_side=True)
+    client = TlsStream(theirs, peers.client, server_side=False, server_hostname="localhost")
+    received = bytearray()
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.handshake)
+            nursery.start_soon(client.handshake)
+        for number, size in enumerate(parts):
+            client._tls.write(bytes((number + 1,)) * size)
+        encrypted = client._outgoing.read()
+        if change is not None:
+            transport.changed = transport.position + int(change * len(encrypted))
+        await theirs.send_all(encrypted)
+        await theirs.send_eof()
+        try:
+            while some := await server.receive_some(reads):
+                received += some
+        except trio.BrokenResourceError as error:
+            return bytes(received), str(error)
+    return bytes(received), ""
 
 
 async def refused(peers: Peers, host: str = "localhost") -> set[str]:

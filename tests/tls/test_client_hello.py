@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import secrets
+import ssl
+import struct
+from collections.abc import Mapping, Sequence
+
+import pytest
+import trio
+import trio.testing
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from authorizerd.tls.client_hello import CLIENT_HELLO_BYTES_MAX, ClientHelloCheck
+from authorizerd.tls.errors import TlsError
+from authorizerd.tls.stream import TlsStream
+from tests.support.certificates import Authority
+
+P_256, X25519, FFDHE2048, FFDHE3072, FFDHE8192 = 0x17, 0x1D, 0x100, 0x101, 0x104
+_point = ec.generate_private_key(ec.SECP256R1()).public_key()
+SHARES = {
+    P_256: _point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint),
+    X25519: secrets.token_bytes(32),
+    FFDHE2048: bytes(255) + b"\x04",  # a square, as OpenSSL requires
+    FFDHE3072: secrets.token_bytes(384),
+    FFDHE8192: secrets.token_bytes(1024),
+}
+GROUPS, SIGNATURES, VERSIONS, KEY_SHARE, PADDING = 10, 13, 43, 51, 21
+
+
+def prefixed(size: int, data: bytes) -> bytes:
+    return len(data).to_bytes(size, "big") + data
+
+
+def numbers(*each: int) -> bytes:
+    return struct.pack(f">{len(each)}H", *each)
+
+
+def hello(
+    shares: Sequence[int],
+    groups: Sequence[int] = (FFDHE8192, FFDHE3072, FFDHE2048, X25519, P_256),
+    more: Mapping[int, bytes] | None = None,
+) -> bytes:
+    """Return a ClientHello of TLS 1.3 that OpenSSL answers."""
+    share = b"".join(numbers(group) + prefixed(2, SHARES[group]) for group in shares)
+    extensions = {
+        **(more or {}),
+        GROUPS: prefixed(2, numbers(*groups)),
+        SIGNATURES: prefixed(2, numbers(0x0804, 0x0403)),
+        VERSIONS: prefixed(1, numbers(0x0304)),
+        KEY_SHARE: prefixed(2, share),
+    }
+    body = b"\x03\x03" + bytes(32) + prefixed(1, b"") + prefixed(2, numbers(0x1301))
+    body += prefixed(1, b"\0")
+    body += prefixed(
+        2, b"".join(numbers(key) + prefixed(2, value) for key, value in extensions.items())
+    )
+    return b"\x01" + prefixed(3, body)
+
+
+def records(message: bytes, size: int = 2**14) -> bytes:
+    parts = [message[start : start + size] for start in range(0, len(message), size)]
+    return b"".join(b"\x16\x03\x01" + prefixed(2, part) for part in parts)
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue("server", "localhost"))
+    return context
+
+
+async def answer_to(context: ssl.SSLContext, *flights: bytes) -> bytes | str:
+    """Return the server's last answer, or the error with which the handshake ends."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    answer: bytes | str = b""
+
+    async def serve() -> None:
+        nonlocal answer
+        try:
+            await TlsStream(ours, context, server_side=True).handshake()
+        except TlsError as error:
+            answer = str(error)
+            await ours.aclose()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        for flight in flights:
+            await theirs.send_all(flight)
+            answer = bytes(await theirs.receive_some()) or answer
+        nursery.cancel_scope.cancel()
+    return answer
+
+
+@pytest.mark.parametrize("shares", [[P_256], [X25519], [FFDHE2048], [P_256, FFDHE2048], []])
+@pytest.mark.parametrize("size", [2**14, 100, 3])
+async def test_usual_key_share_is_answered(
+    context: ssl.SSLContext, shares: Sequence[int], size: int
+) -> None:
+    answer = await answer_to(context, records(hello(shares), size))
+    assert isinstance(answer, bytes)
+    assert answer[:1] == b"\x16", answer.hex()
+
+
+@pytest.mark.parametrize(
+    "flight",
+    [
+        records(hello([FFDHE8192])),
+        records(hello([FFDHE3072])),
+        records(hello([P_256, FFDHE8192])),
+        records(hello([FFDHE8192]), 100),
+        records(hello([FFDHE8192]), 1),
+        b"\x16\x03\x01\0\0" + records(hello([FFDHE8192])),  # after an empty record
+        b"\x15\x03\x01\0\x02\x01\x5a" + records(hello([FFDHE8192])),  # after an alert
+    ],
+)
+async def test_large_key_share_reaches_no_thread(context: ssl.SSLContext, flight: bytes) -> None:
+    assert "more than 2048 bits" in str(await answer_to(context, flight))
+
+
+async def test_large_key_share_after_a_retry_reaches_no_thread(context: ssl.SSLContext) -> None:
+    first, change_cipher_spec = records(hello([], [FFDHE8192])), b"\x14\x03\x03\0\x01\x01"
+    for size in (2**14, 500):
+        second = change_cipher_spec + records(hello([FFDHE8192], [FFDHE8192]), size)
+        assert "more than 2048 bits" in str(await answer_to(context, first, second))
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (hello([P_256], more={PADDING: bytes(CLIENT_HELLO_BYTES_MAX)}), "expected at most"),
+        (b"\x01\xff\xff\xff", "has 16777219 bytes"),
+        (b"\x0b\0\0\0", "expected a ClientHello, found message type 11"),
+        (hello([P_256], more=dict.fromkeys(range(2000, 2065), b"")), "more than 64 items"),
+    ],
+)
+def test_costly_message_is_refused(message: bytes, reason: str) -> None:
+    check = ClientHelloCheck()
+    with pytest.raises(TlsError, match=reason):
+        check.check(records(message))
+
+
+def test_malformed_message_is_left_to_openssl() -> None:
+    whole = hello([X25519])
+    for end in range(len(whole)):
+        ClientHelloCheck().check(records(b"\x01" + prefixed(3, whole[4:end])))

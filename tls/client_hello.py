@@ -1,0 +1,102 @@
+"""The first message of a TLS client: whether it makes the server's key exchange expensive.
+
+A server of OpenSSL accepts key shares in finite fields of up to 8192 bits. One message of 1.3 KB
+would then take a thread for handshakes longer than a hundred usual ones, and Python's ssl module
+cannot switch such groups off. Every client of TLS 1.3 also has elliptic curves (RFC 8446, 9.1).
+
+**Invariant:** OpenSSL gets a key share only of a curve, or of the field of 2048 bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+from authorizerd.tls.errors import TlsError
+
+CLIENT_HELLO_BYTES_MAX: Final = 16 * 1024
+"""OpenSSL allocates the announced size, up to 128 KiB. Usual messages have less than 2 KiB."""
+
+_HANDSHAKE_RECORD: Final = 0x16
+_RECORD_HEADER_BYTES: Final = 5
+_CLIENT_HELLO: Final = 1
+_MESSAGE_HEADER_BYTES: Final = 4  # type and length
+_VERSION_AND_RANDOM_BYTES: Final = 2 + 32
+_KEY_SHARE: Final = 51
+_LARGE_FIELDS: Final = range(0x0101, 0x0200)  # ffdhe3072 and larger ones
+_ITEMS_MAX: Final = 64
+_RANDOM: Final = slice(11, 11 + 32)  # in the record of a ServerHello
+_RETRY: Final = hashlib.sha256(b"HelloRetryRequest").digest()  # RFC 8446, section 4.1.3
+
+
+class ClientHelloCheck:
+    """Checks a client's records until the server has answered with something else than a retry."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def check(self, record: bytes | bytearray) -> None:
+        """Check the next record, header included. A message may take several records.
+
+        A malformed ClientHello passes: OpenSSL refuses it.
+
+        Raises:
+            TlsError: it is another message, is too large, or would take too much time.
+        """
+        if record[0] != _HANDSHAKE_RECORD:
+            return
+        received = self._received
+        received += record[_RECORD_HEADER_BYTES:]
+        while len(received) >= _MESSAGE_HEADER_BYTES:
+            if received[0] != _CLIENT_HELLO:
+                raise TlsError(f"expected a ClientHello, found message type {received[0]}")
+            size = _MESSAGE_HEADER_BYTES + int.from_bytes(received[1:_MESSAGE_HEADER_BYTES])
+            if size > CLIENT_HELLO_BYTES_MAX:
+                raise TlsError(
+                    f"the ClientHello has {size} bytes: expected at most {CLIENT_HELLO_BYTES_MAX}"
+                )
+            if len(received) < size:
+                return
+            if _has_large_share(bytes(received[_MESSAGE_HEADER_BYTES:size])):
+                raise TlsError("the client's key share has more than 2048 bits: use a curve")
+            del received[:size]
+
+
+def is_last_answer(records: bytes) -> bool:
+    """Return True if a server that has sent ``records`` accepts no other ClientHello."""
+    return records[0] == _HANDSHAKE_RECORD and records[_RANDOM] != _RETRY
+
+
+def _has_large_share(hello: bytes) -> bool:
+    rest = hello[_VERSION_AND_RANDOM_BYTES:]
+    for length_bytes in (1, 2, 1):  # session, cipher suites and compression methods
+        _, rest = _split(rest, length_bytes)
+    extensions, _ = _split(rest, 2)
+    for kind, content in _read_pairs(extensions):
+        if kind == _KEY_SHARE:
+            shares, _ = _split(content, 2)
+            return any(group in _LARGE_FIELDS for group, _ in _read_pairs(shares))
+    return False
+
+
+def _read_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield each number of 2 bytes and the content after it.
+
+    Raises:
+        TlsError: there are too many.
+    """
+    for _ in range(_ITEMS_MAX):
+        if not data:
+            return
+        number = int.from_bytes(data[:2])
+        content, data = _split(data[2:], 2)
+        yield number, content
+    if data:
+        raise TlsError(f"the ClientHello has a list of more than {_ITEMS_MAX} items")
+
+
+def _split(data: bytes, length_bytes: int) -> tuple[bytes, bytes]:
+    """Return the content after a length, and the rest; missing bytes are left out."""
+    end = length_bytes + int.from_bytes(data[:length_bytes])
+    return data[length_bytes:end], data[end:]
