@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -251,22 +253,35 @@ def test_admin_port_on_other_addresses_needs_credentials(tmp_path: Path) -> None
 )
 def test_page_leads_from_nothing_to_an_answer_over_tls(tmp_path: Path) -> None:
     """Run the commands of docs/tls.md, with free ports and a folder of the test's own."""
-    create, configuration, question = [block.text for block in blocks_of(ROOT / "docs" / "tls.md")][
-        :3
-    ]
+    blocks = [block.text for block in blocks_of(ROOT / "docs" / "tls.md")]
+    create, configuration, form, _, client, grant, question = blocks[:7]
 
     def shell(command: str) -> str:
         done = subprocess.run(
-            ["bash", "-euc", command], cwd=tmp_path, capture_output=True, text=True, check=False
+            ["bash", "-euc", command],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     shell(create)
-    text = configuration.replace("/etc/authorizerd", str(tmp_path)).replace("0.0.0.0", "127.0.0.1")
-    text = re.sub(r"(:)(9093|8181|8183)$", r"\g<1>0", text, flags=re.MULTILINE)
-    config = dict(line.split("=", 1) for line in text.splitlines() if line)
-    with running(tmp_path, new_log(tmp_path), config) as daemon:
+    text = re.sub(r"(:)(9093|8181|8183|9182)$", r"\g<1>0", configuration, flags=re.MULTILINE)
+    text = re.sub(r"=(\w+\.pem|log)$", rf"={tmp_path}/\1", text, flags=re.MULTILINE)
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    config = dict(line.split("=", 1) for line in lines)
+    (tmp_path / "server.properties").write_text(text)
+    shell(form)
+    (tmp_path / "client.properties").write_text(client)
+    with running(tmp_path, tmp_path / "log", config) as daemon:
+        listener = daemon.ready["listeners"]["SASL_SSL"].rpartition(":")[2]
+        shell(grant.replace("9093", listener))
         port = daemon.ready["decision_http"].rpartition(":")[2]
-        assert json.loads(shell(question.replace("8181", port)))["decision"] is False
+        assert json.loads(shell(question.replace("8181", port)))["decision"] is True
+        metrics = HTTPConnection(daemon.ready["metrics_http"])
+        assert ask(metrics, "GET", "/readyz").status == 200
+        metrics.close()
         assert daemon.stop()[0] == 0

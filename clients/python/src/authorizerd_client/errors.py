@@ -102,7 +102,7 @@ _ERROR_OF: Final[dict[int, tuple[type[AnswerError], str]]] = {
     31: (ForbiddenError, "the token's principal may not ask about these principals"),
     35: (UnsupportedVersionError, "the daemon does not speak version 1 of the decision stream"),
     42: (InvalidRequestError, "the daemon could not read the questions"),
-    58: (TokenRefusedError, "the token is unknown or missing"),
+    58: (TokenRefusedError, "a valid token or client certificate is required"),
     NOT_READY: (NotReadyError, "the ACLs are not loaded yet"),
 }
 
