@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.builder import build
-from ops.bench import creations, floods, tls
+from ops.bench import creations, floods, log_ins, tls
 from ops.bench.authzen import measure_http
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.creations import measure_creations
@@ -33,6 +33,7 @@ from ops.bench.floods import measure_floods
 from ops.bench.growth import RESOURCES, Point, make_lines, make_panels, measure_growth
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
+from ops.bench.log_ins import measure_log_ins
 from ops.bench.machine import Machine, describe_machine
 from ops.bench.plot import draw_panels
 from ops.bench.processes import ProcessError
@@ -154,6 +155,10 @@ def _http(plan: Plan, directory: Path) -> Iterator[Line]:
     asked = kind_with_many_questions() if plan is FULL else acl_set
     yield from measure_tls(
         asked, log_dir, directory / "tls", tls.FULL if plan is FULL else tls.QUICK
+    )
+    _report_progress("log-ins")
+    yield from measure_log_ins(
+        directory / "log-ins", log_ins.FULL if plan is FULL else log_ins.QUICK
     )
     _report_progress(f"{acl_set.name}: floods")
     extent = floods.FULL if plan is FULL else floods.QUICK

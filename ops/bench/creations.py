@@ -29,7 +29,7 @@ import msgspec
 
 from authorizerd.protocol.errors import DecodeError
 from ops.bench.closed_loop import LoadError, LoadReport
-from ops.bench.daemon_process import PATIENT, ready_daemon, serve_command
+from ops.bench.daemon_process import AUTHORIZERD, PATIENT, ready_daemon, serve_command
 from ops.bench.figures import Absent, Line, Peer, make_peer, percentile
 from ops.bench.kafka_load import (
     BEGUN,
@@ -47,7 +47,6 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 LINGERS: Final = (("25 ms", None), ("0", 0))
 """How long Kafka's leader waits for more records: None is its default, 25 ms."""
 
-_AUTHORIZERD: Final = Path(sys.executable).with_name("authorizerd")
 _SETTINGS: Final = {"super.users": ANONYMOUS}
 _JVM_OPTIONS: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """As in kafka-server-start.sh."""
@@ -166,7 +165,7 @@ def _measure_daemon(
     directory, log_dir = place / "daemon", place / "daemon-log"
     arguments, ready = serve_command(directory, log_dir, _SETTINGS)
     config = arguments[2]
-    capture_output([_AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
+    capture_output([AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
     decisions_ms: list[tuple[str, float]] = []
     reports: list[LoadReport] = []
     with ready_daemon(directory, log_dir, {**PATIENT, **_SETTINGS}) as daemon:

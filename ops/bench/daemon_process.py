@@ -16,6 +16,7 @@ import msgspec
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.bench.processes import running, wait_for_file
 
+AUTHORIZERD: Final = Path(sys.executable).with_name("authorizerd")
 READY_TIMEOUT_SECONDS: Final = 60.0
 _METRICS_TIMEOUT_SECONDS: Final = 5.0
 
@@ -93,7 +94,7 @@ def ready_daemon(
     directory: Path,
     log_dir: Path,
     settings: Mapping[str, str],
-    program: Sequence[str | Path] = (Path(sys.executable).with_name("authorizerd"),),
+    program: Sequence[str | Path] = (AUTHORIZERD,),
 ) -> Iterator[DaemonProcess]:
     """Run a daemon on ``log_dir``, with its files below ``directory``, until the block ends.
 

@@ -12,12 +12,14 @@ SIGUSR2 discards what was measured so far, so that a report can leave out the lo
 
 from __future__ import annotations
 
+import os
 import runpy
 import signal
 import sys
 import time
 from array import array
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -25,7 +27,7 @@ from unittest import mock
 import msgspec
 import trio
 
-from ops.bench.daemon_process import ready_daemon
+from ops.bench.daemon_process import DaemonProcess, ready_daemon
 from ops.bench.figures import Line, percentile
 
 LIMIT_MS: Final = 2.0
@@ -157,12 +159,9 @@ def measure_event_loop(log_dir: Path, directory: Path) -> list[Line]:
     Raises:
         ProcessError: the daemon did not become ready.
     """
-    report_path = directory / "event-loop.json"
-    report_path.unlink(missing_ok=True)
-    program = (sys.executable, "-m", "ops.bench.event_loop", report_path)
-    with ready_daemon(directory, log_dir, {}, program):
+    with _watched(directory, log_dir, {}):
         time.sleep(SETTLE_SECONDS)
-    report = msgspec.json.decode(report_path.read_bytes(), type=LoopReport)
+    report = _read_report(directory)
     stretches, steps = report.stretches, report.steps
     return [
         _line("longest stretch, CPU", stretches.cpu_max),
@@ -173,6 +172,58 @@ def measure_event_loop(log_dir: Path, directory: Path) -> list[Line]:
         _line("a ticking task's longest delay, wall", report.tick_delay_max),
         _line("a ticking task's delay, wall, p99.9", report.tick_delay_p999),
     ]
+
+
+def measure_stretches_of(
+    what: str,
+    log_dir: Path,
+    directory: Path,
+    settings: Mapping[str, str],
+    work: Callable[[DaemonProcess], object],
+) -> list[Line]:
+    """Return the lines of a daemon that has loaded ``log_dir``, during ``work``.
+
+    Raises:
+        ProcessError: the daemon did not become ready.
+    """
+    with _watched(directory, log_dir, settings) as daemon:
+        time.sleep(SETTLE_SECONDS)
+        os.kill(daemon.process_id, signal.SIGUSR2)
+        work(daemon)
+    report = _read_report(directory)
+    steps, stretches = report.steps, report.stretches
+    name = f"event loop, {what}: "
+    return [
+        Line(
+            what=f"{name}longest step of one task, CPU",
+            unit="ms",
+            ours=steps.cpu_max,
+            limit=LIMIT_MS,
+        ),
+        Line(what=f"{name}step of one task, CPU, p99.9", unit="ms", ours=steps.cpu_p999),
+        Line(what=f"{name}longest stretch of all tasks, CPU", unit="ms", ours=stretches.cpu_max),
+        Line(what=f"{name}stretch of all tasks, CPU, p99.9", unit="ms", ours=stretches.cpu_p999),
+    ]
+
+
+@contextmanager
+def _watched(
+    directory: Path, log_dir: Path, settings: Mapping[str, str]
+) -> Iterator[DaemonProcess]:
+    """Run a daemon that writes a report when it ends."""
+    report_path = _report_path(directory)
+    report_path.unlink(missing_ok=True)
+    program = (sys.executable, "-m", "ops.bench.event_loop", report_path)
+    with ready_daemon(directory, log_dir, settings, program) as daemon:
+        yield daemon
+
+
+def _report_path(directory: Path) -> Path:
+    return directory / "event-loop.json"
+
+
+def _read_report(directory: Path) -> LoopReport:
+    return msgspec.json.decode(_report_path(directory).read_bytes(), type=LoopReport)
 
 
 def _line(what: str, ms: float) -> Line:

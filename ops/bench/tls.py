@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +27,9 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.model import Question
 from ops.bench import authzen
 from ops.bench.certificates import Certificate, KeyKind, issue_certificate
-from ops.bench.daemon_process import PATIENT, ready_daemon
+from ops.bench.daemon_process import PATIENT, DaemonProcess, ready_daemon
 from ops.bench.decisions import collect_answers
+from ops.bench.event_loop import measure_stretches_of
 from ops.bench.figures import Absent, Line
 from ops.bench.flood_load import NICENESS
 from ops.bench.handshake_load import HandshakeReport
@@ -110,6 +111,23 @@ def measure_tls(acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent)
                 yield from _measure_decisions(ours, theirs, plain, questions, directory, extent)
             bench = _Handshakes(directory, questions, extent)
             yield from bench.measure(ours, theirs, kind)
+        yield from _measure_loop(bench, log_dir, certificate, kind)
+
+
+def _measure_loop(
+    bench: _Handshakes, log_dir: Path, certificate: Certificate, kind: KeyKind
+) -> Iterator[Line]:
+    """Yield how long the event loop is held during handshakes and, once, during decisions."""
+    works: dict[str, Callable[[Server], object]] = {f"handshakes, {kind.value}": bench.count}
+    if kind is KeyKind.ECDSA:
+        works[f"HTTPS, {LOADS[-1]}"] = bench.decide
+    for what, work in works.items():
+
+        def run(daemon: DaemonProcess, work: Callable[[Server], object] = work) -> None:
+            work(_server(daemon, certificate))
+
+        directory, settings = bench.directory / "daemon", _settings(certificate)
+        yield from measure_stretches_of(what, log_dir, directory, settings, run)
 
 
 def _measure_decisions(
@@ -150,13 +168,14 @@ class _Handshakes:
     """Floods servers with handshakes, and asks them meanwhile."""
 
     def __init__(self, directory: Path, questions: Sequence[Question], extent: Extent) -> None:
-        self._directory = directory
+        self.directory = directory
+        self._every_question = questions
         self._questions = questions[:QUESTIONS]
         self._extent = extent
 
     def measure(self, ours: Server, theirs: Server | Absent, kind: KeyKind) -> Iterator[Line]:
         what = f"handshakes, {kind.value}"
-        our, their = measure_in_turn(self._extent.rounds, (ours, theirs), self._count)
+        our, their = measure_in_turn(self._extent.rounds, (ours, theirs), self.count)
         assert not isinstance(our, Absent)
         rate = attrgetter("per_second")
         name = f"{what}: with a decision each"
@@ -175,7 +194,8 @@ class _Handshakes:
         name = f"{what}: decisions refused during a flood"
         yield compare(name, "", our_flood, their_flood, attrgetter("refused"))
 
-    def _count(self, server: Server) -> HandshakeFigures:
+    def count(self, server: Server) -> HandshakeFigures:
+        """Connect and ask once, again and again."""
         before = cpu_seconds(server.process_id)
         command = self._command(server, self._extent.seconds)
         report = capture_json(command, HandshakeReport, timeout_seconds=_TIMEOUT_SECONDS)
@@ -186,6 +206,11 @@ class _Handshakes:
         return HandshakeFigures(
             load.requests_per_second, load.p50_ms, load.p99_ms, used / load.requests * 1e6
         )
+
+    def decide(self, server: Server) -> ServerFigures:
+        """Ask for decisions on open connections."""
+        seconds = self._extent.seconds
+        return server.drive(self._every_question, LOADS[-1], self.directory, seconds)
 
     def _flood(self, server: Server) -> FloodFigures:
         """Ask without a flood, then during one that has a lower priority."""
@@ -208,7 +233,7 @@ class _Handshakes:
 
     def _command(self, server: Server, seconds: float) -> Command:
         surface = server.surface
-        bodies = self._directory / f"{surface.name}-handshakes.bodies"
+        bodies = self.directory / f"{surface.name}-handshakes.bodies"
         asked = (msgspec.json.encode(surface.one(each)) for each in self._questions)
         bodies.write_bytes(b"\n".join(asked))
         assert server.ca_file is not None
@@ -230,21 +255,28 @@ class _Handshakes:
             skipped_seconds=skipped_seconds,
             ca_file=str(server.ca_file),
         )
-        path = self._directory / "handshakes.plan"
+        path = self.directory / "handshakes.plan"
         path.write_bytes(msgspec.msgpack.encode(plan))
         return [sys.executable, "-m", "ops.bench.polite_client", path]
 
 
 @contextmanager
 def _secured(directory: Path, log_dir: Path, certificate: Certificate) -> Iterator[Server]:
-    settings = {**PATIENT, **certificate.settings()}
-    with ready_daemon(directory / "daemon", log_dir, settings) as daemon:
-        yield Server(
-            surface=authzen.SURFACE,
-            host=daemon.decision_http,
-            process_id=daemon.process_id,
-            ca_file=certificate.ca_file,
-        )
+    with ready_daemon(directory / "daemon", log_dir, _settings(certificate)) as daemon:
+        yield _server(daemon, certificate)
+
+
+def _settings(certificate: Certificate) -> dict[str, str]:
+    return {**PATIENT, **certificate.settings()}
+
+
+def _server(daemon: DaemonProcess, certificate: Certificate) -> Server:
+    return Server(
+        surface=authzen.SURFACE,
+        host=daemon.decision_http,
+        process_id=daemon.process_id,
+        ca_file=certificate.ca_file,
+    )
 
 
 @contextmanager

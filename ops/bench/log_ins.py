@@ -1,0 +1,124 @@
+"""Benchmark log-ins with SCRAM, and the longest step of the event loop during them.
+
+Each log-in is a new connection with three round trips. There is no peer.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from authorizerd.protocol.records.scram import ScramMechanism
+from ops.bench.closed_loop import LoadReport
+from ops.bench.daemon_process import AUTHORIZERD, DaemonProcess, ready_daemon, serve_command
+from ops.bench.event_loop import measure_stretches_of
+from ops.bench.figures import Line
+from ops.bench.processes import Command, capture_json, capture_output, cpu_seconds
+from ops.bench.sets import HOST
+
+CONNECTIONS: Final = 16
+
+_USER: Final = "bench"
+_LISTENER: Final = "SASL_PLAINTEXT"
+_SETTINGS: Final[Mapping[str, str]] = {
+    "listeners": f"{_LISTENER}://{HOST}:0",
+    "sasl.enabled.mechanisms": ",".join(mechanism.text for mechanism in ScramMechanism),
+}
+_STEP_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """The number of rounds, and the seconds of each."""
+
+    rounds: int
+    seconds: float
+
+
+FULL: Final = Extent(rounds=5, seconds=3.0)
+QUICK: Final = Extent(rounds=1, seconds=0.05)
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    report: LoadReport
+    cpu_us: float
+
+
+def measure_log_ins(directory: Path, extent: Extent) -> Iterator[Line]:
+    """Yield the lines of both mechanisms.
+
+    Raises:
+        ProcessError: the daemon failed, or refused a log-in.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    log_dir = directory / "log"
+    password = secrets.token_urlsafe()
+    _format(directory, log_dir, password)
+    for mechanism in ScramMechanism:
+        with ready_daemon(directory, log_dir, _SETTINGS) as daemon:
+            rounds = [
+                _measure(daemon, mechanism, password, directory, extent.seconds)
+                for _ in range(extent.rounds)
+            ]
+        what = f"log-ins, {mechanism.text}, {CONNECTIONS} at a time"
+        rates = [each.report.requests_per_second for each in rounds]
+        for shown, of in (("", median), (", lowest round", min), (", highest round", max)):
+            yield Line(what=f"{what}{shown}", unit="/s", ours=of(rates), more_is_better=True)
+        for shown, ms in (
+            ("p50", [each.report.p50_ms for each in rounds]),
+            ("p99", [each.report.p99_ms for each in rounds]),
+        ):
+            yield Line(what=f"{what}: {shown}", unit="ms", ours=median(ms))
+        cpu_us = median(each.cpu_us for each in rounds)
+        yield Line(what=f"{what}: the daemon's CPU for each", unit="µs", ours=cpu_us)
+        yield from measure_stretches_of(
+            f"{mechanism.text} log-ins",
+            log_dir,
+            directory,
+            _SETTINGS,
+            partial(
+                _measure,
+                mechanism=mechanism,
+                password=password,
+                directory=directory,
+                seconds=extent.seconds,
+            ),
+        )
+
+
+def _format(directory: Path, log_dir: Path, password: str) -> None:
+    """Make a log directory with the user's credentials."""
+    arguments, _ = serve_command(directory, log_dir, _SETTINGS)
+    config = arguments[2]
+    command: list[str | Path] = [AUTHORIZERD, "format", "--config", config]
+    for mechanism in ScramMechanism:
+        command += ["--add-scram", f"{mechanism.text}=[name={_USER},password={password}]"]
+    capture_output(command, timeout_seconds=_STEP_SECONDS)
+
+
+def _measure(
+    daemon: DaemonProcess,
+    mechanism: ScramMechanism,
+    password: str,
+    directory: Path,
+    seconds: float,
+) -> _Round:
+    ready = msgspec.json.decode((directory / "ready.json").read_bytes())
+    command: Command = [
+        sys.executable, "-m", "ops.bench.log_in_load", ready["listeners"][_LISTENER],
+        mechanism.name, _USER, password, str(CONNECTIONS), str(seconds),
+    ]  # fmt: skip
+    before = cpu_seconds(daemon.process_id)
+    report = capture_json(command, LoadReport, timeout_seconds=_STEP_SECONDS)
+    used = cpu_seconds(daemon.process_id) - before
+    return _Round(report, used / report.requests * 1e6)
