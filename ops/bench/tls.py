@@ -127,7 +127,9 @@ def _measure_loop(
             work(_server(daemon, certificate))
 
         directory, settings = bench.directory / "daemon", _settings(certificate)
-        yield from measure_stretches_of(what, log_dir, directory, settings, run)
+        yield from measure_stretches_of(
+            what, log_dir, directory, settings, run, rounds=bench.extent.rounds
+        )
 
 
 def _measure_decisions(
@@ -171,11 +173,11 @@ class _Handshakes:
         self.directory = directory
         self._every_question = questions
         self._questions = questions[:QUESTIONS]
-        self._extent = extent
+        self.extent = extent
 
     def measure(self, ours: Server, theirs: Server | Absent, kind: KeyKind) -> Iterator[Line]:
         what = f"handshakes, {kind.value}"
-        our, their = measure_in_turn(self._extent.rounds, (ours, theirs), self.count)
+        our, their = measure_in_turn(self.extent.rounds, (ours, theirs), self.count)
         assert not isinstance(our, Absent)
         rate = attrgetter("per_second")
         name = f"{what}: with a decision each"
@@ -186,7 +188,7 @@ class _Handshakes:
             ("cpu_us", "the server's CPU for each", "µs"),
         ):
             yield compare(f"{what}: {shown}", unit, our, their, attrgetter(field))
-        our_flood, their_flood = measure_in_turn(self._extent.rounds, (ours, theirs), self._flood)
+        our_flood, their_flood = measure_in_turn(self.extent.rounds, (ours, theirs), self._flood)
         assert not isinstance(our_flood, Absent)
         for field, shown in (("calm_ms", "before"), ("flooded_ms", "during")):
             name = f"{what}: p99 of decisions {shown} a flood"
@@ -197,7 +199,7 @@ class _Handshakes:
     def count(self, server: Server) -> HandshakeFigures:
         """Connect and ask once, again and again."""
         before = cpu_seconds(server.process_id)
-        command = self._command(server, self._extent.seconds)
+        command = self._command(server, self.extent.seconds)
         report = capture_json(command, HandshakeReport, timeout_seconds=_TIMEOUT_SECONDS)
         used = cpu_seconds(server.process_id) - before
         if report.failed:
@@ -209,12 +211,12 @@ class _Handshakes:
 
     def decide(self, server: Server) -> ServerFigures:
         """Ask for decisions on open connections."""
-        seconds = self._extent.seconds
+        seconds = self.extent.seconds
         return server.drive(self._every_question, LOADS[-1], self.directory, seconds)
 
     def _flood(self, server: Server) -> FloodFigures:
         """Ask without a flood, then during one that has a lower priority."""
-        seconds = self._extent.seconds
+        seconds = self.extent.seconds
         calm = capture_json(
             self._client(server, seconds, 0), ClientReport, timeout_seconds=_TIMEOUT_SECONDS
         )

@@ -11,8 +11,11 @@ from ops.bench.event_loop import LoopWatch, run_watched
 STALL_MS = 30.0
 
 
-def watched_stall(*, uses_cpu: bool) -> LoopWatch:
-    """Return the instrument after one task has blocked the loop for ``STALL_MS``."""
+def watched_stall(*, uses_cpu: bool, restarts: bool = False) -> LoopWatch:
+    """Return the instrument after one task has blocked the loop for ``STALL_MS``.
+
+    If ``restarts``, what was measured is then discarded.
+    """
 
     async def stall() -> None:
         await trio.sleep(0.005)
@@ -22,6 +25,9 @@ def watched_stall(*, uses_cpu: bool) -> LoopWatch:
         while uses_cpu and time.thread_time() < until:
             pass
         await trio.sleep(0.005)
+        if restarts:
+            watch.restart()
+            await trio.sleep(0.005)
 
     watch = LoopWatch()
     run_watched(watch, trio.run, stall)
@@ -41,6 +47,13 @@ def test_stall_without_cpu_use_shows_in_wall_time_only() -> None:
     report = watched_stall(uses_cpu=False).report()
     assert report.stretches.wall_max >= STALL_MS
     assert report.stretches.cpu_max < STALL_MS
+
+
+def test_restart_discards_what_was_measured() -> None:
+    report = watched_stall(uses_cpu=True, restarts=True).report()
+    assert report.stretches.count > 0
+    assert report.stretches.cpu_max < STALL_MS
+    assert report.steps.cpu_max < STALL_MS
 
 
 def test_stretches_and_steps_are_counted() -> None:
