@@ -1,7 +1,7 @@
-"""``ssl.principal.mapping.rules``: the principal of a client certificate's distinguished name.
+"""Map a client certificate's distinguished name to a principal: ``ssl.principal.mapping.rules``.
 
-**Invariant:** rules mean here what they mean in Kafka, or they are rejected when they are parsed.
-A name that no rule maps has no principal.
+**Invariant:** a rule gives the same principals as in Kafka, or it is rejected when it is parsed. A
+name that no rule matches has no principal.
 
 Source: Kafka 4.3 SslPrincipalMapper.
 """
@@ -49,7 +49,7 @@ class _Rule:
         """Return the principal, or None if the pattern does not match the whole name.
 
         Raises:
-            PrincipalMappingError: the name has characters for which Java's answer is unknown.
+            PrincipalMappingError: the name has characters that Java may treat differently.
         """
         if name and ord(max(name)) > self.translation.last_code_point:
             raise PrincipalMappingError(
@@ -96,8 +96,8 @@ class PrincipalMapping:
         """Return the principal's name, without ``User:``.
 
         Args:
-            distinguished_name: the text of RFC 2253 that ``authorizerd.tls.distinguished_name``
-                makes.
+            distinguished_name: the text that ``authorizerd.tls.distinguished_name.rfc2253``
+                returns.
 
         Raises:
             PrincipalMappingError: no rule matches, or the name or the principal is too long.
@@ -176,7 +176,7 @@ def _escape_unknown_references(replacement: str, groups: int) -> str:
 
 
 def _check_whole(pattern: re.Pattern[str], name: str) -> None:
-    """Check that the first match is the whole name, and nothing follows but the end.
+    """Check that the first match is the whole name.
 
     Raises:
         PrincipalMappingError: Kafka would search between the two halves of a character.

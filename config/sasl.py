@@ -41,7 +41,7 @@ _NO_PLAIN_USERS: Final = (
 class SaslSettings:
     """How clients log in to one listener.
 
-    ``mechanisms`` are in the order in which clients see them, and ``users`` are those of PLAIN.
+    ``mechanisms`` are in the order in which clients receive them; ``users`` are those of PLAIN.
     ``session_ms`` has the time after which a client must log in again, by mechanism; 0 means never.
     """
 
@@ -76,7 +76,7 @@ def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
         if mechanism == PLAIN:
             users = _read_plain_users(keys, login_key, listener_name)
         else:
-            # Kafka requires this key. Its options are for the broker's own log-ins elsewhere.
+            # Checked but not used: Kafka requires this key, for the broker's log-ins elsewhere.
             keys.read(login_key, _parse_scram_login)
     session_ms = {each: _read_session_ms(keys, prefix, each) for each in mechanisms}
     return SaslSettings(mechanisms=mechanisms, users=users, session_ms=MappingProxyType(session_ms))
@@ -94,7 +94,7 @@ def _parse_scram_login(text: str) -> dict[str, str]:
 
 
 def _read_session_ms(keys: KeyValues, prefix: str, mechanism: str) -> int:
-    """Return the session's length: the mechanism's, else the listener's, else everyone's."""
+    """Return the session's length: the mechanism's, else the listener's, else the general one."""
     set_here = [
         keys.read(f"{prefix}{part}{REAUTHENTICATION_MS_KEY}", REAUTHENTICATION_MS)
         for part in (f"{mechanism.lower()}.", "")

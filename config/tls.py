@@ -1,6 +1,8 @@
-"""The settings of TLS: Kafka's ``ssl.*`` keys, for listeners, for our own ports and for clients.
+"""TLS settings from Kafka's ``ssl.*`` keys, for listeners, for our own ports and for clients.
 
-**Invariant:** no password, key or inline certificate is in an error or a ``repr``.
+Our own ports are the decision, admin and metrics ports: those that Kafka does not have.
+
+**Invariant:** no error and no ``repr`` contains a password, a key or an inline certificate.
 
 Source: Kafka 4.3 SslConfigs, DefaultSslEngineFactory; KIP-651 (PEM), KIP-684 (``ssl.client.auth``
 of SASL_SSL listeners).
@@ -92,8 +94,8 @@ def new_tls_settings(values: Mapping[str, Any], names: Mapping[str, str]) -> Tls
     """Return the settings that the values of Kafka's ``ssl.*`` keys give.
 
     Args:
-        values: by Kafka's name; parsed. A missing key counts as not set.
-        names: the name under which each key was set, or would be, by Kafka's name.
+        values: the parsed values, by Kafka's name of the key. A missing key counts as not set.
+        names: the name of each key with its prefix, for errors, by Kafka's name.
 
     Raises:
         InvalidTlsError: the values contradict each other.
@@ -115,7 +117,8 @@ def check_server(settings: TlsSettings, names: Mapping[str, str]) -> None:
     """Raise an error unless a server can use the settings.
 
     Raises:
-        InvalidTlsError: there is no keystore, or no authority whose clients are known.
+        InvalidTlsError: there is no keystore, or clients are asked for certificates but there is
+            no truststore.
     """
     if settings.keystore is None:
         raise InvalidTlsError(
@@ -123,10 +126,10 @@ def check_server(settings: TlsSettings, names: Mapping[str, str]) -> None:
             "required for TLS: set it to a file with the certificate and its key",
         )
     if settings.client_auth is not ClientAuth.NONE and settings.truststore is None:
-        # Java would fall back on the public authorities, which would let in nearly everyone.
+        # Java would fall back on the public CAs, which would let in nearly everyone.
         reason = (
             f"required because {names[CLIENT_AUTH]} is {settings.client_auth}: set it to a file"
-            " with the authorities that issue the clients' certificates"
+            " with the CAs that issue the clients' certificates"
         )
         raise InvalidTlsError(names["ssl.truststore.location"], reason)
 

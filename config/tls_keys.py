@@ -72,12 +72,12 @@ def cipher_suites(text: str) -> tuple[str, ...]:
 
 
 def secret_text(text: str) -> str:
-    """Return a password, key or certificate as it is."""
+    """Return a password, key or certificate unchanged."""
     return text
 
 
 def endpoint_identification(text: str) -> bool:
-    """Return True if a client compares the server's name with its certificate."""
+    """Return True if a client must check that the server's certificate is for its host."""
     if text.lower() not in ("", "https"):
         raise invalid(text, "https, or an empty value for no check of the host name")
     return text != ""
@@ -87,7 +87,7 @@ def ssl_keys(prefix: str = "", *, of: str = "") -> tuple[Key, ...]:
     """Return the keys for TLS, with ``prefix`` before Kafka's names.
 
     Args:
-        of: ends the first sentence of each description, to say what the keys are for.
+        of: says in each description which ports the keys are for.
     """
     return tuple(
         Key(
@@ -119,7 +119,7 @@ RELOADABLE_SSL_KEYS: Final = frozenset(
         KEY_PASSWORD,
     )
 )
-"""As in Kafka, the keys that change while a listener is open. Source: SslConfigs."""
+"""The keys that can change while a listener is open, as in Kafka. Source: SslConfigs."""
 
 SECRET_SSL_KEYS: Final = frozenset(
     (
@@ -178,15 +178,15 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
         "ssl.truststore.location",
         path,
         None,
-        "File with the certificates of the authorities that clients' certificates{of} must come"
-        " from. Required if ssl.client.auth is requested or required.",
+        "File with the certificates of the CAs that must have issued clients' certificates{of}."
+        " Required if ssl.client.auth is requested or required.",
     ),
     ("ssl.truststore.password", secret_text, None, "Password of a PKCS12 truststore{of}."),
     (
         "ssl.truststore.certificates",
         secret_text,
         None,
-        "The authorities' certificates{of} in PEM, in place of a file.",
+        "The CAs' certificates{of} in PEM, in place of a file.",
     ),
     (
         CLIENT_AUTH,
@@ -219,14 +219,15 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
         "ssl.allow.dn.changes",
         boolean,
         "false",
-        "Whether a client that replaces a certificate{of} by AlterConfigs may change the"
-        " distinguished name. A reload of the file always may.",
+        "Whether a client that replaces a certificate{of} with AlterConfigs may change its"
+        " distinguished name. A reload of the file may always change it.",
     ),
     (
         "ssl.allow.san.changes",
         boolean,
         "false",
-        "The same for leaving out alternative names{of}, such as hosts.",
+        "Whether a client that replaces a certificate{of} with AlterConfigs may leave out"
+        " alternative names, such as hosts. A reload of the file may always do so.",
     ),
 )
 
@@ -236,7 +237,10 @@ CLIENT_SSL_KEYS: Final = (
         name="ssl.endpoint.identification.algorithm",
         parse=endpoint_identification,
         default="https",
-        doc="https: the server's certificate must be for the host that the client connects to.",
+        doc=(
+            "https: the server's certificate must be for the host that the client connects to."
+            " An empty value disables this check."
+        ),
     ),
 )
 """The keys that a client reads."""

@@ -1,4 +1,4 @@
-"""TLS settings of listeners and of our own ports, and what ports need to be reachable from afar.
+"""TLS settings of listeners and of our own ports, and the rule for ports that others can reach.
 
 **Invariant:** a decision port or the admin port has a loopback address, or its callers need
 credentials.
@@ -58,7 +58,7 @@ def _read_listener(keys: KeyValues, listener_name: str, protocol: SecurityProtoc
     for key in _SSL_KEYS:
         own = keys.read(prefix + key.name, key.parse)
         values[key.name] = keys.values[key.name] if own is None else own
-        # Without either, errors name the general key.
+        # If neither key is set, errors name the general one.
         names[key.name] = key.name if own is None else prefix + key.name
     if protocol is SecurityProtocol.SASL_SSL and names["ssl.client.auth"] == "ssl.client.auth":
         values["ssl.client.auth"] = ClientAuth.NONE

@@ -1,7 +1,9 @@
 """The certificates of this process's ports: loaded at the start, and again at each reload.
 
+A *store* is a keystore or a truststore. *Our own ports* are the decision, admin and metrics ports.
+
 **Invariant:** a store that cannot be used changes nothing: the ports keep the certificates that
-they have. A reload never lets callers of the decision ports in without credentials.
+they have. After a reload, callers of the decision ports need credentials if they did before.
 """
 
 from __future__ import annotations
@@ -32,20 +34,20 @@ from authorizerd.tls.server import PreparedTls, TlsServer, prepare_tls
 
 OWN_PORTS: Final = "http"
 METRICS_PORT: Final = "metrics"
-"""The names under which our own ports have their certificates. Listeners' are in upper case."""
+"""Names for the TLS of our own ports, beside the listeners' names, which are in upper case."""
 KEYSTORE: Final = "keystore"
 TRUSTSTORE: Final = "truststore"
 
 EXPIRES_SOON: Final = timedelta(days=14)
 LISTED_MAX: Final = 20
-"""The most certificates of one store that are listed: those that expire first."""
+"""Maximum number of certificates that are listed for one store: those that expire first."""
 
 _logger = logging.getLogger("authorizerd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A certificate in use. ``position`` counts from the server's own certificate, which is 0."""
+    """A certificate in use, and its position in the store; 0 is the server's own certificate."""
 
     port: str
     store: str
@@ -68,7 +70,8 @@ class _Loaded:
 
 
 class Certificates:
-    """The TLS of every port that has it. Ports of our own share one; each listener has its own.
+    """The TLS of every port that has it. Each listener has its own; the decision and admin ports
+    share one, and the metrics port has its certificates without client authentication.
 
     Which ports have TLS is fixed at the start.
     """
@@ -110,12 +113,12 @@ class Certificates:
     def on_lost_authority(self, end_identified: Callable[[TlsServer], None]) -> None:
         """Call ``end_identified`` with each TLS whose clients must be identified again.
 
-        That is so if an authority has left the truststore, or the rules for names have changed.
+        This is necessary if a CA has left the truststore, or the mapping rules have changed.
         """
         self._end_identified = end_identified
 
     def on_client_auth(self, require_credentials: Callable[[], None]) -> None:
-        """Call ``require_credentials`` whenever our own ports ask for client certificates."""
+        """Call ``require_credentials`` after a reload if our own ports ask for certificates."""
         self._require_credentials = require_credentials
 
     def prepare_reload(
@@ -131,11 +134,12 @@ class Certificates:
 
         Args:
             ports: the ports whose stores are read; None: all that have TLS.
-            keeps_names: True if the settings decide whether a certificate may have other names.
+            keeps_names: True to reject a certificate with other names, unless the settings allow
+                them.
 
         Raises:
             StartError: a store cannot be used, its certificate is not valid now while another one
-                is in use, or callers would need no credentials any more.
+                is in use, or callers would no longer need credentials.
         """
         wanted = tls_settings(configuration)
         settings = {
@@ -186,7 +190,8 @@ class Certificates:
         return self.prepare_reload(configuration, ports, keeps_names=True)
 
     def prepare_stores(self, stores: Stores | None) -> Callable[[], None]:
-        """Return a function that applies what ``stores`` of the daemon returned. It takes long.
+        """Return a function that applies the daemon's ``stores`` in a worker. This takes about
+        20 ms.
 
         Raises:
             StartError: see ``prepare_reload``.
@@ -243,7 +248,7 @@ class Certificates:
             place, before = describe_place(settings.keystore), self._loaded.get(name)
             if before is not None and not loaded.has_chain_of(before):
                 raise StartError(f"{place}: the certificate {problem}")
-            # Clients refuse it anyway, and the other ports are needed.
+            # Start anyway: clients refuse this certificate, but the other ports are needed.
             _logger.error(
                 "%s: the certificate in use %s: replace it, then send SIGHUP", place, problem
             )
@@ -262,8 +267,8 @@ class Certificates:
             return
         if settings.client_auth is ClientAuth.NONE and current.client_auth is not ClientAuth.NONE:
             raise StartError(
-                f"{HTTP_SSL_PREFIX}ssl.client.auth: callers of the decision ports would need no"
-                " credentials any more: restart the daemon for that"
+                f"{HTTP_SSL_PREFIX}ssl.client.auth: callers of the decision ports would no longer"
+                " need credentials: only a restart can change that"
             )
 
 
@@ -283,13 +288,13 @@ def tls_settings(configuration: Configuration) -> dict[str, TlsSettings]:
 
 
 def http_ssl_texts(configuration: Configuration) -> dict[str, str]:
-    """Return the texts of the keys for TLS of our own ports."""
+    """Return the texts of the keys ``authorizerd.http.ssl.*``."""
     values = configuration.file_values
     return {name: text for name, text in values.items() if is_http_ssl_key(name)}
 
 
 def list_certificates(port: str, material: Material) -> tuple[Listed, ...]:
-    """Return the certificates of both stores; of each store, those that expire first.
+    """Return the certificates of both stores; of a large store, those that expire first.
 
     Raises:
         StoreError: a certificate is malformed.

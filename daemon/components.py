@@ -118,7 +118,7 @@ class Parts:
     def _prepare_stores(
         self, values: Mapping[str, str], changed: frozenset[str]
     ) -> Callable[[], None]:
-        """Return a function that applies stores that a client has changed, in workers too."""
+        """Return a function that applies the stores that a client has set, in workers too."""
         apply = self.certificates.prepare_change(values, changed)
 
         def apply_everywhere() -> None:

@@ -33,7 +33,7 @@ ADMIN_HTTP: Final = "admin_http"
 METRICS_HTTP: Final = "metrics_http"
 DECISION_PORTS: Final = (DECISION_HTTP, DECISION_STREAM)
 HEALTH_PORTS: Final = (ADMIN_HTTP, METRICS_HTTP)
-"""The ports that are open from the start, because they report how far the daemon is."""
+"""The ports that open first, because they report whether the daemon is ready."""
 
 
 def connections_wanted(configuration: Configuration, max_connections: int) -> dict[str, int]:

@@ -63,7 +63,7 @@ from authorizerd.tls.server import TlsServer
 
 _HEALTH_REQUEST_BYTES_MAX: Final = 4096
 METRICS_SECONDS_MAX: Final = 1.0
-"""Maximum age of the metrics on the metrics port: anyone may request them at any rate."""
+"""Maximum age of the metrics on the metrics port, since anyone may request them at any rate."""
 
 
 def reconfigure_servers(
@@ -79,7 +79,7 @@ def reconfigure_servers(
 def new_limits(
     configuration: Configuration, name: str, *, reserved: int = 0, is_http: bool = False
 ) -> ConnectionLimits:
-    """Return the limits of the endpoint ``name`` at the start."""
+    """Return the limits that the endpoint ``name`` starts with."""
     settings = configuration.reloadable
     most = connections_wanted(configuration, settings.max_connections)[name]
     own_per_address_max = METRICS_CONNECTIONS_PER_IP_MAX if name == METRICS_HTTP else UNLIMITED
@@ -173,14 +173,14 @@ def _new_health_servers(
         servers[METRICS_HTTP] = new_server(
             METRICS_HTTP,
             AdminHandler(registry, readiness, metrics_age_max_s=METRICS_SECONDS_MAX),
-            allowed_hosts=None,  # everyone may request the metrics, so there is no host to check
+            allowed_hosts=None,  # anyone may read the metrics, so DNS rebinding gains nothing
             tls=certificates.metrics_port if metrics.is_tls else None,
         )
     return servers
 
 
 def require_credentials(handler: Handler, callers: Callers) -> Handler:
-    """Return a handler that answers callers with a token or a certificate only."""
+    """Return a handler that answers only callers with a token or a certificate."""
 
     async def answer(request: Request) -> Response:
         caller = callers.identify(bearer_token(request), "admin", certified=request.principal)
@@ -271,7 +271,7 @@ def _new_kafka_listeners(
 
 
 def new_creation_rate(configuration: Configuration, per_second: int) -> CreationRate:
-    """Return a limit of new connections whose burst is Kafka's: the last window is not full yet."""
+    """Return a limit with Kafka's burst: all windows except the current one, which is not full."""
     full_windows = max(1, configuration.quota_window_num - 1)
     burst_s = full_windows * configuration.quota_window_size_seconds
     return CreationRate(per_second, burst_s, trio.current_time())

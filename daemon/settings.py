@@ -43,7 +43,7 @@ READS_MAX: Final = 8
 """How many reloads may read files at once: the current one, and cancelled ones that still hang."""
 
 STORES_SECONDS_MAX: Final = 10.0
-"""Time limit of reading stores for a client, which waits for the answer."""
+"""Time limit for reading the keystores and truststores that a waiting client has set."""
 
 PrepareStores = Callable[[Mapping[str, str], frozenset[str]], Callable[[], None]]
 """A function that reads stores; see ``Settings.follow_stores``."""
@@ -97,7 +97,7 @@ class Settings:
         self.store_keys: frozenset[str] = frozenset()
         """The keys for keystores and truststores of this node's ports, which clients may set."""
         self.changing: Final = trio.Lock()
-        """Held while stores are read and applied, so that the newest reading wins."""
+        """Held while stores are read and applied, so that a later reading is applied later."""
         self.reloads: Final = ReloadStatistics()
         self._limiter = trio.CapacityLimiter(READS_MAX)
 
@@ -108,9 +108,9 @@ class Settings:
 
     @property
     def plugged(self) -> frozenset[str]:
-        """The keys, besides our reloadable ones, that can be changed while the daemon runs.
+        """The keys, besides the reloadable ones, that can be changed while the daemon runs.
 
-        They are the plugged-in authorizer's own, and those of keystores and truststores.
+        These are the plugged-in authorizer's own keys, and those of keystores and truststores.
         """
         return select_plugged_keys(self._authorizer.reconfigurable_configs) | self.store_keys
 
@@ -141,12 +141,13 @@ class Settings:
         self._files.append(prepare_reload)
 
     def follow_stores(self, keys: frozenset[str], prepare: PrepareStores) -> None:
-        """Read stores again whenever a client sets one of these ``keys``.
+        """Read keystores and truststores again whenever a client sets one of these ``keys``.
 
         Args:
-            prepare: reads the stores of the ports whose keys have changed, from all values of the
-                file and those set since (blocks), and returns a function that applies them. Raises
-                ConfigurationError or StartError if one is unusable.
+            prepare: gets all values of the file, with those that clients have set since, and the
+                keys that have changed. It reads the stores of the ports concerned (blocks), and
+                returns a function that applies them. Raises ConfigurationError or StartError if
+                one is unusable.
         """
         self.store_keys = keys
         self._prepare_stores = prepare
@@ -297,9 +298,9 @@ def _apply_nothing() -> None:
 
 
 def needs_restart(before: Configuration, after: Configuration) -> bool:
-    """Return True if anything differs that no reload takes up.
+    """Return True if a setting differs that a reload does not apply.
 
-    Reloads take up the settings of TLS, but do not switch TLS on or off.
+    A reload applies TLS settings, but does not switch TLS on or off.
     """
     unchanged = dataclasses.replace(after, reloadable=before.reloadable)
     if before.listener_tls.keys() == after.listener_tls.keys():

@@ -60,7 +60,7 @@ class SignalHandler:
             await self._settings.reload()
         if reading.cancelled_caught:
             self._settings.refuse_reload(
-                f"reading its files has taken more than {RELOAD_SECONDS_MAX:g} s"
+                f"reading its files took more than {RELOAD_SECONDS_MAX:g} s"
             )
         if self._workers is not None:
             await self._workers.applied_everywhere()

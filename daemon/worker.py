@@ -89,7 +89,7 @@ class Worker(Follower):
     """Decide and serve on the decision ports, as the daemon orders.
 
     Args:
-        places: where to accept connections once ordered to.
+        places: where to accept connections once the daemon orders it.
         stores: the certificates of the decision ports, or None without TLS.
     """
 

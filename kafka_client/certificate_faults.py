@@ -1,6 +1,7 @@
-"""Explain why a server's certificate is rejected: expired, of an unknown authority, another host.
+"""Explain why a server's certificate is rejected: expired, an unknown CA, or another host.
 
-**Invariant:** texts of the certificate are escaped and cut, because anyone may have written them.
+**Invariant:** texts from the certificate are escaped and shortened, because anyone may have written
+them.
 """
 
 from __future__ import annotations
@@ -54,16 +55,16 @@ def _judge(
     code = error.verify_code
     if code == _EXPIRED:
         if validity is None or validity.not_after >= datetime.now(UTC):
-            return Cause.CERTIFICATE_EXPIRED, "has expired, or its authority's certificate has"
+            return Cause.CERTIFICATE_EXPIRED, "has expired, or its CA's certificate has"
         return Cause.CERTIFICATE_EXPIRED, f"expired on {validity.not_after:{_TIME}}"
     if code == _NOT_YET_VALID:
         when = "" if validity is None else f", but only from {validity.not_before:{_TIME}}"
         return Cause.CERTIFICATE_EXPIRED, f"is not valid yet{when}"
     if code == _SELF_SIGNED:
-        return Cause.UNKNOWN_AUTHORITY, "is self-signed, and not in the truststore"
+        return Cause.UNKNOWN_CA, "is self-signed, and not in the truststore"
     if code == _SELF_SIGNED_IN_CHAIN or code in _ISSUER_UNKNOWN:
         issuer = "" if validity is None else f": {_show(validity.issuer)}"
-        return Cause.UNKNOWN_AUTHORITY, f"is issued by an unknown authority{issuer}"
+        return Cause.UNKNOWN_CA, f"is issued by an unknown CA{issuer}"
     if code in _WRONG_HOST:
         names = _list_names(certificate)
         return Cause.WRONG_HOST, f"is for {names}, not for {address.host}"

@@ -53,7 +53,7 @@ class ClientSettings:
     """Where and how to connect.
 
     Args:
-        to_controllers: ``bootstrap`` has controllers, not brokers.
+        to_controllers: True if ``bootstrap`` names controllers, not brokers.
         tls: None for connections without TLS.
     """
 
@@ -72,8 +72,8 @@ class KafkaClient:
     ``warn`` gets one line for each kind of failure that is retried, the first time only.
 
     Args:
-        open_stream: makes the connections, without TLS.
-        context: for TLS, if the settings ask for it; see ``tls.context.new_client_context``.
+        open_stream: opens TCP connections.
+        context: required if the settings have TLS; see ``tls.context.new_client_context``.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class KafkaClient:
     ) -> None:
         self._settings = settings
         self._open_tcp = self._open_stream = open_stream
-        assert (context is None) == (settings.tls is None), "TLS has settings and a context"
+        assert (context is None) == (settings.tls is None), "TLS needs settings and a context"
         if context is not None and settings.tls is not None:
             has_certificate = settings.tls.keystore is not None
             opener = TlsOpener(context, open_stream, has_certificate=has_certificate)
@@ -263,7 +263,7 @@ class KafkaClient:
 
 
 def _is_reached(error: ConnectionFailedError) -> bool:
-    """Return True if a server accepted the connection, so that it may be asked what it expects."""
+    """Return True if a server accepted the connection, so that probes can find what it expects."""
     return isinstance(error, UnservedError) and error.stage is not Stage.REFUSED
 
 

@@ -173,7 +173,7 @@ class Node:
         return self._unserved(text, Stage.RESPONSE)
 
     def _unserved(self, text: str, later: Stage) -> UnservedError:
-        """Return an error at the stage ``later``, if the server has answered ApiVersions."""
+        """Return the error for a connection at ``later``, or before ApiVersions is answered."""
         return UnservedError(text, self.address, later if self._versions else Stage.NEGOTIATION)
 
 

@@ -9,7 +9,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 
 class Cause(Enum):
-    """Why a request failed, where the user's settings decide."""
+    """The reason of a failed request, if the user's settings can remedy it."""
 
     UNREACHABLE = auto()
     """Every server refused the connection, closed it, or is not a Kafka server."""
@@ -22,15 +22,15 @@ class Cause(Enum):
     CREDENTIALS = auto()
     """The server rejects the credentials."""
     IMPOSTOR = auto()
-    """The server does not prove that it knows the credentials, or asks for too little or much."""
+    """The server does not prove that it knows the credentials, or it asks for bad iterations."""
     TLS_REQUIRED = auto()
     """The listener speaks TLS, and the client does not."""
     TLS_UNEXPECTED = auto()
     """The client speaks TLS, and the listener does not."""
     CERTIFICATE_EXPIRED = auto()
     """The server's certificate has expired, or is not valid yet."""
-    UNKNOWN_AUTHORITY = auto()
-    """The server's certificate is self-signed, or its authority is unknown."""
+    UNKNOWN_CA = auto()
+    """The server's certificate is self-signed, or its CA is unknown."""
     WRONG_HOST = auto()
     """The server's certificate is for other hosts."""
     CERTIFICATE_INVALID = auto()
@@ -44,7 +44,7 @@ class Cause(Enum):
 
 
 class Stage(Enum):
-    """How far a connection came before the server ended it."""
+    """How far a connection got before the server ended it."""
 
     REFUSED = auto()
     """The server refused the connection."""
@@ -91,11 +91,11 @@ class ConnectionFailedError(Exception):
 class UnservedError(ConnectionFailedError):
     """The server refused or closed the connection, or its answer was not a Kafka response.
 
-    Waiting rarely helps.
+    Trying again later rarely helps.
 
     Args:
         address: the server's.
-        stage: how far the connection came.
+        stage: how far the connection got.
     """
 
     def __init__(self, text: str, address: Address, stage: Stage) -> None:

@@ -102,7 +102,7 @@ async def _shake_hands(node: Node, mechanism: str) -> SaslHandshakeResponse:
 
 
 async def _authenticate(node: Node, token: bytes) -> bytes:
-    """Send a token of the mechanism, and return the server's."""
+    """Send a token of the mechanism, and return the token that the server answers with."""
     fields = SimpleNamespace(auth_bytes=token)
     call = entity_call(ApiKey.SASL_AUTHENTICATE, fields, SaslAuthenticateResponse)
     answer = await node.request(call, CONNECTION_SETUP_TIMEOUT_MS)

@@ -1,7 +1,7 @@
-"""Find out which security protocol a listener expects, if it does not answer the client's.
+"""Find out which security protocol a listener expects if it does not answer the client's.
 
 **Invariant:** no credentials are sent. The probes are a TLS ClientHello, ApiVersions and
-SaslHandshake, each on a connection of its own.
+SaslHandshake, each on a separate connection.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _PROTOCOLS: Final = {
     (True, False): SecurityProtocol.SSL,
     (True, True): SecurityProtocol.SASL_SSL,
 }
-"""By whether a client has TLS and credentials."""
+"""The client's protocol, by two answers: does it use TLS, and does it have credentials?"""
 _TLS_ANSWERS: Final = (b"\x16\x03", b"\x15\x03")
-"""How TLS records begin: a handshake message, an alert."""
+"""The first bytes of a TLS record: of a handshake message, and of an alert."""
 
 
 async def find_mismatch(
@@ -53,7 +53,7 @@ async def find_mismatch(
 
     Args:
         failure: how the listener ended a connection that it had accepted.
-        has_tls: ``open_stream`` speaks TLS.
+        has_tls: True if ``open_stream`` uses TLS.
     """
     address = failure.address
     own = _PROTOCOLS[has_tls, has_credentials]

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from authorizerd.protocol.records.scram import ScramMechanism
 
 ITERATIONS_MIN: Final = 4096
-"""Kafka's minimum. With fewer, a server could make it easy to guess the password."""
+"""Kafka's minimum. A false server could ask for fewer, to guess the password more easily."""
 ITERATIONS_MAX: Final = 1_000_000
 """Far above Kafka's maximum for new credentials; computing them takes less than a second."""
 MESSAGE_BYTES_MAX: Final = 64 * 1024
@@ -42,7 +42,7 @@ _SERVER_FINAL: Final = re.compile(
 
 
 class ScramError(Exception):
-    """The server's message is invalid, or it does not know the user's credential."""
+    """The server's message is invalid, or the server does not know the user's credential."""
 
 
 class Challenge(NamedTuple):
@@ -62,7 +62,7 @@ class Proof(NamedTuple):
 
 
 def new_nonce() -> str:
-    """Return a random text for one log-in."""
+    """Return the client's nonce: a random text for one log-in."""
     return secrets.token_urlsafe(_NONCE_BYTES)
 
 
@@ -121,7 +121,7 @@ def check_signature(proof: Proof, message: bytes) -> None:
     """Raise an error unless the server's last message has the expected signature.
 
     Raises:
-        ScramError: it has not, is malformed, or contains an error.
+        ScramError: the signature is wrong, or the message is malformed or reports an error.
     """
     match = _SERVER_FINAL.fullmatch(_decode(message))
     if match is None:

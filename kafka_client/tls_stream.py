@@ -31,7 +31,7 @@ from authorizerd.tls.stream import TlsStream
 
 FETCH_TIMEOUT_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 0.75
-"""How long a handshake takes before the listener is asked without TLS, on another connection."""
+"""If a handshake takes longer, a second connection probes the listener without TLS."""
 
 _ALERT: Final = re.compile("(?:SSLV3|TLSV1|TLSV13)_(?:ALERT_)?(?P<name>[A-Z_]+)")
 _ABOUT_CERTIFICATES: Final = frozenset(
@@ -54,7 +54,7 @@ class TlsOpener:
 
     Args:
         context: see ``tls.context.new_client_context``.
-        open_tcp: opens the connections below.
+        open_tcp: opens the TCP connections that carry them.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class TlsOpener:
         return stream
 
     async def _shake_hands(self, stream: TlsStream, address: Address) -> None:
-        """Do the handshake, unless the listener turns out to have no TLS.
+        """Do the handshake, and give up if the listener turns out not to use TLS.
 
-        A listener without TLS may take the ClientHello for the size of a large request, and wait
-        for the rest of it.
+        A listener without TLS may read the ClientHello as the size of a large request, and wait
+        for the rest of that request.
         """
         is_cleartext = False
 
@@ -108,10 +108,10 @@ class TlsOpener:
             try:
                 await stream.handshake()
             except (TlsError, trio.BrokenResourceError, OSError) as error:
-                failure = error  # a nursery would wrap it
+                failure = error  # the nursery would wrap it in a group
             nursery.cancel_scope.cancel()
         if is_cleartext:
-            text = f"{address}: the server does not answer in TLS"
+            text = f"{address}: the server does not answer with TLS"
             raise UnservedError(text, address, Stage.HANDSHAKE)
         if failure is not None:
             raise failure
@@ -191,7 +191,7 @@ class _Stream(TlsStream):
 
 
 def _server_name(address: Address) -> str:
-    return address.host.partition("%")[0]  # certificates have no scope
+    return address.host.partition("%")[0]  # no certificate contains an IPv6 scope
 
 
 def _closed(address: Address) -> UnservedError:
@@ -202,7 +202,7 @@ def _closed(address: Address) -> UnservedError:
 def _explain_alert(
     address: Address, error: ssl.SSLError, *, has_certificate: bool, is_late: bool = False
 ) -> HandshakeFailedError | None:
-    """Return the error for an alert of the server, or None if it is of another kind."""
+    """Return the error for an alert of the server, or None if the alert needs no explanation."""
     reason = error.reason or ""
     match = _ALERT.fullmatch(reason)
     name = reason if match is None else match["name"]

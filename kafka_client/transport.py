@@ -66,4 +66,4 @@ def _describe_failure(error: Exception) -> str:
     """Return the system's text for an error, without trio's words around it."""
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
-    return str(getattr(error, "strerror", None) or error)  # gaierror: its numbers are negative
+    return str(getattr(error, "strerror", None) or error)  # gaierror has its own, negative numbers

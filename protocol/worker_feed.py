@@ -41,9 +41,9 @@ class Place(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Stores(msgspec.Struct, array_like=True, frozen=True):
-    """The settings of TLS for the decision ports, as text by key, and the certificates.
+    """The TLS settings of the decision ports, as text by key, and their certificates and key.
 
-    ``chain``, ``key`` and ``trusted`` are as in ``tls.material``.
+    ``chain``, ``key`` and ``trusted`` are as in ``tls.material.Material``.
     """
 
     texts: dict[str, str]

@@ -1,6 +1,6 @@
 """OpenSSL contexts for servers and clients.
 
-**Invariant:** a private key reaches OpenSSL through memory, encrypted, and never through a disk.
+**Invariant:** a private key reaches OpenSSL encrypted and through memory, never through a disk.
 Compression and renegotiation are off, and servers offer only suites with forward secrecy.
 """
 
@@ -23,7 +23,7 @@ from authorizerd.tls.errors import StoreError
 from authorizerd.tls.material import Material
 
 SUITES_OF_TLS_1_2: Final = "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20"
-"""OpenSSL's selection: forward secrecy and authenticated encryption."""
+"""OpenSSL's text for the suites with forward secrecy and authenticated encryption."""
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY_MODES: Final = {
@@ -34,7 +34,7 @@ _VERIFY_MODES: Final = {
 
 
 def new_server_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
-    """Return a context for servers. It takes milliseconds.
+    """Return a context for servers. Building it takes milliseconds of CPU.
 
     Raises:
         StoreError: OpenSSL rejects the certificates, the key or the suites.
@@ -44,14 +44,14 @@ def new_server_context(settings: TlsSettings, material: Material) -> ssl.SSLCont
     context.verify_mode = _VERIFY_MODES[settings.client_auth]
     if settings.client_auth is not ClientAuth.NONE:
         _trust(context, settings, material)
-        # A resumed session would not be verified again.
+        # OpenSSL would not verify the client's certificate again when a session is resumed.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     return context
 
 
 def new_client_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
-    """Return a context for clients. Without a truststore, the system's authorities are trusted.
+    """Return a context for clients. Without a truststore, the system's CAs are trusted.
 
     Raises:
         StoreError: see ``new_server_context``.

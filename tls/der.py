@@ -26,7 +26,7 @@ _LENGTH_BYTES_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A tag with its content; ``encoded`` has all bytes of both."""
+    """One element; ``encoded`` is all of it: tag, length and content."""
 
     tag: int
     content: bytes
@@ -61,7 +61,7 @@ def read_element(data: bytes, tag: int) -> bytes:
 
 
 def _read_head(data: bytes, start: int) -> tuple[int, int]:
-    """Return where the content of an element begins, and where it ends."""
+    """Return the positions where the content of an element begins and ends."""
     if data[start] & _LONG_TAG == _LONG_TAG:
         raise InvalidDerError(f"byte {start}: tags above 30 are not supported")
     if start + 1 >= len(data):

@@ -3,8 +3,8 @@
 ACLs and mapping rules that were written for Kafka contain this text, with the oddities of Java: the
 characters ``#`` and ``=`` are always escaped, and an e-mail address has no keyword.
 
-Java's releases before April 2026 read strings of all types as UTF-8. With them, a BMPString can
-spell a name that its issuer never saw. This follows the later releases: by the type of the string.
+Java releases before April 2026 read strings of every type as UTF-8, so a BMPString could spell a
+name that its issuer never saw. This module decodes each string by its type, as later releases do.
 
 **Invariant:** for any bytes, a function returns a text or raises DistinguishedNameError.
 
@@ -30,11 +30,10 @@ from authorizerd.tls.der import (
 from authorizerd.tls.errors import DistinguishedNameError, InvalidDerError
 
 NAME_BYTES_MAX: Final = 4096
-"""The longest encoded name that is read. A peer chooses its name, and its text is at most 4 times
-as long."""
+"""Maximum size of an encoded name, which the peer chooses. Its text is at most 4 times as long."""
 
 ATTRIBUTES_MAX: Final = 100
-"""The most attributes, and the most parts, that are read."""
+"""Maximum number of attributes in a name, and of its parts (RDNs)."""
 
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -50,7 +49,7 @@ _KEYWORDS: Final = {
 _UTF8_STRING: Final = 0x0C
 _BMP_STRING: Final = 0x1E
 _LATIN_1: Final = "latin-1"
-# By the tag. Java writes other values in hexadecimal digits, UniversalString among them.
+# By tag. As in Java, values of other types, such as UniversalString, are written in hexadecimal.
 _ENCODINGS: Final = {
     _UTF8_STRING: "utf-8",
     0x13: _LATIN_1,  # PrintableString
@@ -70,10 +69,10 @@ _SUBJECT_PLACE: Final = 4  # after serial number, signature algorithm, issuer an
 
 
 def subject_name(certificate_der: bytes) -> bytes:
-    """Return the encoded subject of an encoded certificate, for ``rfc2253``.
+    """Return the subject of a certificate; both are in DER. ``rfc2253`` returns its text.
 
     Raises:
-        DistinguishedNameError: the bytes are no certificate.
+        DistinguishedNameError: the bytes are not a certificate.
     """
     try:
         signed = next(read_elements(read_element(certificate_der, SEQUENCE)), None)
@@ -135,14 +134,14 @@ def _attribute_text(encoded: bytes) -> str:
 
 
 def _check_bmp_string(content: bytes) -> None:
-    """Check that each code unit is a character. Java reads an odd last byte as U+FFFD."""
+    """Raise an error for a surrogate or an odd last byte, which Java reads as U+FFFD."""
     surrogates = any(each & 0xF8 == 0xD8 for each in content[::2])
     if surrogates or len(content) % 2:
         raise InvalidDerError("invalid BMPString: expected two bytes for each character")
 
 
 def _decode(value: Element) -> str:
-    """Return a string as Java does, with U+FFFD for invalid bytes."""
+    """Decode a string as Java does: invalid bytes become U+FFFD."""
     content = value.content
     if value.tag == _UTF8_STRING:
         content = _SURROGATE.sub(_INVALID_BYTE, content)

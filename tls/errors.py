@@ -12,12 +12,12 @@ class TlsError(Exception):
 
 
 class NotTlsError(TlsError):
-    """The peer sent something other than a TLS record. It has been told nothing yet."""
+    """The peer sent something other than a TLS record. No answer has been sent yet."""
 
 
 class DistinguishedNameError(ValueError):
-    """A certificate or a name that is malformed or too long. The text names the reason."""
+    """A certificate or a name that is malformed or too long. The text gives the reason."""
 
 
 class InvalidDerError(ValueError):
-    """Bytes that are no DER, or not what was expected there."""
+    """Bytes that are not DER, or another element than the expected one."""

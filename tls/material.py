@@ -1,6 +1,6 @@
-"""Read keystores and truststores: files or inline PEM, to certificates and a key in memory.
+"""Read keystores and truststores, from files or inline PEM, into memory.
 
-**Invariant:** a private key is never written anywhere, and is in no error or ``repr``.
+**Invariant:** this module writes a private key nowhere: not to a file, an error or a ``repr``.
 
 Source: Kafka 4.3 DefaultSslEngineFactory; KIP-651.
 """
@@ -45,9 +45,9 @@ _LINE: Final = 64
 class Material(msgspec.Struct, frozen=True, array_like=True):
     """The content of a keystore and a truststore.
 
-    ``chain`` is the owner's certificate, then those of its authorities; ``trusted`` has the
-    certificates of the truststore. All are DER. ``key`` is PKCS#8 in DER, unencrypted; it is empty
-    if there is no keystore.
+    ``chain`` is the server's or client's own certificate, followed by those of its CAs.
+    ``trusted`` has the certificates of the truststore. All are DER. ``key`` is PKCS#8 in DER,
+    unencrypted; it is empty if there is no keystore.
     """
 
     chain: tuple[bytes, ...] = ()
@@ -60,7 +60,7 @@ class Material(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Validity(msgspec.Struct, frozen=True):
-    """A certificate's names, serial number and period, for metrics, logs and doctor."""
+    """A certificate's names, serial number and dates, for metrics, logs and doctor."""
 
     subject: str
     issuer: str
@@ -92,7 +92,7 @@ def describe_place(store: Store) -> str:
 
 
 def describe_certificate(certificate: bytes) -> Validity:
-    """Return what identifies a certificate in DER.
+    """Return the names, serial number and dates of a certificate in DER.
 
     Raises:
         StoreError: it is malformed.
@@ -114,7 +114,7 @@ def find_other_name(before: bytes, after: bytes, settings: TlsSettings) -> str |
     """Return how the names of two certificates in DER differ in a way that is not allowed.
 
     As in Kafka, the distinguished name must be the same, and no alternative name may be missing.
-    The error names the key that allows it.
+    The text names the key that allows the difference.
 
     Source: KIP-978; Kafka 4.3 SslFactory.CertificateEntries.ensureCompatible.
     """
@@ -175,10 +175,10 @@ def _read_truststore(store: Store) -> tuple[bytes, ...]:
 
 
 def _read_file(store: Store) -> tuple[bytes, StoreType]:
-    """Return a store's bytes and its type, by its content.
+    """Return a store's bytes, and the type that its content shows.
 
     Raises:
-        StoreError: it cannot be read, or the type that is set does not fit.
+        StoreError: the file cannot be read, or its content contradicts the configured type.
     """
     assert store.location is not None, "the settings are validated"
     try:
@@ -267,10 +267,10 @@ def _pem_certificates(store: Store, data: bytes) -> tuple[bytes, ...]:
 
 
 def _normalize(block: re.Match[bytes], label: bytes | None = None) -> bytes:
-    """Return a PEM block with its line breaks: a property's value may have lost them."""
+    """Return a PEM block with restored line breaks: a properties file may have removed them."""
     label = block["label"] if label is None else label
     body = block["body"]
-    if b":" in body:  # an encrypted key of the old format, whose headers need their lines
+    if b":" in body:  # an encrypted key in the old format: its headers must keep their lines
         return block.group()
     packed = b"".join(body.split())
     lines = [packed[start : start + _LINE] for start in range(0, len(packed), _LINE)]
@@ -278,7 +278,7 @@ def _normalize(block: re.Match[bytes], label: bytes | None = None) -> bytes:
 
 
 def _order_chain(leaf: bytes, others: list[bytes]) -> tuple[bytes, ...]:
-    """Return the leaf and its issuers, each after the one that it has issued."""
+    """Return the leaf and its issuers, each after the certificate that it issued."""
     issuers = {x509.load_der_x509_certificate(each).subject: each for each in others}
     chain = [leaf]
     while len(chain) <= len(others):

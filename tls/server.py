@@ -32,7 +32,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class PreparedTls(msgspec.Struct, frozen=True):
-    """Certificates that are ready to be used; ``chain`` and ``trusted`` are DER."""
+    """A port's certificates, ready for handshakes; ``chain`` and ``trusted`` are DER."""
 
     context: ssl.SSLContext
     chain: tuple[bytes, ...]
@@ -40,7 +40,7 @@ class PreparedTls(msgspec.Struct, frozen=True):
 
 
 class TlsServer:
-    """TLS of one port.
+    """The TLS of one port, whose settings and certificates can be replaced while it is open.
 
     Args:
         name: the endpoint's name.
@@ -53,14 +53,14 @@ class TlsServer:
 
     @property
     def identifies_clients(self) -> bool:
-        """True if clients may have certificates."""
+        """True if clients are asked for a certificate."""
         return self.settings.client_auth is not ClientAuth.NONE
 
     def use(self, settings: TlsSettings, prepared: PreparedTls) -> bool:
         """Use other settings and certificates for new connections.
 
-        Return True if clients must be identified again: an authority has left the truststore, or
-        the rules for their names have changed.
+        Return True if clients must be identified again: a CA has left the truststore, or the
+        mapping rules have changed.
         """
         before = self.settings, self.current
         self.settings, self.current = settings, prepared
@@ -86,7 +86,7 @@ class TlsServer:
         if settings.client_auth is ClientAuth.NONE or stream.peer_certificate is None:
             return stream, None
         identity = identify(stream.peer_certificate, settings.principal_mapping)
-        # OpenSSL verifies no certificate when a session of TLS 1.2 is resumed.
+        # When a TLS 1.2 session is resumed, OpenSSL does not verify the certificate again.
         if seconds_left(identity) <= 0:
             raise TlsError("the client's certificate has expired")
         if self._identifies_otherwise(settings, prepared):
@@ -95,7 +95,7 @@ class TlsServer:
 
 
 def prepare_tls(settings: TlsSettings, material: Material) -> PreparedTls:
-    """Return a port's certificates, ready for handshakes. It takes some 20 ms.
+    """Return a port's certificates, ready for handshakes. This takes about 20 ms of CPU.
 
     Raises:
         StoreError: OpenSSL rejects them.

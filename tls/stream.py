@@ -22,7 +22,7 @@ from authorizerd.tls.errors import NotTlsError, TlsError
 RECEIVE_BYTES: Final = 64 * 1024
 _HANDSHAKE_BYTES: Final = 16 * 1024  # a peer that is not known yet gets little memory
 RECORD_BYTES_MAX: Final = 64 * 1024
-"""The most that is encrypted in one step; longer data is sent in several."""
+"""Maximum number of bytes encrypted in one step; longer data takes several steps."""
 HANDSHAKES_AT_ONCE_MAX: Final = max(1, min(4, (os.cpu_count() or 2) - 1))
 """The number of threads for handshakes. One core is left for the event loop."""
 
@@ -79,7 +79,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
 
         Raises:
             NotTlsError: the peer does not speak TLS.
-            TlsError: the handshake failed; the peer has been told why, as far as TLS can.
+            TlsError: the handshake failed. If OpenSSL has an alert for the reason, it is sent.
             BrokenResourceError: the connection broke.
         """
         try:
@@ -153,7 +153,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
 
     async def send_eof(self) -> None:
         """Tell the peer that no more data follows."""
-        # The error means that the peer has not ended its direction, or the connection is broken.
+        # An error means that the peer may still send, or that the connection is broken.
         with suppress(ssl.SSLError):
             self._tls.unwrap()
         await self._flush()
@@ -218,7 +218,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
 
 
 def _describe(error: ssl.SSLError) -> str:
-    """Return the reason of an error, without OpenSSL's source lines."""
+    """Return the reason of an error, without OpenSSL's file and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     return (error.reason or str(error)).lower().replace("_", " ")

@@ -21,8 +21,8 @@ where the second FILE contains the client's private key and its certificate chai
 ADVICE: Final[Mapping[Cause, str]] = {
     Cause.UNREACHABLE: """\
 check that the server runs, and that --bootstrap-server (or --bootstrap-controller) names one of its
-listeners. A server may also close the connection because security.protocol is another one in the
-file of --command-config than on the listener.
+listeners. A server may also close the connection because security.protocol in the file of
+--command-config differs from the listener's.
 """,
     Cause.LOG_IN_REQUIRED: f"""\
 pass --command-config FILE, where FILE contains the following lines. For a listener with TLS, the
@@ -38,35 +38,36 @@ in the file of --command-config, set sasl.mechanism to one of the enabled mechan
 supports PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
 """,
     Cause.CREDENTIALS: """\
-check username and password in sasl.jaas.config, in the file of --command-config, and whether
-sasl.mechanism is one that this user has a password for.
+in the file of --command-config, check username and password in sasl.jaas.config. Also check that
+this user has a password for the mechanism in sasl.mechanism.
 """,
     Cause.IMPOSTOR: """\
 check that --bootstrap-server names the right server. The password was not sent.
 """,
     Cause.TLS_REQUIRED: """\
-pass --command-config FILE, where FILE contains security.protocol=SSL, or SASL_SSL with a log-in,
-and the authority that issued the server's certificate:
+pass --command-config FILE, where FILE contains security.protocol=SSL (or SASL_SSL with a log-in)
+and the following lines. The second FILE contains the certificate of the server's CA.
   ssl.truststore.type=PEM
   ssl.truststore.location=FILE
 """,
     Cause.TLS_UNEXPECTED: """\
 the listener has no TLS. In the file of --command-config, change security.protocol to the one that
-the listener expects, or name another port. Over a network, passwords would be sent in the clear.
+the listener expects, or name another port. Without TLS, others on the network can read passwords.
 """,
     Cause.CERTIFICATE_EXPIRED: """\
 renew the server's certificate (ssl.keystore.* of its listener), and check the clock of this
 machine.
 """,
-    Cause.UNKNOWN_AUTHORITY: """\
-in the file of --command-config, name the authority that issued the server's certificate in
-ssl.truststore.location (with ssl.truststore.type=PEM or PKCS12), or ssl.truststore.certificates.
-By default, only the system's authorities are trusted.
+    Cause.UNKNOWN_CA: """\
+in the file of --command-config, set ssl.truststore.location (with ssl.truststore.type=PEM or
+PKCS12) or ssl.truststore.certificates to the certificate of the CA that issued the server's
+certificate. By default, only the system's CAs are trusted.
 """,
     Cause.WRONG_HOST: """\
 connect to a host that the certificate is for. Otherwise the server needs a certificate for this
-host, or its advertised.listeners must name another one. An empty
-ssl.endpoint.identification.algorithm turns this check off, and lets other servers pose as this one.
+host, or its advertised.listeners must name another host. An empty
+ssl.endpoint.identification.algorithm disables this check, but then any server with a certificate
+of a trusted CA could pose as this one.
 """,
     Cause.CERTIFICATE_INVALID: """\
 replace the server's certificate (ssl.keystore.* of its listener).
@@ -76,7 +77,7 @@ pass --command-config FILE, where FILE contains:
 {_CERTIFICATE_FILE}""",
     Cause.CLIENT_CERTIFICATE_REJECTED: """\
 check the certificate in ssl.keystore.location (or ssl.keystore.certificate.chain): it must be
-valid now, and the server's ssl.truststore must contain the authority that issued it.
+valid now, and the server's ssl.truststore must contain the CA that issued it.
 """,
     Cause.TLS_PARAMETERS: """\
 compare ssl.enabled.protocols and ssl.cipher.suites with those of the listener. A server may also

@@ -1,7 +1,7 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
 The command reads Kafka's client properties for the servers, the log-in and TLS, and ignores all
-others. ``security`` reads those of the log-in and TLS. Errors never contain a password.
+others. The module ``security`` reads those for the log-in and TLS. Errors never contain a password.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
 """

@@ -76,7 +76,7 @@ def handshake_error(reason: str, advice: str, *, is_late: bool) -> CommandError:
     """Return the error of a TLS handshake. Its last line is ours; the others are Kafka's.
 
     Args:
-        is_late: the server rejected the client after the handshake, as in TLS 1.3.
+        is_late: True if the server rejected the client after the handshake, as in TLS 1.3.
     """
     cause = f"{_ERRORS}SslAuthenticationException"
     message = "Failed to process post-handshake messages" if is_late else "SSL handshake failed"

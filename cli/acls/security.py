@@ -109,7 +109,7 @@ def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSe
 
 
 def open_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context for TLS. It reads the stores, which blocks.
+    """Read the keystore and truststore, and return the context for TLS. Reading blocks.
 
     Raises:
         CommandError: a store cannot be used.

@@ -26,7 +26,7 @@ _SECRET_KEYS: Final = (
     *(".sasl.jaas.config", "ssl.key.password", "ssl.keystore.key"),
     *("ssl.keystore.password", "ssl.truststore.password"),
 )
-"""How the names of keys end whose values are secret."""
+"""A key whose name ends with one of these has a secret value."""
 
 
 def examine_access(config: Path, configuration: Configuration) -> Iterator[Finding]:

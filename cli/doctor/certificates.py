@@ -37,7 +37,7 @@ _RENEW: Final = "renew the certificate, replace the file, and send SIGHUP to the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecuredPort:
-    """A port with TLS, by the key that opens it. ``advertised`` is the host that clients use."""
+    """A port with TLS. ``key`` sets its address; ``advertised`` is the host that clients use."""
 
     key: str
     settings: TlsSettings
@@ -126,9 +126,7 @@ def _examine_port(port: SecuredPort, now: datetime, *, is_running: bool) -> Iter
         return
     yield _judge_dates(port.key, "certificate", chain[0], now, error)
     for each in chain[1:]:
-        yield from _report_problem(
-            _judge_dates(port.key, "authority's certificate", each, now, error)
-        )
+        yield from _report_problem(_judge_dates(port.key, "CA certificate", each, now, error))
     for each in trusted:
         finding = _judge_dates(port.key, "truststore's certificate", each, now, warning)
         yield from _report_problem(finding)
@@ -149,7 +147,7 @@ def _judge_dates(
     now: datetime,
     expired: Callable[[str, str, str], Finding],
 ) -> Finding:
-    """Judge the dates of a certificate; ``expired`` makes the finding if they are past."""
+    """Check the dates of a certificate; ``expired`` returns the finding if it is not valid now."""
     named = (
         f"{key}: {what} {validity.subject}, issuer {validity.issuer}, serial {validity.serial_text}"
     )
@@ -165,7 +163,7 @@ def _judge_dates(
 
 
 def _examine_host(port: SecuredPort, material: Material) -> Iterator[Finding]:
-    """Warn if clients refuse the certificate, because it is not for the advertised host."""
+    """Warn if the certificate is not for the advertised host, since clients then refuse it."""
     names = read_host_names(material.chain[0])
     if port.advertised and not any(is_name_of(name, port.advertised) for name in names):
         text = f"{port.key}: {port.advertised} is advertised, but the certificate is for"
@@ -186,7 +184,7 @@ def is_name_of(name: str, host: str) -> bool:
 
 
 def _examine_served(port: SecuredPort, configured: Validity) -> Finding:
-    """Compare the certificate of the running daemon with the file's."""
+    """Compare the certificate that the running daemon serves with the one in the file."""
     address = Address(port.host or "localhost", port.port)
     served = trio.run(fetch_certificate, address, open_tcp)
     if served is None:

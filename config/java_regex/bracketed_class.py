@@ -23,7 +23,7 @@ class BracketReader:
         self._depth = 0
 
     def read(self) -> CodePoints:
-        """Return the class that begins with the bracket at the position, and go past it.
+        """Return the class that begins with the bracket at the position, and consume it.
 
         Raises:
             InvalidValueError: the class is malformed, or its meaning depends on a quirk of Java.
@@ -34,13 +34,13 @@ class BracketReader:
         return self._read_members(start, is_negated)
 
     def _read_members(self, start: int, is_negated: bool) -> CodePoints:
-        """Read to the closing bracket, and go past it."""
+        """Read through the closing bracket."""
         found = self._read_union(start)
         self._text.position += 1
         return ~found if is_negated else found
 
     def _read_union(self, start: int) -> CodePoints:
-        """Read to the closing bracket, and stay there."""
+        """Read up to the closing bracket, which is not consumed."""
         self._depth += 1
         if self._depth > _DEPTH_MAX:
             raise self._text.error(start, f"classes are nested more than {_DEPTH_MAX} deep")
@@ -63,7 +63,7 @@ class BracketReader:
     def _intersect(self, start: int, left: CodePoints | None) -> CodePoints:
         """Return the intersection of ``left`` and the rest, up to the closing bracket."""
         while True:
-            # Java gives some meaning to each of these, which follows from its parser only.
+            # Java accepts each of these, but the meaning is an accident of its parser.
             if left is None or self._text.peek() in ("]", "&", "^", END):
                 raise self._text.error(start, "expected a class on each side of &&")
             left &= self._read_right_side(start)
@@ -95,7 +95,7 @@ class BracketReader:
         return points.with_both_cases() if self._ignore_case else points
 
     def _read_end(self, start: int) -> int | CodePoints:
-        """Return a character, or the class that an escape means."""
+        """Return a character, or the class that an escape stands for."""
         escape_start = self._text.position
         character = self._text.read()
         if character != "\\":
@@ -112,7 +112,7 @@ def read_class_escape(text: PatternText, start: int, *, ignore_case: bool) -> Co
     r"""Return the class of an escape such as ``\d`` or ``\p{Lu}``; the position is after the ``\``.
 
     Raises:
-        InvalidValueError: it is no class, or Python lacks the data for it.
+        InvalidValueError: the escape is not a class, or Python has no data for the class.
     """
     letter = text.read()
     if letter in ESCAPES:

@@ -1,4 +1,4 @@
-"""The flags of a Java pattern, such as ``(?s)``, and what they make of ``.``, ``^`` and ``$``.
+"""The flags of a Java pattern, such as ``(?s)``, and how they change ``.``, ``^`` and ``$``.
 
 Source: java.util.regex.Pattern.Caret, UnixCaret, Dollar and UnixDollar.
 """
@@ -35,7 +35,7 @@ class Flags:
         return ~(_NEW_LINE if self.unix_lines else LINE_ENDS)
 
     def start_of_line(self) -> str:
-        """Return ``^`` for ``re``. A line never starts between CR and LF, or at the end."""
+        """Return ``re``'s equivalent of ``^``. No line starts between CR and LF, or at the end."""
         if not self.multiline:
             return "\\A"
         starts = "\\A|(?<=\n)"
@@ -44,7 +44,7 @@ class Flags:
         return f"(?!\\Z)(?:{starts})"
 
     def end_of_line(self) -> str:
-        """Return ``$`` for ``re``. A line never ends between CR and LF."""
+        """Return ``re``'s equivalent of ``$``. No line ends between CR and LF."""
         if not self.multiline:
             return self.end_of_text()
         if self.unix_lines:
@@ -52,7 +52,7 @@ class Flags:
         return f"(?:\\Z|(?={_LONE_ENDS})|(?<!\r)(?=\n))"
 
     def end_of_text(self) -> str:
-        """Return ``\\Z`` for ``re``: the end, or the place before a last line terminator."""
+        """Return ``re``'s equivalent of ``\\Z``: the end, or before a final line terminator."""
         if self.unix_lines:
             return "(?:\\Z|(?=\n\\Z))"
         return f"(?:\\Z|(?=(?:\r\n|{_LONE_ENDS})\\Z)|(?<!\r)(?=\n\\Z))"

@@ -33,25 +33,25 @@ class PatternText:
         self.position = 0
 
     def peek(self, distance: int = 0) -> str:
-        """Return the character at a distance from the position, or END."""
+        """Return the character at a distance from the position, or END. Consume nothing."""
         at = self.position + distance
         return self._text[at] if at < len(self._text) else END
 
     def read(self) -> str:
-        """Return the next character, and go past it."""
+        """Consume and return the next character."""
         character = self.peek()
         self.position += 1
         return character
 
     def skip(self, text: str) -> bool:
-        """Go past ``text`` and return True if it comes next."""
+        """Consume ``text`` and return True if it comes next."""
         comes_next = self._text.startswith(text, self.position)
         if comes_next:
             self.position += len(text)
         return comes_next
 
     def match(self, expected: re.Pattern[str]) -> re.Match[str] | None:
-        """Go past what ``expected`` matches here, and return the match."""
+        """Consume what ``expected`` matches here, and return the match."""
         found = expected.match(self._text, self.position)
         if found is not None:
             self.position = found.end()
@@ -69,8 +69,8 @@ class PatternText:
     def read_character_escape(self, start: int) -> int | None:
         r"""Return the code point of an escape such as ``\n``, ``\x41`` or ``\,``.
 
-        ``start`` is the position of the backslash, and the position is after it. Return None, and
-        stay there, if the escape has another meaning.
+        ``start`` is the position of the backslash; the current position is after it. If the escape
+        is something other than a character, return None and consume nothing.
 
         Raises:
             InvalidValueError: the escape is malformed.
@@ -112,7 +112,7 @@ class PatternText:
 
 
 def _remove_quotes(pattern: str) -> tuple[str, list[int]]:
-    r"""Return the pattern with escapes in place of ``\Q…\E``, and each character's origin."""
+    r"""Return the pattern with escapes in place of ``\Q…\E``, and each character's old position."""
     written: list[tuple[str, int]] = []
     position, is_quoted = 0, False
     while position < len(pattern):
@@ -132,7 +132,7 @@ def _remove_quotes(pattern: str) -> tuple[str, list[int]]:
 
 
 def _quote(character: str) -> str:
-    """Return a character as a pattern that matches it and cannot continue what precedes it."""
+    """Return a pattern that matches the character, and ends any escape or number before it."""
     if character.isascii() and character.isalpha():
         return character
     return f"\\x{ord(character):02x}" if character.isascii() else character

@@ -1,8 +1,8 @@
 r"""Java's character classes: ``\d``, ``\h``, ``\p{Alpha}``, ``\p{Lu}`` and so on.
 
 Source: java.util.regex.Pattern and CharPredicates of Java 17 and 25. The categories are those of
-this Python's Unicode version. Java's and Python's may differ for characters that Unicode has added
-between the two.
+this Python's Unicode version, and Java may have another version. The two may then differ for
+characters that only the newer version has.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _UNICODE_PROPERTIES: Final = {
 
 
 def look_up(name: str, *, ignore_case: bool) -> CodePoints | None:
-    r"""Return the class that Java gives the text between ``\p{`` and ``}``, or None.
+    r"""Return the class that ``name`` has in Java between ``\p{`` and ``}``, or None.
 
     None means that Java does not know the name, or that Python has no data for it: scripts,
     blocks, and binary properties such as Alphabetic. The first use of a Unicode class takes about
@@ -109,7 +109,7 @@ def look_up(name: str, *, ignore_case: bool) -> CodePoints | None:
 
 
 def _look_up_is(name: str, ignore_case: bool) -> CodePoints | None:
-    """Return a binary property if there is one of the name, else a category."""
+    """Return the binary property of this name, or else the category."""
     upper = name.upper()
     if upper in ("LOWER", "LOWERCASE", "UPPER", "UPPERCASE", "TITLECASE"):
         return _cased(upper, ignore_case)

@@ -26,7 +26,7 @@ def parse_replacement(text: str, translation: Translation) -> Replacement:
 
     Raises:
         InvalidValueError: it is malformed, or names a group that the pattern does not have. Java
-            raises this only once it replaces something.
+            raises this only when it replaces a match.
     """
     parts: list[str | int] = []
     position = 0
@@ -49,7 +49,7 @@ def parse_replacement(text: str, translation: Translation) -> Replacement:
 
 
 def _parse_digits(text: str, position: int, digits: str, groups: int) -> list[str | int]:
-    """Take the first digit, and as many others as still give the number of a group."""
+    """Read the number of a group: the first digit, and more as long as such a group exists."""
     size = 1
     while size < len(digits) and int(digits[: size + 1]) <= groups:
         size += 1

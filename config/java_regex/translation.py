@@ -103,7 +103,7 @@ class _Parser:
         return whole
 
     def _read_alternatives(self) -> _Piece:
-        """Read to a closing parenthesis or to the end, and stay there."""
+        """Read up to a closing parenthesis, which is not consumed, or to the end."""
         sequences = [self._read_sequence()]
         while self._text.skip("|"):
             sequences.append(self._read_sequence())
@@ -136,7 +136,7 @@ class _Parser:
                 return _Piece(reader.read().to_regex())
             case "?" | "*" | "+" | "{":
                 self._text.position += 1
-                raise self._text.error(start, "a quantifier must follow what it repeats")
+                raise self._text.error(start, "expected an expression before the quantifier")
         match self._text.read():
             case "\\":
                 return self._read_escape(start)
@@ -179,7 +179,7 @@ class _Parser:
         if letter in "bB":
             if self._text.peek() == "{":
                 raise self._text.error(start, "grapheme boundaries are not supported")
-            self.last_code_point = 0x7F  # Java 19 has changed the meaning for others
+            self.last_code_point = 0x7F  # Java 19 changed the meaning for higher ones
         text = self._flags.end_of_text() if letter == "Z" else _ASSERTIONS[letter]
         return _Piece(text, may_be_empty=True, fixed=True)
 
@@ -298,7 +298,7 @@ class _Parser:
             raise self._text.error(start, "expected {n}, {n,} or {n,m}")
         least, most = self._repetitions(start, found)
         if piece.fixed or (piece.may_be_empty and most > 1):
-            raise self._text.error(start, "no quantifier is supported after what may be empty")
+            raise self._text.error(start, "quantifiers after what may be empty are not supported")
         if piece.captures_inside and most > 1:
             raise self._text.error(start, "capturing groups in a repeated group are not supported")
         if self._look_behinds and least != most:
@@ -309,7 +309,7 @@ class _Parser:
             text = f"{piece.text}{count}{found[5]}"
             return _Piece(text, may_be_empty=may_be_empty, captures=piece.captures)
         if piece.captures:
-            raise self._text.error(start, "no possessive quantifier is supported after a capture")
+            raise self._text.error(start, "possessive quantifiers after a group are not supported")
         # In Java, each repetition is atomic by itself.
         return _Piece(f"(?>(?>{piece.text}){count})", may_be_empty=may_be_empty)
 

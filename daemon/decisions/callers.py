@@ -1,9 +1,10 @@
 """The callers of the decision ports, and whom they may ask about.
 
 **Invariant:** if there is a tokens file, or TLS asks for client certificates, every caller needs a
-token or a certificate. A caller may ask about itself. To ask about others, it needs CLUSTER_ACTION
-on the cluster, as a broker does to forward requests. The same state decides the question and this
-right. Without either, every caller is trusted, and the port is bound to loopback or a Unix socket.
+token or a certificate. Otherwise every caller is trusted, and the port is bound to loopback or a
+Unix socket. A caller with credentials may ask about itself. To ask about others, it needs
+CLUSTER_ACTION on the cluster, as a broker does to forward requests. The same state of the ACLs
+decides the question and this right.
 
 Source: KIP-590 (Envelope).
 """
@@ -88,7 +89,7 @@ class Callers:
     ) -> Caller | None:
         """Return the caller with this ``token`` or certificate, or None if it is unknown.
 
-        A wrong token is not made up for by a certificate.
+        A caller with a wrong token is unknown even if it has a certificate.
 
         Args:
             surface: the name of the request in the audit log.

@@ -1,4 +1,4 @@
-"""The log-ins of one connection, from unauthenticated to a principal, without any I/O.
+"""The state machine of one connection's log-ins, without any I/O.
 
 **Invariant:** the client first chooses a mechanism, and then sends its tokens. A failed log-in ends
 the connection. A request out of turn ends it too, usually without an answer. A connection never
@@ -34,7 +34,7 @@ from authorizerd.protocol.records.scram import ScramMechanism
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 REAUTHENTICATION_SECONDS_MIN: Final = 1.0
-"""The minimum time from the begin of one re-authentication to the next."""
+"""Minimum time between the starts of two re-authentications on a connection."""
 _LOGGED_IN_ALREADY: Final = "SaslAuthenticate request received after successful authentication"
 _RAW_TOKENS: Final = 0
 """The version of SaslHandshake after which the client sends bare tokens, without requests."""
@@ -57,11 +57,12 @@ class SaslExchange:
     """The state of one connection's log-ins.
 
     ``mechanism`` is the one that the client chose last, and ``failure`` the reason of a failed
-    log-in, for the log. Times are in seconds, of any clock that never goes back.
+    log-in, for the log. Times are in seconds of a monotonic clock.
 
     Args:
-        settings: how clients log in; None if they need not.
-        peer: the principal without a log-in, from a certificate; None means ANONYMOUS.
+        settings: how clients log in; None if the listener has no log-in.
+        peer: the principal from the client's certificate, for a listener without log-in; None
+            means ANONYMOUS.
     """
 
     def __init__(
@@ -97,12 +98,12 @@ class SaslExchange:
 
     @property
     def uses_credentials(self) -> bool:
-        """True if the next token is checked with credentials of the log."""
+        """True if the next token is checked against credentials in the log."""
         return self.expects_token and self.mechanism in _SCRAM_MECHANISMS
 
     @property
     def is_reauthentication(self) -> bool:
-        """True from the begin of a second or later log-in until it has succeeded."""
+        """True from the start of a second or later log-in until it has succeeded."""
         return self._principal is not None and self._state is not _State.LOGGED_IN
 
     @property
@@ -122,7 +123,7 @@ class SaslExchange:
             OutOfTurnError: the client has not logged in, and this is its second ApiVersions.
         """
         if self._state is _State.REQUEST_EXPECTED:
-            self._fail("ApiVersions in place of a token")
+            self._fail("expected a token, found ApiVersions")
             return ErrorCode.ILLEGAL_SASL_STATE
         if self._state is _State.UNAUTHENTICATED:
             if self._has_answered_versions:
@@ -138,12 +139,12 @@ class SaslExchange:
             SessionExpiredError: see ``check_session``.
         """
         if self._state is _State.REQUEST_EXPECTED:
-            self._fail("SaslHandshake in place of a token")
+            self._fail("expected a token, found SaslHandshake")
             return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
         if self._state is _State.LOGGED_IN:
             if not self._may_reauthenticate(now):
                 self.check_session(now)
-                # As in Kafka, the error leaves a connection that is logged in usable.
+                # As in Kafka, a connection that has logged in stays usable after this error.
                 return SaslHandshakeAnswer(ErrorCode.ILLEGAL_SASL_STATE, ())
             self._reauthentication_began_at = now
         elif self._state is not _State.UNAUTHENTICATED:
@@ -223,7 +224,7 @@ class SaslExchange:
         )
 
     def _begin_session(self, principal: str, now: float) -> timedelta:
-        """Return the length of the session; zero if it has no end."""
+        """Return the length of the session, or zero if it never ends."""
         assert self._settings is not None
         assert self.mechanism is not None
         self._login = None

@@ -1,7 +1,7 @@
 """The changes of one AlterConfigs request: planned, checked, written, and in force.
 
-**Invariant:** stores that a request concerns are read before anything is changed. If one is
-unusable, nothing of its resource changes.
+**Invariant:** the keystores and truststores that a request changes are read before anything is
+written. If one is unusable, nothing of its resource changes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ConfigChange:
             return await self._make(validate_only=validate_only)
         async with self._settings.changing:
             failed = await self._read_stores()
-            # If the client leaves now, stores that were read must not be used after later ones.
+            # Cancellation would release the lock early: a later reading could then apply first.
             with trio.CancelScope(shield=True):
                 made = await self._make(validate_only=validate_only)
         return {**made, **failed}
@@ -74,12 +74,12 @@ class ConfigChange:
         self.check()
         store_keys = self._settings.store_keys
         stores = {name: value for name, value in self._guarded.items() if name in store_keys}
-        if not stores:  # the caller may not change them
+        if not stores:  # the plan has refused all of them
             return {}
         try:
             self._apply_stores = await self._settings.prepare_stores(stores)
         except InvalidValueError as error:
-            node = str(self._settings.node_id)  # only its resource may have such keys
+            node = str(self._settings.node_id)  # only this node's resource may have such keys
             self._wanted = {name: each for name, each in self._wanted.items() if name != node}
             return {node: invalid_request(str(error))}
         return {}
@@ -101,6 +101,6 @@ class ConfigChange:
     def _on_applied(self) -> None:
         self._settings.refresh()
         self._settings.set_guarded(self._guarded)
-        # The last plan may have refused what the first one allowed.
+        # The image may have changed since `check`, so the final plan may refuse these changes.
         if self._apply_stores and not self._settings.store_keys.isdisjoint(self._guarded):
             self._apply_stores()

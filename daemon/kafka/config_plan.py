@@ -75,10 +75,10 @@ class ConfigPlan:
         return guarded
 
     def _check_level(self, name: str, changes: Changes) -> None:
-        """Raise an error if a request for every node has keys of one node's ports.
+        """Reject keys that belong to one node's ports in a request for every node.
 
         Raises:
-            AlterationError: it has such keys.
+            AlterationError: the request has such keys.
         """
         of_ports = sorted(self._store_keys & changes.keys())
         if name == EVERY_NODE and of_ports:

@@ -1,12 +1,12 @@
 """The changes that one AlterUserScramCredentials request makes, and the result of each user.
 
-**Invariant:** a user's credentials are changed at most once by a request. A user with an error is
-not changed, and the other users are. The salted password, which is equivalent to the password, is
-replaced by its keys at once, and appears in no result.
+**Invariant:** a request changes a user's credentials at most once. If one user has an error, only
+that user is not changed. The salted password, which is equivalent to the password, is immediately
+replaced by the keys that are derived from it, and appears in no result.
 
-Stricter than Kafka in two cases, in which the credential could log nobody in: a salted password
-that is not as long as the mechanism's hash, and a salt that is empty or longer than
-``SALT_BYTES_MAX``, which the daemon would send to anyone who begins a log-in.
+The daemon is stricter than Kafka in two cases, in which nobody could log in with the credential.
+The salted password must be as long as the mechanism's hash. The salt must have 1 to
+``SALT_BYTES_MAX`` bytes, also because the daemon sends it to anyone who begins a log-in.
 
 Source: KIP-554; Kafka 4.3 ScramControlManager.
 """
@@ -53,7 +53,7 @@ CredentialChange = CredentialAdded | CredentialRemoved
 
 # A structure without garbage collection: a request may have thousands.
 class WantedChange(msgspec.Struct, frozen=True, gc=False):
-    """What a request asks for one user, or the error that rejects it whatever the log contains."""
+    """One user's change that a request asks for, or an error that does not depend on the log."""
 
     user: str
     change: CredentialChange | ApiError
@@ -90,7 +90,7 @@ _WRONG_SALTED: Final = {
 
 
 def read_changes(asked: AlterUserScramCredentialsRequest) -> Steps[list[WantedChange]]:
-    """Return, in steps, all that a request asks for: first its deletions, then its upsertions."""
+    """Return, in steps, the changes that a request asks for: deletions first, then upsertions."""
     wanted: list[WantedChange] = []
     changes: Iterable[WantedChange] = chain(
         (WantedChange(each.name, _deletion(each)) for each in asked.deletions),

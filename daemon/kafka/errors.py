@@ -18,4 +18,4 @@ class OutOfTurnError(ClosingError):
 
 
 class SessionExpiredError(ClosingError):
-    """A request after the end of the session, until which the client had to log in again."""
+    """A request after the end of the session; the client should have logged in again before."""

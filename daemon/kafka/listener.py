@@ -101,8 +101,9 @@ class KafkaListener(ConnectionServer):
     """Serve the Kafka protocol on one listener.
 
     Args:
-        sasl: how clients log in; None if they need not (clients are then ANONYMOUS).
-        failed_login_delay_ms: by this time, the answer to a failed log-in is delayed.
+        sasl: how clients log in; None if the listener has no log-in. A client is then ANONYMOUS, or
+            the principal of its certificate.
+        failed_login_delay_ms: the delay of the answer to a failed log-in.
         is_super_user: returns True if a principal may use a reserved place after its log-in.
         rates: limits of how fast connections are accepted; None: no limit.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
@@ -222,7 +223,8 @@ class _Conversation:
             raise DecodeError(f"{request.api_key.name} is not served on this listener", 0)
         if not request.is_served:
             return unsupported_api_versions(request)
-        if request.api_key is not ApiKey.SASL_HANDSHAKE:  # which begins a new session
+        # SaslHandshake checks the session itself, because it may begin a new one.
+        if request.api_key is not ApiKey.SASL_HANDSHAKE:
             self._sasl.check_session(trio.current_time())
         match request.api_key:
             case ApiKey.API_VERSIONS:
@@ -248,7 +250,7 @@ class _Conversation:
                     listener_name=self._listener.name, principal=principal, host=self._host
                 )
                 body = await self._listener.answer(request, session, self._connection)
-        if self._listener.sasl is None:  # without log-in, the first answer establishes it
+        if self._listener.sasl is None:  # without log-in, the first answer establishes a connection
             self._listener.establish(self._connection)
         return frame_response(request, body)
 
@@ -261,7 +263,7 @@ class _Conversation:
         return await write_body(request, _api_versions(self._listener.apis, error))
 
     async def _accept_raw_token(self, token: bytes) -> list[Chunk]:
-        """Log in as clients did before SaslAuthenticate existed: the answer is a token, too."""
+        """Log in like clients before SaslAuthenticate existed: the answer is a bare token, too."""
         self._connection.phase = Phase.ANSWERING
         result = await self._authenticate(token)
         if result is None or self._sasl.has_failed:
@@ -272,7 +274,7 @@ class _Conversation:
         """Check a token, once the credentials that it needs are loaded."""
         sasl, credentials = self._sasl, self._listener.credentials
         if sasl.uses_credentials and not credentials.are_loaded:
-            self._connection.enter(Phase.SENDING)  # meanwhile another connection may replace it
+            self._connection.enter(Phase.SENDING)  # so that a new connection may replace it
             await credentials.wait_until_loaded()
             self._connection.phase = Phase.ANSWERING
         is_login, is_reauthentication = sasl.expects_token, sasl.is_reauthentication
@@ -293,7 +295,7 @@ class _Conversation:
         principal = self._sasl.principal
         if self._sasl.has_failed:
             self._listener.statistics.logins_failed += 1
-            self._connection.enter(Phase.SENDING)  # meanwhile another connection may replace it
+            self._connection.enter(Phase.SENDING)  # so that a new connection may replace it
             await trio.sleep(self._listener.failed_login_delay_s)
         elif principal is not None and not self._connection.is_established:
             self._requests.request_bytes_max = self._listener.request_bytes_max

@@ -1,8 +1,8 @@
-"""The SCRAM credentials that log-ins are checked with: those of the log, and made-up ones.
+"""The SCRAM credentials that log-ins are checked against: those in the log, and made-up ones.
 
-**Invariant:** an unknown user gets a made-up credential that never logs anybody in. It is the same
-after each restart, and made for every look-up, so that neither an answer nor its time reveals which
-users exist.
+**Invariant:** an unknown user gets a made-up credential, with which every log-in fails. It is the
+same after each restart, and it is computed for every look-up, of known users too. So neither an
+answer nor the time that it takes reveals which users exist.
 
 Source: RFC 5802, section 5.1 (the salt of unknown users); Kafka 4.3 ScramFormatter, whose salts and
 default iterations the made-up credentials have.
@@ -30,7 +30,7 @@ _SECRET_BYTES: Final = 32
 
 
 class Candidate(NamedTuple):
-    """The credential for a log-in; if ``is_known`` is False, the log-in must fail."""
+    """A credential to check a log-in against; if ``is_known`` is False, the log-in must fail."""
 
     credential: ScramCredential
     is_known: bool
@@ -59,7 +59,7 @@ class LoginCredentials:
         return self._snapshot.newest is not None
 
     async def wait_until_loaded(self) -> None:
-        """Wait for the end of the log: until then, a removed credential may still be there."""
+        """Wait until the log is loaded: before, a removed credential may still be in the image."""
         await self._snapshot.wait_until(lambda snapshot: snapshot is not None)
 
     def look_up(self, user: str, mechanism: ScramMechanism) -> Candidate:
@@ -92,7 +92,7 @@ def _is_usable(credential: ScramCredential, mechanism: ScramMechanism) -> bool:
 
 
 def derive_secret(properties: MetaProperties) -> bytes:
-    """Return a secret that belongs to the log directory, and that no answer contains.
+    """Return a secret derived from the log directory's id, which no answer contains.
 
     Directories from before Kafka 3.7 have no directory id; they get another secret at each start.
     """

@@ -62,7 +62,7 @@ async def _refuse(request: KafkaRequest, error: ApiError) -> list[Chunk]:
 
 
 def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None:
-    """Return the first fault. It is among the first four components: there are three types."""
+    """Return the first error, or None. At most four components are read: three types, no repeat."""
     seen: set[str] = set()
     for each in components:
         error = _component_error(each, seen)

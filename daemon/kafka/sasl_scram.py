@@ -1,7 +1,7 @@
 """SASL/SCRAM on the server's side: the answers to the client's two messages, without any I/O.
 
 **Invariant:** for any bytes, an exchange returns an answer or raises AuthenticationError. A log-in
-of an unknown user differs from one with a wrong password neither in its answers nor in its work.
+of an unknown user gets the same answers as one with a wrong password, and does the same work.
 
 Why not scramp? It rejects salts below 12 bytes, which Kafka's tools can write, and extensions
 with long names, which Kafka ignores. It also prepares user names (SASLprep), so that several names
@@ -50,7 +50,7 @@ _FINAL: Final = re.compile(
 
 
 class _Challenge(NamedTuple):
-    """What the second message is checked with. The byte strings are as sent and received."""
+    """The values to check the second message against. Byte strings are as sent and received."""
 
     user: str
     candidate: Candidate
@@ -84,7 +84,7 @@ class ScramExchange:
         """Return the answer to the client's next message; the second one sets ``user``.
 
         Raises:
-            AuthenticationError: the log-in has failed; the exchange must not go on.
+            AuthenticationError: the log-in has failed; the exchange must not be used again.
         """
         if self._challenge is None:
             self._challenge = self._read_first(message)
@@ -117,7 +117,7 @@ class ScramExchange:
         )
 
     def _check_final(self, challenge: _Challenge, message: bytes) -> bytes:
-        """Return the server's signature, which proves to the client that it knows the keys."""
+        """Return the signature with which the server proves that it knows the keys."""
         match = _FINAL.fullmatch(message)
         if match is None:
             raise InvalidCredentialsError("invalid second message")

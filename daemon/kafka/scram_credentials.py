@@ -109,7 +109,7 @@ class ScramCredentialHandlers:
 
 
 async def _refuse_descriptions(request: KafkaRequest, error: ApiError) -> list[Chunk]:
-    """Answer with the error at the top, since all users may be meant, and for each named user."""
+    """Answer with the error at the top, which stands for all users, and for each named user."""
     asked: DescribeUserScramCredentialsRequest = await read_body(request)
 
     def refuse(asked: RequestedUser) -> DescribedUser:

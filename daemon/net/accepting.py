@@ -21,7 +21,7 @@ async def accept_all(
     """Accept connections until cancelled; cancellation closes the listener.
 
     Each connection is served after the delay that ``reserve`` returns, in seconds. Until then the
-    listener accepts no other; they wait in its queue.
+    listener accepts no other connection; they wait in the socket's queue.
 
     No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may pass
     in a moment, and a firewall's rejection (EPERM) concerns one peer.

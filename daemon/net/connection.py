@@ -90,7 +90,7 @@ class Connection:
         # The sweep's time is exact enough for timeouts, and saves reading the clock for each
         # request.
         self.accepted_at = self.since = server.next_sweep
-        # Of the client's certificate. It is None without one, and on ports without TLS.
+        # The principal of the client's certificate; None without one, and on ports without TLS.
         self.principal: str | None = None
         self.expires_at = math.inf
         self.is_confined = is_confined

@@ -25,7 +25,7 @@ class ConnectionLimits:
     ``request_timeout_s`` from a request's first byte to its last. ``idle_timeout_s`` limits the
     time without a request, and the time in which the peer does not read its answer. ``overrides``
     are the limits of single addresses. ``own_per_address_max`` is the endpoint's own limit per
-    address: the lower one of it and the setting applies. ``is_http`` determines which setting gives
+    address; it applies if it is lower than the setting. ``is_http`` determines which setting gives
     ``request_timeout_s``.
     """
 

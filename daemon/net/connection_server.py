@@ -344,7 +344,7 @@ class ConnectionServer(ABC):
         """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
         self.statistics.connections_refused += 1
         if not self._too_many or self.tls is not None:
-            return  # a handshake would cost more than the connection that is refused
+            return  # the reason would need a TLS handshake, which costs more than a connection
         if self._refusals >= min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max):
             # This cannot block: the send buffer of a new connection is empty.
             await connection.stream.send_all(self._too_many)
@@ -374,7 +374,7 @@ class ConnectionServer(ABC):
             self._remove(connection)
 
     async def _secure(self, connection: Connection, tls: TlsServer) -> None:
-        """Encrypt a new connection, and identify its client by a certificate if there is one.
+        """Do the TLS handshake of a new connection. A client's certificate sets its principal.
 
         Raises:
             ClosingError: the handshake failed, or the certificate gives no principal.
@@ -393,7 +393,7 @@ class ConnectionServer(ABC):
             connection.expires_at = trio.current_time() + seconds_left(identity)
 
     def end_identified(self) -> None:
-        """End the connections whose clients are known by a certificate, at the next sweep."""
+        """End the connections that a client certificate identified, at the next sweep."""
         for connection in self._open:
             if connection.principal is not None:
                 connection.expires_at = -math.inf

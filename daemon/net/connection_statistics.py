@@ -10,10 +10,10 @@ class ConnectionStatistics:
     """Counters of one server; only the server writes them.
 
     ``handshakes`` counts the TLS handshakes that succeeded. ``connections_expired`` counts
-    connections that outlived the client's certificate, or the trust in its authority.
-    ``connections_refused_per_ip`` counts those of ``connections_refused`` whose address had as many
-    connections as max.connections.per.ip allows. ``connections_never_established`` counts those of
-    ``connections_timed_out`` that were not established.
+    connections that were closed because the client's certificate had expired or was no longer
+    trusted. ``connections_refused_per_ip`` counts those of ``connections_refused`` whose address
+    had as many connections as max.connections.per.ip allows. ``connections_never_established``
+    counts those of ``connections_timed_out`` that were not established.
     """
 
     connections_open: int = 0

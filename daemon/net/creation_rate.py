@@ -1,12 +1,12 @@
 """How fast a Kafka listener accepts connections.
 
-**Invariant:** a connection above the limit is delayed, never refused. At any time, each listening
-socket delays one connection; the others wait in its queue. So if several listeners share a limit,
-they take turns, and a flood on one of them delays another's connection by a few turns only.
+**Invariant:** a connection above the limit is delayed, never refused. Each listening socket delays
+one connection at a time; the others wait in its queue. So listeners that share a limit take turns,
+and a flood on one of them delays a connection to another by a few turns only.
 
-Source: KIP-612; Kafka 4.3 ConnectionQuotas.waitForConnectionSlot. The burst is Kafka's. After it,
-the bucket here keeps the rate, whereas Kafka accepts one connection per second until the burst has
-left its windows.
+Source: KIP-612; Kafka 4.3 ConnectionQuotas.waitForConnectionSlot. The burst is as large as Kafka's.
+After the burst, connections are accepted at the full rate, whereas Kafka accepts one per second
+until the burst has left its windows.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 
 
 class CreationRate:
-    """A token bucket: each connection takes one token, and ``per_second`` of them are added.
+    """A token bucket: each connection takes a token, and ``per_second`` tokens are added.
 
     Args:
-        burst_s: the bucket holds the tokens of this many seconds.
+        burst_s: the size of the bucket: the tokens that are added in this many seconds.
         now: the current time in seconds, of the clock that ``reserve`` uses.
     """
 

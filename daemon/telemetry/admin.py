@@ -24,7 +24,7 @@ class AdminHandler:
     """Answer the requests of the admin port or the metrics port.
 
     Args:
-        metrics_age_max_s: how long a list of all metrics is sent again before it is collected anew.
+        metrics_age_max_s: how long a collected list of metrics is sent again, in seconds.
     """
 
     def __init__(

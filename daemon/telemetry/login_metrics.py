@@ -26,7 +26,7 @@ def login_metrics(listeners: Mapping[str, KafkaListener]) -> Iterable[Metric]:
     )
     again = CounterMetricFamily(
         "authorizerd_kafka_reauthentications",
-        "Log-ins again on open connections, by SASL mechanism and result.",
+        "Re-authentications on open connections, by SASL mechanism and result.",
         labels=["listener", "mechanism", "result"],
     )
     expired = CounterMetricFamily(

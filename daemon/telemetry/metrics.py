@@ -308,7 +308,7 @@ class DaemonCollector(Collector):
     def _certificates(self) -> Metric:
         family = GaugeMetricFamily(
             "authorizerd_certificate_expiry_timestamp_seconds",
-            "Time at which a certificate in use expires. Position 0 is the server's own.",
+            "Time at which a certificate in use expires. Position 0 is the server's certificate.",
             labels=[*_LISTENER, "store", "position", "serial"],
         )
         for each in self._measured.certificates.listed:

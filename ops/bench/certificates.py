@@ -1,4 +1,4 @@
-"""Certificates for servers on 127.0.0.1, from an authority that exists for one run."""
+"""Certificates for servers on 127.0.0.1, from a CA that exists for one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ops.bench.sets import HOST
 
 
 class KeyKind(Enum):
-    """The keys of certificates that servers usually have."""
+    """The kinds of keys that servers' certificates usually have."""
 
     ECDSA = "ECDSA P-256"
     RSA = "RSA-2048"
@@ -23,7 +23,7 @@ _KEY_TYPES = {KeyKind.ECDSA: trustme.KeyType.ECDSA, KeyKind.RSA: trustme.KeyType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """PEM files: a server's chain, its key, both together, and the authority to trust."""
+    """PEM files: a server's chain, its key, both together, and the CA to trust."""
 
     chain_file: Path
     key_file: Path
@@ -40,7 +40,7 @@ class Certificate:
 
 
 def issue_certificate(directory: Path, kind: KeyKind) -> Certificate:
-    """Write a new authority's certificate, and a server's that it has signed."""
+    """Write the certificate of a new CA, and a server's certificate that the CA has signed."""
     authority = trustme.CA(key_type=_KEY_TYPES[kind])
     server = authority.issue_cert(HOST, key_type=_KEY_TYPES[kind])
     found = Certificate(

@@ -30,7 +30,7 @@ _SETTINGS: Final = {
 }
 
 PATIENT: Final = {"authorizerd.overload.turn.ms": "1000"}
-"""Let a daemon answer all requests of a closed loop, also if the machine has other work."""
+"""Let a daemon answer all requests of a closed loop, even on a busy machine."""
 
 _HOLDER: Final = "User:bench"
 _HOLDER_ID: Final = "bench"

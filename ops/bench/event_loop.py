@@ -7,7 +7,7 @@ that holds the interpreter.
 
     python -m ops.bench.event_loop REPORT.json serve --config server.properties …
 
-SIGUSR2 discards what was measured so far, so that a report can leave out the load.
+SIGUSR2 discards all measurements so far, so that a report can leave out the loading of the log.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class LoopWatch(trio.abc.Instrument):
         self.restart()
 
     def restart(self) -> None:
-        """Discard what was measured so far."""
+        """Discard all measurements so far."""
         self._stretches = _Spans()
         self._steps = _Spans()
         self._delays = array("d")

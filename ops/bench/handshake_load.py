@@ -1,12 +1,12 @@
 """Generate load with TLS handshakes: each connection asks one question and is closed.
 
-It runs as a separate process. No session is resumed, so every handshake is a full one. An answer
-counts, not a handshake: a client of TLS 1.3 has finished before the server has.
+It runs as a separate process. No session is resumed, so every handshake is a full one. Answers are
+counted, not handshakes: with TLS 1.3, the client completes the handshake before the server does.
 
     python -m ops.bench.handshake_load HOST:PORT PATH BODIES CONNECTIONS SECONDS CA [NICENESS]
 
-``CONNECTIONS`` are in progress at a time. Their times run from before the TCP connection until the
-answer is complete. A refused or broken connection is counted, and another follows.
+``CONNECTIONS`` are in progress at a time. The time of one runs from before the TCP connection until
+its answer is complete. A refused or broken connection is counted and replaced.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ FAILED_MAX: Final = 1000
 
 
 class HandshakeReport(msgspec.Struct, frozen=True):
-    """``load`` has the answered connections."""
+    """The results; ``load`` has the times of the answered connections."""
 
     load: LoadReport
     failed: int
 
 
 class _FreshConnection(Connection):
-    """A connection that still has its handshake before it."""
+    """A connection whose handshake is not complete yet."""
 
     __slots__ = ("_is_secured", "_requests", "begun_ns")
 
@@ -51,7 +51,7 @@ class _FreshConnection(Connection):
         self._is_secured = False
 
     def goes_on(self) -> bool:
-        """Do what is possible now; return False once the answer is complete.
+        """Do the next steps without blocking; return False once the answer is complete.
 
         Raises:
             LoadError, OSError: see ``Connection.is_answered``; or the handshake failed.

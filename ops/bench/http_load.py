@@ -6,7 +6,8 @@ It runs as a separate process on non-blocking sockets, so that it uses another c
         [--ca FILE]
 
 ``BODIES`` is a file with one JSON text per line; each connection starts at another line. The
-token's file contains the caller's token. ``--ca`` is the authority of a server that speaks TLS.
+token's file contains the caller's token. ``--ca`` is the file of the server's CA, for a server with
+TLS.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Connection:
 
     Args:
         tls: encrypts the connection; None for a server without TLS.
-        is_secured: do the handshake at once.
+        is_secured: True to do the TLS handshake at once.
     """
 
     __slots__ = ("asked_ns", "next_request", "received", "socket")

@@ -35,7 +35,7 @@ class Surface:
 def connect_http(
     host: str, ca_file: Path | None, timeout_seconds: float
 ) -> http.client.HTTPConnection:
-    """Return a connection for HTTP, or for HTTPS if there is the file of an authority."""
+    """Return a connection for HTTP, or for HTTPS if a CA file is given."""
     if ca_file is None:
         return http.client.HTTPConnection(host, timeout=timeout_seconds)
     context = ssl.create_default_context(cafile=ca_file)
@@ -67,7 +67,8 @@ class ServerFigures(msgspec.Struct, frozen=True):
 class Server:
     """A running server at ``host`` (``host:port``).
 
-    ``token_file`` contains the caller's token; ``ca_file`` the authority of a server with TLS.
+    ``token_file`` contains the caller's token; ``ca_file`` the CA's certificate, for a server with
+    TLS.
     """
 
     surface: Surface

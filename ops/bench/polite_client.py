@@ -32,7 +32,7 @@ _NO_CONNECTION: Final = "no connection"
 class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The client's requests; those in the first ``skipped_seconds`` are not timed.
 
-    ``ca_file`` is the authority of a server with TLS, or "".
+    ``ca_file`` has the CA's certificate for a server with TLS; otherwise it is "".
     """
 
     address: str

@@ -1,4 +1,4 @@
-"""Measure servers in turn, in several rounds: other work on the machine then affects all alike."""
+"""Measure servers in turn, in several rounds, so that other work affects all of them alike."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def measure_in_turn(
     rounds: int, servers: Sequence[Server | Absent], measure: Callable[[Server], T]
 ) -> list[list[T] | Absent]:
-    """Measure the servers in turn; return each one's figures. The first is ours.
+    """Measure the servers in turn; return each one's figures. The first server is our daemon.
 
     Raises:
         ProcessError: our server failed. A peer that fails is only left out.
@@ -49,7 +49,7 @@ def compare(
     more_is_better: bool = False,
     of: Callable[[Iterator[float]], float] = median,
 ) -> Line:
-    """Return a line of the rounds' medians."""
+    """Return one line, which compares the medians of the rounds."""
 
     def pick_all(rounds: Sequence[T]) -> float:
         return of(map(pick, rounds))
@@ -72,7 +72,7 @@ def compare_rounds(
     *,
     more_is_better: bool = False,
 ) -> Iterator[Line]:
-    """Yield the line of the rounds' medians, and those of their lowest and highest figures."""
+    """Yield three lines: the rounds' medians, their lowest figures and their highest."""
     for name, of in (("", median), (", lowest round", min), (", highest round", max)):
         yield compare(
             f"{what}{name}", unit, ours, theirs, pick, more_is_better=more_is_better, of=of

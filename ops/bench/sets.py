@@ -138,7 +138,7 @@ def _kind_acls() -> Iterator[Acl]:
 
 
 def _kind_questions(count: int) -> Iterator[Question]:
-    """Yield distinct questions: after each 10,000, the same ones follow from another host."""
+    """Yield distinct questions: the same 10,000 again and again, each time from another host."""
     for number in range(count):
         topic = number * _STRIDE % _TOPICS
         name = f"topic-{topic:05d}"

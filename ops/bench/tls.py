@@ -55,7 +55,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """The number of rounds, the seconds of each measurement in a round, and the loads."""
+    """The extent of a benchmark: its rounds, the seconds of each measurement, and the loads."""
 
     rounds: int
     seconds: float
@@ -67,7 +67,7 @@ QUICK: Final = Extent(rounds=1, seconds=0.05, loads=LOADS[-1:])
 
 
 class HandshakeFigures(msgspec.Struct, frozen=True):
-    """Full handshakes, each with one decision; the server's CPU is for one of them."""
+    """Full handshakes, each with one decision. The CPU is the server's, for one handshake."""
 
     per_second: float
     p50_ms: float
@@ -84,7 +84,7 @@ class FloodFigures(msgspec.Struct, frozen=True):
 
 
 def measure_tls(acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent) -> Iterator[Line]:
-    """Yield the lines of decisions, and then those of handshakes for each kind of key.
+    """Yield the lines for decisions, and then those for handshakes with each kind of key.
 
     Args:
         acl_set: has many distinct questions.
@@ -105,7 +105,7 @@ def measure_tls(acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent)
             for server in (ours, theirs):
                 if isinstance(server, Server):
                     server.check(questions[:QUESTIONS], expected)
-            if kind is KeyKind.ECDSA:  # the key matters for handshakes only
+            if kind is KeyKind.ECDSA:  # one kind is enough: only handshakes depend on the key
                 plain = stack.enter_context(_plain(directory / "plain", log_dir))
                 plain.check(questions[:QUESTIONS], expected)
                 yield from _measure_decisions(ours, theirs, plain, questions, directory, extent)
@@ -167,7 +167,7 @@ def _drive(
 
 
 class _Handshakes:
-    """Floods servers with handshakes, and asks them meanwhile."""
+    """Measure servers during a flood of handshakes."""
 
     def __init__(self, directory: Path, questions: Sequence[Question], extent: Extent) -> None:
         self.directory = directory

@@ -188,7 +188,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l events -xka
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l target -x -d 'address of the daemon; tls://HOST:PORT or https://HOST:PORT with TLS; or unix:PATH'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l surface -xka "stream http" -d 'decision port to use; default stream'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l token-file -x -d 'file whose first line is the token'
-complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l cafile -x -d 'the CAs that the target may have; default: the system'"'"'s'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l cafile -x -d 'certificates of the CAs to trust; default: the system'"'"'s'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l cert -x -d 'the certificate chain to present'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l key -x -d 'its key, without a password; default: in the file of --cert'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l mode -xka "open closed" -d 'open: follow a schedule; closed: as fast as answers arrive'

@@ -163,7 +163,7 @@ _shtab_authorizerd_replay_load_options=(
   "--target[address of the daemon\; tls\:\/\/HOST\:PORT or https\:\/\/HOST\:PORT with TLS\; or unix\:PATH]:target:"
   "--surface[decision port to use\; default stream]:surface:(stream http)"
   "--token-file[file whose first line is the token]:token_file:"
-  "--cafile[the CAs that the target may have\; default\: the system\'s]:cafile:"
+  "--cafile[certificates of the CAs to trust\; default\: the system\'s]:cafile:"
   "--cert[the certificate chain to present]:cert:"
   "--key[its key, without a password\; default\: in the file of --cert]:key:"
   "--mode[open\: follow a schedule\; closed\: as fast as answers arrive]:mode:(open closed)"

@@ -58,8 +58,8 @@ class BrokerSettings:
         linger_ms: how long the controller waits for more records; None is Kafka's default.
         audit_level: INFO audits only denials.
         jvm_options: the default is for a fast start, not for measurements.
-        listeners: further listeners on 127.0.0.1, by name: the security protocol and the port.
-        more: further lines of server.properties.
+        listeners: additional listeners on 127.0.0.1, by name: the security protocol and the port.
+        more: additional lines of server.properties.
     """
 
     roles: str = "broker,controller"

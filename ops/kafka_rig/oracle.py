@@ -1,4 +1,4 @@
-"""Ask Kafka's own StandardAuthorizer, AclControlManager and SslPrincipalMapper, and Java's names.
+"""Ask Kafka's StandardAuthorizer, AclControlManager and SslPrincipalMapper, and Java's X500Name.
 
 A case of ``kafka_answers`` is a JSON object whose rows are arrays: ACLs and filters
 ``[resourceType, name, patternType, principal, host, operation, permission]`` (None in a filter
@@ -33,7 +33,9 @@ def kafka_answers(rig: Rig, cases: Iterable[Case]) -> list[Answer]:
 
 
 def principal_answers(rig: Rig, cases: Iterable[Case]) -> list[Any]:
-    """Return Java's text of each name, and Kafka's principals for each set of rules; None: refused.
+    """Return Java's text of each name, and Kafka's principals for each set of rules.
+
+    None stands for a name or a principal that is refused.
 
     Raises:
         RigError: as ``kafka_answers``.

@@ -65,7 +65,7 @@ def _entries_of_every_port(protocol: str) -> tuple[MetricEntry, ...]:
                 "Connections that timed out before a log-in (including the TLS handshake), a hello"
                 " or an answered request."
             ),
-            advice="Clients or probes connect and send nothing, or log in too slowly.",
+            advice="Clients or probes connect and send nothing, or are too slow to log in.",
         ),
         MetricEntry(
             name=f"authorizerd_{protocol}_accepts_failed_total",
@@ -84,7 +84,7 @@ def _entries_of_every_port(protocol: str) -> tuple[MetricEntry, ...]:
             labels=("listener",),
             unit="handshakes",
             help="TLS handshakes that succeeded.",
-            advice="If it grows as fast as requests, clients do not keep their connections.",
+            advice="If it grows as fast as the requests, clients do not reuse connections.",
         ),
         MetricEntry(
             name=f"authorizerd_{protocol}_handshakes_failed_total",
@@ -93,8 +93,7 @@ def _entries_of_every_port(protocol: str) -> tuple[MetricEntry, ...]:
             unit="handshakes",
             help="TLS handshakes that failed, for any reason.",
             advice=(
-                "The daemon's log names the reason: no TLS, an unknown authority, an expired"
-                " certificate."
+                "The daemon's log names the reason: no TLS, an unknown CA, an expired certificate."
             ),
         ),
     )
@@ -355,7 +354,7 @@ CATALOGUE: Final = (
         labels=("listener",),
         unit="connections",
         help="Connections delayed by max.connection.creation.rate.",
-        advice="Let clients keep connections, or raise the rate.",
+        advice="Let clients reuse connections, or raise the rate.",
     ),
     MetricEntry(
         name="authorizerd_kafka_accept_delay_seconds_total",
@@ -391,8 +390,8 @@ CATALOGUE: Final = (
         kind="counter",
         labels=("listener", "mechanism", "result"),
         unit="log-ins",
-        help="Log-ins again on open connections, by SASL mechanism and result.",
-        advice="Failures are users whose password has changed, or who were removed.",
+        help="Re-authentications on open connections, by SASL mechanism and result.",
+        advice="A failure means that the user was removed, or that the password has changed.",
         condition=_SASL,
     ),
     MetricEntry(
@@ -465,7 +464,7 @@ CATALOGUE: Final = (
         kind="gauge",
         labels=("listener", "store", "position", "serial"),
         unit="Unix time in seconds",
-        help="Time at which a certificate in use expires. Position 0 is the server's own.",
+        help="Time at which a certificate in use expires. Position 0 is the server's certificate.",
         advice=(
             "Replace the certificate before that time, then reload. `listener` is a Kafka listener,"
             " or `http` for the ports of `authorizerd.http.ssl.*`. `store` is `keystore` or"

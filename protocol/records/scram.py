@@ -70,7 +70,7 @@ def make_credential(
 
 
 def encode_salt(number: int) -> bytes:
-    """Return the salt that Kafka makes from a random number of SALT_BITS: its digits in base 36."""
+    """Return the salt that Kafka makes from a random number of SALT_BITS: base 36 digits."""
     digits = bytearray()
     while number:
         number, digit = divmod(number, len(_SALT_DIGITS))

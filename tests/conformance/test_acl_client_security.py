@@ -137,7 +137,7 @@ def test_client_certificate_is_a_log_in(secured: SECURED, tmp_path: Path) -> Non
     [
         ("WRONG", "is for a.test, not for 127.0.0.1"),
         ("EXPIRED", "expired on 2020-01-01 00:00:00 UTC"),
-        ("ALIEN", "is issued by an unknown authority"),
+        ("ALIEN", "is issued by an unknown CA"),
         ("MTLS", "the server requires a client certificate"),
     ],
 )

@@ -134,5 +134,5 @@ def test_wrong_host_is_named(secured: Secured, tmp_path: Path) -> None:
 def test_unknown_authority_is_named(secured: Secured, tmp_path: Path) -> None:
     other = Authority(tmp_path, "other").ca_file
     printed = list_with(secured, "SSL", "SSL", tmp_path, f"ssl.truststore.location={other}")
-    assert "is issued by an unknown authority: OU=Testing CA" in printed.out
+    assert "is issued by an unknown CA: OU=Testing CA" in printed.out
     assert "ssl.truststore.location" in printed.error

@@ -40,9 +40,9 @@ def test_control_characters_are_escaped(tmp_path: Path) -> None:
     ("code", "cause", "text"),
     [
         (WRONG_HOST, Cause.WRONG_HOST, "not for h"),
-        (SELF_SIGNED, Cause.UNKNOWN_AUTHORITY, "is self-signed"),
-        (20, Cause.UNKNOWN_AUTHORITY, "is issued by an unknown authority"),
-        (EXPIRED, Cause.CERTIFICATE_EXPIRED, "has expired, or its authority's certificate has"),
+        (SELF_SIGNED, Cause.UNKNOWN_CA, "is self-signed"),
+        (20, Cause.UNKNOWN_CA, "is issued by an unknown CA"),
+        (EXPIRED, Cause.CERTIFICATE_EXPIRED, "has expired, or its CA's certificate has"),
         (NOT_YET_VALID, Cause.CERTIFICATE_EXPIRED, "is not valid yet"),
         (REVOKED, Cause.CERTIFICATE_INVALID, "is not valid: the reason"),
     ],
@@ -59,7 +59,7 @@ def test_unknown_or_malformed_certificate_is_explained_by_the_code_alone(
 def test_expired_authority_is_not_blamed_on_the_certificate(tmp_path: Path) -> None:
     """OpenSSL gives the same code for each certificate of the chain."""
     error = explain_certificate(HOST, rejection(EXPIRED), issue(tmp_path, "h"))
-    assert error.text.endswith("has expired, or its authority's certificate has")
+    assert error.text.endswith("has expired, or its CA's certificate has")
 
 
 def test_long_lists_of_names_are_cut(tmp_path: Path) -> None:

@@ -127,17 +127,17 @@ REJECTED: list[tuple[Case, Cause, str]] = [
     ),
     (
         lambda f: (new_server_context(f.other.issue("server", HOST.host)), f.trusting()),
-        Cause.UNKNOWN_AUTHORITY,
-        "(OU=test,O=test) is issued by an unknown authority: OU=Testing CA",
+        Cause.UNKNOWN_CA,
+        "(OU=test,O=test) is issued by an unknown CA: OU=Testing CA",
     ),
     (
         lambda f: (new_server_context(f.other.issue("server", HOST.host)), new_settings()),
-        Cause.UNKNOWN_AUTHORITY,
-        "is issued by an unknown authority: OU=Testing CA",
+        Cause.UNKNOWN_CA,
+        "is issued by an unknown CA: OU=Testing CA",
     ),
     (
         lambda f: (new_server_context(f.self_signed), f.trusting()),
-        Cause.UNKNOWN_AUTHORITY,
+        Cause.UNKNOWN_CA,
         "is self-signed, and not in the truststore",
     ),
     (

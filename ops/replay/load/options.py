@@ -58,7 +58,7 @@ def _add_tls(parser: argparse.ArgumentParser) -> None:
         " archive pass through Spark's file server.",
     )
     group.add_argument(
-        "--cafile", metavar="FILE", help="the CAs that the target may have; default: the system's"
+        "--cafile", metavar="FILE", help="certificates of the CAs to trust; default: the system's"
     )
     group.add_argument("--cert", metavar="FILE", help="the certificate chain to present")
     group.add_argument(

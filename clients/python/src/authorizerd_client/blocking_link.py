@@ -21,12 +21,12 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Return the seconds that remain, 0 if none do."""
+        """Return the seconds that remain, or 0 if the limit is over."""
         return max(0.0, self._end - time.monotonic())
 
 
 class BlockingLink:
-    """One connection with its socket. Any error closes it, except an answer with an error code."""
+    """A connection and its socket. Any error closes both, except an answer with an error code."""
 
     def __init__(
         self, connected: socket.socket, tls: TlsSession | None, frame_bytes_max: int
@@ -40,7 +40,7 @@ class BlockingLink:
         return self._connection.has_ended
 
     def greet(self, token: str | None, deadline: Deadline) -> int:
-        """Shake hands if there is TLS, send the hello, and return the offset in its answer."""
+        """Do the TLS handshake if any, send the hello, and return the offset in its answer."""
         with self._closed_by_errors():
             if self._tls is not None:
                 self._shake_hands(self._tls, deadline)
@@ -113,7 +113,7 @@ class BlockingLink:
         try:
             self._socket.sendall(self._tls.encrypt(data))
         except ConnectionError as error:
-            # A daemon that refuses the client's certificate closes at once; its reason is readable.
+            # A daemon that refuses the client's certificate has closed, but its alert has arrived.
             self._receive(deadline)
             raise self._tls.new_closed_error() from error
 

@@ -31,7 +31,7 @@ _CERTIFICATE_FAULTS: Final = {
 }  # fmt: skip
 """The fault of the daemon's certificate, by OpenSSL's X509_V_ERR codes."""
 _SAME_FAULT: Final = {20: 19, 21: 19, 64: 62}
-"""Codes that mean the same to the user."""
+"""Codes whose fault and remedy are those of another code."""
 
 _NEEDS_CERTIFICATE: Final = (
     "load the client's certificate and key into the ssl.SSLContext with load_cert_chain"
@@ -136,7 +136,7 @@ class TlsSession:
         return self._outgoing.read()
 
     def encode_alert(self) -> bytes:
-        """Return the bytes that tell the daemon why a handshake failed; they may be empty."""
+        """Return the alert that tells the daemon why a handshake failed; it may be empty."""
         return self._outgoing.read()
 
     def encrypt(self, data: bytes) -> bytes:
@@ -213,7 +213,7 @@ def _new_broken_error(error: ssl.SSLError) -> ConnectionLostError:
 
 
 def _new_tls_error(error: ssl.SSLError, host: str) -> TlsError:
-    """Return the error with the reason and the remedy in the words of the client's user."""
+    """Return the error, whose text gives the reason and the remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
         code = _SAME_FAULT.get(error.verify_code, error.verify_code)
         unknown = f"the daemon's certificate is invalid: {error.verify_message}"

@@ -16,7 +16,7 @@ from authorizerd_client.values import Decisions
 
 
 class _Waiting:
-    """An exchange without an answer: an event to wake its callers, and the end of their limit."""
+    """An unanswered exchange: an event to wake its callers, and when their time limit ends."""
 
     __slots__ = ("limit", "wake")
 
@@ -52,7 +52,7 @@ class TrioLink:
         return self._connection.has_ended
 
     async def greet(self, token: str | None) -> int:
-        """Shake hands if there is TLS, send the hello, and return the offset in its answer."""
+        """Do the TLS handshake if any, send the hello, and return the offset in its answer."""
         if self._tls is not None:
             await self._shake_hands(self._tls)
         await self._send(self._connection.encode_hello(token))
@@ -136,8 +136,8 @@ class TrioLink:
             await self._stream.send_all(frame if self._tls is None else self._tls.encrypt(frame))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             if self._tls is not None and self._connection.offset is None:
-                # A daemon that refuses the client's certificate closes at once; its reason is
-                # readable, and no other task reads before the hello is answered.
+                # A daemon that refuses the client's certificate has closed, but its alert has
+                # arrived. No other task reads before the hello is answered.
                 await self._receive()
             self.end(self._new_broken_error)
         except BaseException:
@@ -164,7 +164,7 @@ class TrioLink:
         if self._tls is None:
             return self._connection.receive_data(received)
         data = self._tls.decrypt(received)
-        # Without data, a record is still incomplete; the connection would take that for its end.
+        # No data means that a TLS record is incomplete; to the connection it would mean the end.
         return self._connection.receive_data(data) if data else []
 
     def _new_broken_error(self) -> AuthorizerdError:

@@ -22,14 +22,14 @@ _RECEIVE_BYTES: Final = 256 * 1024
 _NOT_YET: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _TLS_ALERT: Final = b"\x15\x03"
 _TLS_HINT: Final = b"this port expects TLS"
-"""How a target with TLS answers a client without: on the stream, and over HTTP."""
+"""Part of the daemon's answer to a client without TLS over HTTP."""
 
 
 def connect(target: Target, surface: Surface, tls: ssl.SSLContext | None = None) -> socket.socket:
     """Connect to ``target``, and return the socket once the target has answered the greeting.
 
     Args:
-        tls: for a target with TLS.
+        tls: the context for a target with TLS.
 
     Raises:
         LoadError: the target does not answer, or rejects this client; the text names the target.
@@ -37,7 +37,7 @@ def connect(target: Target, surface: Surface, tls: ssl.SSLContext | None = None)
     connected: socket.socket | None = None
     try:
         connected = _connected(target, tls)
-        # A target that refuses the client's certificate may have closed. Its reason can be read.
+        # A target that refuses the client's certificate may have closed, but its alert has arrived.
         with suppress(ConnectionError, ssl.SSLEOFError):
             connected.sendall(surface.greeting())
         give_up = time.monotonic() + CONNECT_SECONDS

@@ -100,7 +100,7 @@ def send(spark: SparkSession, plan: LoadPlan, frames: DataFrame) -> list[LaneRes
 def locate_files(plan: LoadPlan) -> LoadPlan:
     """Return the plan with the paths of its TLS files on this machine, a driver or an executor.
 
-    A file that Spark has brought here comes first. The other paths stay as they are.
+    If Spark has copied a file to this machine, the path is the copy's. Other paths stay unchanged.
     """
     brought = Path(SparkFiles.getRootDirectory())
     paths = {name: getattr(plan, name) for name in TLS_FILES}

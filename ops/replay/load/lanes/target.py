@@ -1,4 +1,4 @@
-"""Where a lane connects to, and with which TLS.
+"""The target that a lane connects to, and its TLS.
 
 **Invariant:** a target with TLS is never reached without it, and its certificate and host name are
 always checked.
@@ -16,10 +16,10 @@ from authorizerd.replay.load.plan.questions import HTTP, STREAM
 from authorizerd.replay.plans import LoadPlan
 
 TLS_FILES: Final = ("cafile", "cert", "key")
-"""The fields of a plan that are paths of files for TLS."""
+"""The fields of a plan that are paths of TLS files."""
 _UNIX_PREFIX: Final = "unix:"
 _TLS_PREFIXES: Final = {STREAM: "tls://", HTTP: "https://"}
-"""What a target with TLS begins with, by surface."""
+"""The scheme of a target with TLS, by surface."""
 _EXPECTED: Final = {
     STREAM: "HOST:PORT, tls://HOST:PORT or unix:PATH",
     HTTP: "HOST:PORT or https://HOST:PORT",
@@ -62,7 +62,7 @@ def host_of(target: str) -> str:
 
 
 def check_tls(plan: LoadPlan) -> None:
-    """Check the options about TLS, but do not read the files.
+    """Check the TLS options without reading their files.
 
     Raises:
         LoadError: an option would have no effect.
@@ -70,7 +70,7 @@ def check_tls(plan: LoadPlan) -> None:
     given = [name for name in TLS_FILES if getattr(plan, name) is not None]
     if given and not parse_target(plan.target, plan.surface).is_tls:
         raise LoadError(
-            f"{given[0]}: has no effect, since the target {plan.target!r} is without TLS: "
+            f"{given[0]}: has no effect, because the target {plan.target!r} has no TLS: "
             f"expected {_TLS_PREFIXES[plan.surface]}HOST:PORT"
         )
     if plan.key is not None and plan.cert is None:
@@ -78,7 +78,7 @@ def check_tls(plan: LoadPlan) -> None:
 
 
 def new_context(plan: LoadPlan) -> ssl.SSLContext | None:
-    """Return the TLS of a plan's connections, from the files of this machine, or None.
+    """Return the TLS context for a plan's connections, or None if its target has no TLS.
 
     Raises:
         LoadError: a file cannot be read or used; the text names it.
@@ -105,7 +105,7 @@ def new_context(plan: LoadPlan) -> ssl.SSLContext | None:
 
 
 def tls_reason(error: ssl.SSLError) -> str:
-    """Return why a connection with TLS failed, and what to do."""
+    """Return the reason why a TLS connection failed, and the remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
         remedy = ": name its CA with --cafile" if error.verify_code in _UNKNOWN_CA else ""
         return f"its certificate is rejected: {error.verify_message}{remedy}"

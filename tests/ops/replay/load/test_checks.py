@@ -34,7 +34,7 @@ def test_valid_plan_passes_and_reads_back(changed: dict[str, object]) -> None:
     ({"target": "tls://h:1", "surface": "http"}, "expected HOST:PORT or https://HOST:PORT"),
     ({"target": "https://h:1"}, "expected HOST:PORT, tls://HOST:PORT or unix:PATH"),
     ({"target": "http://h:1", "surface": "http"}, "target 'http://h:1': expected HOST:PORT"),
-    ({"cafile": "ca"}, "cafile: has no effect, since the target '127.0.0.1:8183' is without TLS"),
+    ({"cafile": "ca"}, "cafile: has no effect, because the target '127.0.0.1:8183' has no TLS"),
     ({"cert": "c", "target": "unix:/x"}, "cert: has no effect"),
     ({"key": "k", "target": "tls://h:1"}, "key: has no effect without cert"),
     ({"surface": "grpc"}, "surface 'grpc': expected stream or http"),
