@@ -173,7 +173,7 @@ def test_callers_need_credentials_once_certificates_are_asked_for(ports: Ports) 
     trust = f"{own}truststore.location={ports.authority.ca_file}"
     ports.reload(f"{own}client.auth=requested", trust)
     assert required
-    assert "callers of the decision ports would need no credentials" in ports.refuse()
+    assert "callers of the decision ports would no longer need credentials" in ports.refuse()
     assert ports.certificates.own_ports is not None
     assert ports.certificates.own_ports.identifies_clients
 
