@@ -51,7 +51,7 @@ def is_slow(path: Path) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell's background job ignores it, and so would the programs to which tests send it.
+        # A shell's background job ignores this signal, and so would the programs that tests start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("fast" if config.getoption("markexpr") == FAST else "authorizerd")
 

@@ -54,7 +54,7 @@ def errors(certificates: Path) -> dict[str, list[tuple[str, str]]]:
 
 @pytest.mark.parametrize("name", TLS_FAULTS)
 def test_fault_is_named_at_once(errors: dict[str, list[tuple[str, str]]], name: str) -> None:
-    """The second call names it again, although the first one has connected in vain."""
+    """The second call fails with the same error as the first one."""
     for kind, message in errors[name]:
         assert kind == "TlsError", message
         assert TLS_FAULTS[name].reason in message

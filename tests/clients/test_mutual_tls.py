@@ -1,4 +1,4 @@
-"""The clients and a real daemon that knows its callers by their certificates."""
+"""The clients and a real daemon that identifies its callers by their certificates."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleDaemon]:
 def tls_daemon(
     tmp_path_factory: pytest.TempPathFactory, prepared_log: Path
 ) -> Iterator[tuple[DaemonProcess, Authority]]:
-    """A daemon with TLS on its decision ports, and the authority of its certificate."""
+    """A daemon with TLS on its decision ports, and the CA of its certificate."""
     folder = tmp_path_factory.mktemp("tls")
     authority = Authority(folder)
     config = authority.server_keys() | {
@@ -176,7 +176,7 @@ def test_go_program(
 
 
 def be_patient(program: str) -> str:
-    """Return the program with longer limits: the first handshake of a process takes its time."""
+    """Return the program with longer time limits, because a process's first handshake is slow."""
     limits = {"_seconds=1.0": "_seconds=60.0", "Ms: 1000": "Ms: 60000", "get(1,": "get(60,"}
     for limit, longer in limits.items():
         program = program.replace(limit, longer)

@@ -35,7 +35,7 @@ def new_context(certificates: Path, fault: TlsFault) -> ssl.SSLContext | None:
 async def test_fault_is_named_at_once(
     new_client: AnyClient, certificates: Path, fault: TlsFault
 ) -> None:
-    """The second call names it again, although the first one has connected in vain."""
+    """The second call fails with the same error as the first one."""
     with running_peer(certificates, fault, *ANSWERS) as address:
         client = new_client(f"tls://{address}", tls=new_context(certificates, fault))
         for call in (client.connect(), client.decide(ALICE)):

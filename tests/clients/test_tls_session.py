@@ -12,7 +12,7 @@ from authorizerd_client.tls import TlsEndpoint, TlsSession
 
 
 class Server:
-    """The server's side of a session: takes and gives bytes."""
+    """The server's side of a session, without a socket."""
 
     def __init__(self, certificates: Path) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,4 +1,4 @@
-"""A TLS server that refuses or misbehaves, and what its clients must make of it."""
+"""A TLS server that refuses or misbehaves, and the errors that its clients must raise."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def running_peer(certificates: Path, fault: TlsFault, *answers: bytes) -> Iterat
     Fail if a client that must not trust the peer sends it anything, such as its token.
 
     Args:
-        answers: what the peer sends after each thing that it receives; then it closes.
+        answers: one for each message that the peer receives. After the last one, it closes.
     """
     context = None
     if fault.server is not None:

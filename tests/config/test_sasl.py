@@ -20,21 +20,21 @@ def settings(*lines: str) -> SaslSettings:
 
 
 def test_scram_needs_no_users() -> None:
-    """They are in the log. The mechanisms keep their order, each once."""
+    """SCRAM's users are in the log. The mechanisms keep their order, each once."""
     scram = settings(f"{SCRAM},SCRAM-SHA-512")
     assert scram.mechanisms == ("SCRAM-SHA-512", "SCRAM-SHA-256")
     assert scram.users == PlainUsers({})
 
 
 def test_kafkas_login_line_for_scram_is_accepted() -> None:
-    """Its options are for the broker's own log-ins, so they do not matter here."""
+    """Its options are for the broker's own log-ins, so the daemon does not use them."""
     line = f"{PREFIX}scram-sha-256.sasl.jaas.config={SCRAM_LOGIN}"
     configuration = configure(LISTENER, SCRAM, line)
     assert configuration.ignored_keys == ()
     assert configuration.sasl_listeners["SASL_PLAINTEXT"] == settings(SCRAM)
 
 
-def test_listeners_own_mechanisms_replace_everyones() -> None:
+def test_listeners_own_mechanisms_replace_the_general_ones() -> None:
     both = settings(SCRAM, f"{PREFIX}sasl.enabled.mechanisms=SCRAM-SHA-256,PLAIN", USERS)
     assert both.mechanisms == ("SCRAM-SHA-256", "PLAIN")
     assert both.users == PlainUsers({"a": "b"})
@@ -59,7 +59,7 @@ def test_listeners_own_mechanisms_replace_everyones() -> None:
     ],
 )
 def test_narrowest_session_length_counts(lines: list[str], session_ms: tuple[int, int]) -> None:
-    """The mechanism's precedes the listener's, which precedes everyone's."""
+    """The mechanism's precedes the listener's, which precedes the general one."""
     mechanisms = f"{PREFIX}sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256"
     configuration = configure(LISTENER, mechanisms, USERS, *lines)
     found = configuration.sasl_listeners["SASL_PLAINTEXT"].session_ms

@@ -1,8 +1,8 @@
 """Valid and invalid requests of every served API and version, generated from a seed.
 
-**Invariant:** a seed gives the same requests on any machine. A round has each version of each API
-once, requests about ACLs and users several times, in random order. At its end it restores the
-users' rights.
+**Invariant:** a seed gives the same requests on any machine. A round contains each version of each
+API once, but requests about ACLs and users several times, in random order. Its last requests
+restore the users' rights.
 
 Some requests are left out because of bugs of the broker. It never answers IncrementalAlterConfigs
 with ``validate_only``, AlterConfigs with a resource twice, or an empty value. It fails on Metadata

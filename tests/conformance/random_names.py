@@ -1,4 +1,4 @@
-"""Random names, certificates and mapping rules, for Java and ours.
+"""Random names, certificates and mapping rules, to compare our answers with Java's.
 
 **Invariant:** a seed and a number give the same case on any machine. Cases are those of the Java
 class ``PrincipalOracle``: ``{"name": hex}``, ``{"certificate": hex}``, ``{"rules", "names"}``.
@@ -52,7 +52,7 @@ def random_names(seed: int, count: int, *, of_any_java: bool) -> Iterator[Case]:
 
 
 def certificate(name: bytes) -> bytes:
-    """Return a certificate with this subject, whose key and signature mean nothing."""
+    """Return a certificate with this subject, and a meaningless key and signature."""
     algorithm = element(0x30, bytes.fromhex("06082a8648ce3d040302"))
     curve = bytes.fromhex("06072a8648ce3d020106082a8648ce3d030107")
     point = bytes.fromhex(

@@ -270,7 +270,7 @@ def _described_once(request: Request, answer: Answer) -> Answer:
 
 
 def _with_names_of_users(request: Request, answer: Answer) -> Answer:
-    """Name the users of a refusal. Otherwise the answer is Kafka's."""
+    """Return Kafka's refusal with the users' names, which Kafka leaves empty."""
     if answer["error_code"] != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return answer
     pairs = zip(request.fields.users, answer["results"], strict=True)

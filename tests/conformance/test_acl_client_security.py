@@ -1,4 +1,4 @@
-"""``authorizerd acls`` and a real Kafka: security protocols that match, and those that do not."""
+"""``authorizerd acls`` and a real Kafka: matching and mismatching security protocols."""
 
 from __future__ import annotations
 
@@ -56,10 +56,7 @@ def find_ports(count: int) -> list[int]:
 
 @pytest.fixture(scope="module")
 def secured(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SECURED]:
-    """Return a broker with a listener for each protocol, and four with certificates of their own.
-
-    The authority is that of the client.
-    """
+    """Return a broker with a listener for each protocol and for each fault, and the clients' CA."""
     folder = tmp_path_factory.mktemp("tls")
     ours, other = Authority(folder, "ours"), Authority(folder, "other")
     keystores = {
@@ -144,7 +141,7 @@ def test_client_certificate_is_a_log_in(secured: SECURED, tmp_path: Path) -> Non
 def test_rejected_certificate_is_printed_as_by_kafka_acls(
     secured: SECURED, tmp_path: Path, listener: str, reason: str
 ) -> None:
-    """Apart from the reason itself, on the last line."""
+    """Only the reason, on the last line, differs."""
     broker, authority = secured
     config = write_client_config(tmp_path, authority, "SSL")
     where = address(secured, listener)

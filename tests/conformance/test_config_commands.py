@@ -63,10 +63,10 @@ _COMPARED_OF_ALL = ("All configs for broker ", "  max.connections=", "  node.id=
 
 
 def comparable(arguments: Sequence[str], output: Output) -> tuple[int, list[str]]:
-    """Return the exit code and the output that both must share.
+    """Return the exit code and the part of the output that both sides must share.
 
-    It leaves out defaults, reasons for invalid values, addresses, stack frames, requests as objects
-    in memory, and keys that one side does not have.
+    The rest is left out: defaults, reasons for invalid values, addresses, stack frames, requests
+    printed as Java objects, and keys that one side does not have.
     """
     said = _DEFAULT.sub("DEFAULT_CONFIG:max.connections=default", output.stdout + output.stderr)
     said = _REQUEST.sub("Cluster authorization failed.", said)

@@ -1,4 +1,4 @@
-"""Log-ins by SCRAM, and log-ins again on one connection: Kafka and the daemon answer alike."""
+"""SCRAM log-ins and re-authentication: Kafka and the daemon give the same answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Story = Callable[["Client"], None]
 
 
 class Client:
-    """A connection that records its answers; what is random in them is left out."""
+    """A connection that records its answers without their random parts."""
 
     def __init__(self, address: str) -> None:
         self._peer = Peer(address)
@@ -293,7 +293,7 @@ def test_same_answers(addresses: tuple[str, str], name: str) -> None:
 
 @pytest.mark.parametrize("story", UNKNOWN_USERS)
 def test_only_kafka_reveals_unknown_users(addresses: tuple[str, str], story: Story) -> None:
-    """Kafka refuses the first message; the daemon answers it, and refuses the second one alike."""
+    """Kafka refuses the first message. The daemon answers it, and refuses the second message."""
     theirs, ours = addresses
     handshake, refusal = told(theirs, story)
     told_ours = told(ours, story)

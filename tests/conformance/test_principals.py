@@ -16,7 +16,7 @@ _BMP_NAME = {"name": "300d310b300906035504031e020041"}
 
 
 def test_every_name_equals_javas(rig: Rig, seed: int) -> None:
-    """Of damaged names, ours may refuse more: only one encoding of a name is accepted."""
+    """We may refuse more damaged names than Java, because we accept only one encoding of a name."""
     (text,) = principal_answers(rig, [_BMP_NAME])
     named = list(random_names(seed, NAMES, of_any_java=text != "CN=A"))
     met: Counter[str] = Counter()
@@ -32,7 +32,7 @@ def test_every_name_equals_javas(rig: Rig, seed: int) -> None:
 
 
 def test_every_principal_equals_kafkas(rig: Rig, seed: int) -> None:
-    """Ours may refuse rules or names that Kafka accepts, but never maps a name differently."""
+    """We may refuse rules or names that Kafka accepts, but never map a name differently."""
     ruled = list(random_rules(seed, RULES))
     met: Counter[str] = Counter()
     for number, (case, kafka) in enumerate(zip(ruled, principal_answers(rig, ruled), strict=True)):

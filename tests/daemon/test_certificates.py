@@ -25,7 +25,7 @@ HTTPS = "authorizerd.decision.http=https://127.0.0.1:8181"
 
 
 class Ports:
-    """A listener and the decision port, each with a keystore of its own."""
+    """A listener and the decision port, each with its own keystore."""
 
     def __init__(self, folder: Path) -> None:
         self.authority = Authority(folder)
@@ -195,7 +195,7 @@ def test_clients_are_identified_again_only_when_an_authority_leaves(
 
 
 def test_worker_has_the_settings_of_the_reload(ports: Ports) -> None:
-    """It begins with the configuration of the start, and must require what the daemon requires."""
+    """It starts with the daemon's first configuration, and must then apply the reloaded one."""
     own = "authorizerd.http.ssl."
     ports.authority.issue(OWN_PORTS)
     ports.reload(

@@ -198,7 +198,7 @@ def wait_for_acknowledgements(
 ) -> None:
     """Wait until the clients got more than ``count`` in total, or one has failed.
 
-    So a slow machine kills the daemon later, not before it has done anything.
+    This keeps a slow machine from killing the daemon before it has acknowledged anything.
     """
     wait_until(
         lambda: count_acknowledged(clients) > count or any(each.done() for each in ended),

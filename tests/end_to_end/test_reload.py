@@ -58,7 +58,7 @@ def test_every_server_applies_its_new_limits(tmp_path: Path) -> None:
 
 
 def test_connection_rate_changes_while_the_daemon_runs(tmp_path: Path) -> None:
-    """A client sets the common one; the file sets that of one listener. Nothing is refused."""
+    """A client sets the common rate; the file sets one listener's. No connection is refused."""
     log_dir = new_log(tmp_path)
     # Two windows of a second: after a quiet second, the connections of a second are free.
     config = {"super.users": "User:ANONYMOUS", "quota.window.num": "2"}

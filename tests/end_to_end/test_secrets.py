@@ -143,7 +143,7 @@ class Installation:
         self.outputs[name] = (done.stdout + done.stderr).encode()
 
     def find(self, *, ignored: tuple[str, ...] = ()) -> dict[str, list[str]]:
-        """Return the places whose secrets occur in each output.
+        """Return, for each output that contains secrets, the places of these secrets.
 
         Args:
             ignored: files that contain secrets, since a test has written them.
@@ -279,7 +279,7 @@ def reload(daemon: DaemonProcess, awaited: str) -> str:
 
 @pytest.mark.parametrize("form", ["plain", "hex", "base64", "base64 after a byte"])
 def test_every_form_of_a_secret_is_found(tmp_path: Path, form: str) -> None:
-    """The search itself works."""
+    """This checks the search itself."""
     installation = Installation(tmp_path)
     marker = installation.markers["JAAS password"]
     encoded = {

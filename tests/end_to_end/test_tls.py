@@ -39,7 +39,7 @@ ALERT_RECORD = 0x15
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[DaemonProcess, Authority]]:
-    """Return a daemon whose ports all have TLS except a Kafka listener, and its authority."""
+    """Return a daemon with TLS on all ports except one Kafka listener, and its CA."""
     folder = tmp_path_factory.mktemp("tls")
     authority = Authority(folder)
     config = {
@@ -211,7 +211,7 @@ def test_required_certificate_is_required(mutual: tuple[DaemonProcess, Authority
 def test_decision_ports_caller_is_the_principal_of_its_certificate(
     mutual: tuple[DaemonProcess, Authority], name: str | None, asked: str, status: int
 ) -> None:
-    """It may ask about itself; a super user may ask about everyone."""
+    """The caller may ask about itself; a super user may ask about everyone."""
     daemon, authority = mutual
     keystore = None if name is None else authority.issue("client", common_name=name)
     question = {**QUESTION, "subject": {"type": "user", "id": asked}}
@@ -252,7 +252,7 @@ def test_admin_port_on_other_addresses_needs_credentials(tmp_path: Path) -> None
     reason="openssl or curl is not installed",
 )
 def test_page_leads_from_nothing_to_an_answer_over_tls(tmp_path: Path) -> None:
-    """Run the commands of docs/tls.md, with free ports and a folder of the test's own."""
+    """Run the commands of docs/tls.md, with free ports and in a temporary folder."""
     blocks = [block.text for block in blocks_of(ROOT / "docs" / "tls.md")]
     create, configuration, form, _, client, grant, question = blocks[:7]
 

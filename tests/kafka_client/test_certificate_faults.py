@@ -1,4 +1,4 @@
-"""Texts about rejected certificates: whatever a certificate contains, the terminal is safe."""
+"""Texts about rejected certificates. No content of a certificate can control the terminal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_unknown_or_malformed_certificate_is_explained_by_the_code_alone(
     assert text in error.text
 
 
-def test_expired_authority_is_not_blamed_on_the_certificate(tmp_path: Path) -> None:
+def test_expired_ca_is_not_blamed_on_the_certificate(tmp_path: Path) -> None:
     """OpenSSL gives the same code for each certificate of the chain."""
     error = explain_certificate(HOST, rejection(EXPIRED), issue(tmp_path, "h"))
     assert error.text.endswith("has expired, or its CA's certificate has")

@@ -162,7 +162,7 @@ async def test_scram_log_in_precedes_requests(
     password: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Kafka uses a password's UTF-8 unchanged. A thread hashes it, since that takes too long."""
+    """Kafka uses a password's UTF-8 unchanged. A thread hashes it, because hashing takes long."""
     threads: list[int] = []
 
     def salt(kind: ScramMechanism, text: str, salt: bytes, iterations: int) -> bytes:
@@ -194,7 +194,7 @@ async def test_scram_log_in_precedes_requests(
     ],
 )
 async def test_impostor_ends_the_request(cluster: KafkaCluster, forged: bytes, said: str) -> None:
-    """It accepts any proof, but cannot sign."""
+    """The impostor accepts any proof, but cannot sign."""
     server = ScramServer(ScramMechanism.SCRAM_SHA_256, "alice-secret", lambda _: forged)
     node = cluster.add(FIRST, *server.answers, described())
     credentials = Credentials(

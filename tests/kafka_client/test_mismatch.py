@@ -1,4 +1,4 @@
-"""Security protocols that do not match: each is named at once, and nothing secret is sent."""
+"""Security protocols that do not match: the error names each at once, and no secret is sent."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def secured(authority: Authority, cluster: TlsCluster, *answers: object) -> None
 
 
 def answer_raw(cluster: TlsCluster, *, to_hello: bytes, otherwise: bytes) -> None:
-    """Let each server answer the first bytes with these, and close the connection."""
+    """Let each server answer the first bytes that it receives, and close the connection.
+
+    It sends ``to_hello`` to a TLS client, ``otherwise`` to others.
+    """
 
     async def serve(stream: trio.abc.HalfCloseableStream) -> None:
         async with stream:
@@ -116,7 +119,7 @@ async def test_client_with_tls_is_told_that_the_listener_has_none(
     answers: list[object],
     credentials: Credentials | None,
 ) -> None:
-    """The probe sends no password, and no ACL."""
+    """The probe sends neither the password nor an ACL."""
     node = cluster.add(FIRST, *answers)
     tls = new_settings(truststore_location=authority.ca_file)
     error, warned = await refusal(cluster, tls=tls, credentials=credentials)
@@ -166,7 +169,7 @@ async def test_client_with_a_log_in_is_told_that_the_listener_has_none(
 async def test_mismatch_is_found_behind_an_unreachable_server(
     cluster: TlsCluster, authority: Authority
 ) -> None:
-    """Whichever comes first in the list."""
+    """The order of the two servers does not matter."""
     secured(authority, cluster)
     for bootstrap in ((SECOND, FIRST), (FIRST, SECOND)):
         error, warned = await refusal(cluster, *bootstrap)
@@ -177,7 +180,7 @@ async def test_mismatch_is_found_behind_an_unreachable_server(
 async def test_mismatch_is_found_beside_a_server_that_may_come_back(
     cluster: TlsCluster, authority: Authority
 ) -> None:
-    """The client would try again for a minute."""
+    """Otherwise the client would try again for a minute."""
     secured(authority, cluster)
 
     async def connect(address: Address) -> trio.abc.HalfCloseableStream:

@@ -61,7 +61,7 @@ def test_messages_are_those_of_the_standard() -> None:
 def test_log_in_succeeds_at_another_implementation(
     mechanism: ScramMechanism, username: str, password: str
 ) -> None:
-    """Its server has only the credential, which was made from the password's UTF-8."""
+    """The server has only the credential, which was computed from the UTF-8 of the password."""
     salt = os.urandom(16)
     salted = hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, 4096)
     credential = make_credential(mechanism, salted, salt, 4096)

@@ -25,7 +25,7 @@ LOOPBACK = Address("127.0.0.1", 9000)
 
 
 class Files:
-    """Two authorities, and the keystores that they issue."""
+    """Two CAs, and the keystores that they issue."""
 
     def __init__(self, folder: Path) -> None:
         self.ours = Authority(folder, "ours")
@@ -205,10 +205,10 @@ REJECTED: list[tuple[Case, Cause, str]] = [
 async def test_rejected_certificate_is_explained(
     cluster: TlsCluster, files: Files, case: Case, cause: Cause, text: str
 ) -> None:
-    """At once, without a second attempt, and before a request is sent in the clear."""
+    """The error comes at once, without a second attempt, and no request is sent in the clear."""
     with pytest.raises(HandshakeFailedError) as error:
         await describe(cluster, *case(files))
     assert error.value.cause is cause
     assert text in error.value.text
     assert cluster.nodes[HOST].asked == [] or error.value.is_late
-    assert len(cluster.tried) <= 2  # the second one fetches the certificate
+    assert len(cluster.tried) <= 2  # the second connection fetches the certificate

@@ -46,7 +46,7 @@ def new_server_context(keystore: Path, clients: Path | None = None) -> ssl.SSLCo
     """Return a server's context.
 
     Args:
-        clients: the authority of the certificates that clients must have.
+        clients: the file of the CA whose certificates clients must have.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(keystore)

@@ -1,4 +1,4 @@
-"""Log-ins and TLS handshakes: whole exchanges, and the largest messages that do not succeed."""
+"""Log-ins and TLS handshakes: complete exchanges, and the largest messages of failing ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RECORD: Final = b"\x16\x03\x01\x40\x00"
 
 @dataclass(frozen=True)
 class Handshake:
-    """A new connection with a TLS handshake; or ``data`` in its place, until the daemon closes.
+    """A new connection that does a TLS handshake, or sends ``data`` until the daemon closes it.
 
     If ``is_identified``, the client has a certificate.
     """
@@ -61,13 +61,13 @@ class ScramLogIn:
 
 
 def handshakes() -> Iterator[Handshake]:
-    """Yield a handshake with each endpoint, and what is none."""
+    """Yield handshakes with each endpoint, and data that is not a handshake."""
     for endpoint in ENDPOINTS:
         yield Handshake(endpoint)
         yield Handshake(endpoint, "with a client's certificate", is_identified=True)
     for endpoint in (DECISION_HTTP, SASL):
         yield Handshake(endpoint, "not TLS", b"GET / HTTP/1.1\r\n" * 5_000)
-        yield Handshake(endpoint, "a client hello that is no message", _RECORD + bytes(1 << 14))
+        yield Handshake(endpoint, "an invalid client hello", _RECORD + bytes(1 << 14))
         hello = b"\x01" + (1 << 17).to_bytes(3, "big") + bytes(1 << 17)
         pieces = [hello[at : at + (1 << 14)] for at in range(0, len(hello) - (1 << 14), 1 << 14)]
         data = b"".join(_RECORD + piece for piece in pieces)
@@ -112,7 +112,7 @@ async def shake_hands(running: Running, plain: trio.SocketStream, played: Handsh
 
 
 async def log_in_with_scram(stream: trio.abc.Stream, played: ScramLogIn) -> int:
-    """Log in, as far as the daemon lets the client; return the bytes received.
+    """Log in until the daemon accepts or refuses; return the bytes received.
 
     Raises:
         ScramError: the daemon's answer to the right password is wrong.

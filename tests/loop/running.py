@@ -116,7 +116,7 @@ class Running:
     """A daemon that accepts connections.
 
     Args:
-        folder: has a client's keys, if all ports of the daemon have TLS.
+        folder: contains a client's keys if all ports of the daemon have TLS.
     """
 
     def __init__(self, endpoints: Mapping[str, BoundEndpoint], folder: Path) -> None:

@@ -237,7 +237,7 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_log_below_metadata_version_3_5_gets_no_credentials",
     ),
     Mutant(
-        name="a request's representation has its body",
+        name="the repr of a request contains its body",
         file="protocol/kafka/server_connection.py",
         text="version={self.api_version})",
         becomes="version={self.api_version}, {self.body!r})",

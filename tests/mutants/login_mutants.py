@@ -20,14 +20,14 @@ LOGIN_MUTANTS: Final = (
         found_by=f"{_SCRAM}test_wrong_final_message_fails",
     ),
     Mutant(
-        name="a made-up SCRAM credential logs in who knows its keys",
+        name="a client that knows the keys of a made-up SCRAM credential logs in",
         file="daemon/kafka/sasl_scram.py",
         text="if not (proves and challenge.candidate.is_known):",
         becomes="if not proves:",
         found_by=f"{_CREDENTIALS}test_made_up_credential_logs_nobody_in",
     ),
     Mutant(
-        name="a recorded SCRAM log-in is repeated",
+        name="a recorded SCRAM log-in can be repeated",
         file="daemon/kafka/sasl_scram.py",
         text='        nonce = match["nonce"] + self._nonce\n',
         becomes='        nonce = match["nonce"]\n',
@@ -60,7 +60,7 @@ LOGIN_MUTANTS: Final = (
         found_by=f"{_LISTENER}test_scram_log_in_waits_until_the_credentials_are_loaded",
     ),
     Mutant(
-        name="clients that wait for credentials keep their connections",
+        name="a client that waits for credentials cannot be replaced by a new connection",
         file="daemon/kafka/listener.py",
         text="            await credentials.wait_until_loaded()\n",
         becomes=(
@@ -74,14 +74,14 @@ LOGIN_MUTANTS: Final = (
         file="daemon/kafka/authentication.py",
         text="if self._principal not in (None, principal):",
         becomes="if self._principal == principal + principal:",
-        found_by=f"{_EXCHANGE}test_another_login_must_be_of_the_same_user",
+        found_by=f"{_EXCHANGE}test_reauthentication_requires_the_same_user",
     ),
     Mutant(
         name="a connection changes its mechanism",
         file="daemon/kafka/authentication.py",
         text="if self.is_reauthentication and self.mechanism != self._session_mechanism:",
         becomes="if self.is_reauthentication and self.mechanism is None:",
-        found_by=f"{_EXCHANGE}test_another_login_must_have_the_same_mechanism",
+        found_by=f"{_EXCHANGE}test_reauthentication_requires_the_same_mechanism",
     ),
     Mutant(
         name="requests are served after the end of a session",

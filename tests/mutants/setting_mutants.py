@@ -36,7 +36,7 @@ SETTING_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_store_configs.py::test_stores_are_not_logged_and_end_with_a_reload",
     ),
     Mutant(
-        name="a store that cannot be used is in force by its key",
+        name="an unusable store is in force once its key is set",
         file="daemon/kafka/config_change.py",
         text="for name, each in self._wanted.items() if name != node}\n",
         becomes="for name, each in self._wanted.items()}\n",

@@ -15,14 +15,14 @@ TLS_MUTANTS: Final = (
         found_by="tests/tls/test_server.py::test_resumed_session_does_not_outlive_the_certificate",
     ),
     Mutant(
-        name="a lost authority is not noticed",
+        name="a CA that leaves the truststore is not noticed",
         file="tls/server.py",
         text="prepared.trusted - self.current.trusted",
         becomes="self.current.trusted - prepared.trusted",
-        found_by="tests/tls/test_server.py::test_only_lost_authorities_and_other_names_need_new_identities",
+        found_by="tests/tls/test_server.py::test_clients_are_identified_again_only_for_lost_cas_and_new_rules",
     ),
     Mutant(
-        name="an authority that leaves during a handshake still counts",
+        name="a CA that leaves the truststore during a handshake is still trusted",
         file="tls/server.py",
         text="if self._identifies_otherwise(settings, prepared):",
         becomes="if settings is None:",
@@ -139,7 +139,7 @@ TLS_MUTANTS: Final = (
         found_by="tests/config/test_tls.py::test_encryption_alone_opens_no_port_to_others",
     ),
     Mutant(
-        name="a certificate makes up for a wrong token",
+        name="a certificate admits a caller with a wrong token",
         file="daemon/decisions/callers.py",
         text="return None if found is None else _TokenHolder(",
         becomes="return _Known(self._decider, certified, surface) if found is None and certified"
@@ -154,7 +154,7 @@ TLS_MUTANTS: Final = (
         found_by="tests/end_to_end/test_tls.py::test_client_certificates_close_the_unix_socket_to_callers_without_credentials",
     ),
     Mutant(
-        name="everyone reads the admin port of another address",
+        name="the admin port answers everyone on a non-loopback address",
         file="daemon/servers.py",
         text="handler if is_local else require_credentials(handler, parts.callers),",
         becomes="handler,",

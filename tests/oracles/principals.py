@@ -29,7 +29,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def our_name(case: Case) -> str | None:
-    """Return the text of a case's name or certificate, or None if it is refused."""
+    """Return our text of a case's name or certificate, or None if it is refused."""
     try:
         if "name" in case:
             return rfc2253(bytes.fromhex(case["name"]))
@@ -39,7 +39,7 @@ def our_name(case: Case) -> str | None:
 
 
 def our_principals(case: Case) -> list[str | None] | None:
-    """Return the principals of a case's names, or None if the rules are refused."""
+    """Return our principals of a case's names, or None if the rules are refused."""
     try:
         mapping = PrincipalMapping.parse(case["rules"])
     except InvalidValueError:

@@ -34,7 +34,7 @@ def write_client_config(folder: Path, authority: Authority, protocol: str, more:
 
 
 def list_acls(address: str, config: Path) -> Printed:
-    """List the ACLs; the command ends within two seconds, and shows no password."""
+    """List the ACLs. Check that the command ends within two seconds and shows no password."""
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(), out=out, error=error)
     words = ["--list", "--bootstrap-server", address, "--command-config", str(config)]

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, servers and clients, as PEM files."""
+"""Certificates for tests, as PEM files: of a certificate authority (CA), servers and clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.daemon_process import SECONDS_MAX, connect
 
 
 class Authority:
-    """An authority that writes PEM files into ``folder``, its own certificate as ``ca_file``."""
+    """A CA that writes PEM files into ``folder``; ``ca_file`` has its own certificate."""
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
         self.ca = trustme.CA(organization_name=name)
@@ -31,8 +31,8 @@ class Authority:
         """Return a file with a new key and its certificate, for these hosts and addresses.
 
         Args:
-            not_before: when it begins to be valid; None: years ago.
-            not_after: when it expires; None: in many years.
+            not_before: start of its validity; None: years ago.
+            not_after: end of its validity; None: in many years.
         """
         identities = hosts or (f"{name}.test",)
         leaf = self.ca.issue_cert(
@@ -44,7 +44,7 @@ class Authority:
             not_after=not_after,
         )
         path = self._folder / f"{name}.keystore.pem"
-        # Replaced at once, as a tool for renewals does it.
+        # Replaced atomically, as renewal tools do.
         new = path.with_suffix(".new")
         leaf.private_key_and_cert_chain_pem.write_to_path(new)
         new.replace(path)
@@ -58,7 +58,7 @@ class Authority:
         return {f"{prefix}ssl.{key}": value for key, value in keys.items()}
 
     def client_context(self, keystore: Path | None = None) -> ssl.SSLContext:
-        """Return a context that trusts this authority.
+        """Return a client's context that trusts this CA.
 
         Args:
             keystore: the file with the client's key and certificate.
@@ -77,7 +77,7 @@ def expired() -> datetime:
 def connect_tls(address: str, context: ssl.SSLContext) -> ssl.SSLSocket:
     """Connect to ``host:port`` and do the handshake.
 
-    A server's refusal of the client's certificate may come only with the first read (TLS 1.3).
+    With TLS 1.3, the server's refusal of the client's certificate arrives with the first read.
     """
     plain = connect(address)
     try:

@@ -48,7 +48,7 @@ def credential_of(
 
 
 class LoadedCredentials(LoginCredentials):
-    """Credentials whose log a test controls."""
+    """Credentials whose content a test sets."""
 
     def __init__(self, *added: CredentialAdded, is_loaded: bool = True) -> None:
         image = apply_cluster_changes(EMPTY_IMAGE, added)

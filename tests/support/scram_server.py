@@ -1,4 +1,4 @@
-"""A SCRAM server whose answers a Kafka node of ``tests.daemon.kafka_cluster`` gives."""
+"""A SCRAM server that supplies the answers of a node of ``tests.daemon.kafka_cluster``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ITERATIONS = 4096
 class ScramServer:
     """Log one user in. ``forge`` changes the last message.
 
-    The server has the credential only, which is made from the password's UTF-8.
+    The server has only the credential, which is computed from the UTF-8 of the password.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ def test_invalid_object_identifier_is_rejected(content: bytes) -> None:
 
 
 @given(st.binary(max_size=40))
-def test_elements_are_all_of_the_data_or_an_error(data: bytes) -> None:
+def test_any_data_gives_all_its_elements_or_an_error(data: bytes) -> None:
     try:
         elements = list(read_elements(data))
     except InvalidDerError:

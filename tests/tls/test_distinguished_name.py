@@ -26,7 +26,7 @@ NAME = x509.Name(
 
 
 def certificate_name(value: bytes, identifier: str = "550403") -> bytes:
-    """Return a name of one attribute."""
+    """Return a name with one attribute."""
     pair = element(0x06, bytes.fromhex(identifier)) + value
     return element(0x30, element(0x31, element(0x30, pair)))
 
@@ -46,7 +46,7 @@ def test_parts_are_reversed_and_escaped() -> None:
 
 
 def test_bmp_string_is_not_read_as_utf_8() -> None:
-    """Otherwise this text, which the issuer saw as two letters, would be ``root``."""
+    """Otherwise this name, which the issuer saw as two letters, would be ``root``."""
     name = bytes.fromhex("300f310d300b06035504031e04726f6f74")
     assert rfc2253(name) == "CN=\u726f\u6f74"
 
@@ -97,6 +97,6 @@ def test_subject_of_a_real_certificate_is_found() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_bytes_that_are_no_certificate_are_rejected(data: bytes) -> None:
+def test_bytes_that_are_not_a_certificate_are_rejected(data: bytes) -> None:
     with pytest.raises(DistinguishedNameError, match=r"^invalid certificate: "):
         subject_name(data)

@@ -201,7 +201,7 @@ def test_pem_truststore_may_have_several_authorities(tmp_path: Path, inline: boo
 
 
 def test_keytools_truststore_is_read(tmp_path: Path, authority: Authority) -> None:
-    """Its entries are trusted certificates without a key."""
+    """keytool writes trusted certificates as entries without a key."""
     path = tmp_path / "trust.p12"
     command = "keytool -importcert -noprompt -alias ca -storetype PKCS12 -storepass secret1"
     try:

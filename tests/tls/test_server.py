@@ -91,7 +91,7 @@ async def test_client_whose_name_no_rule_maps_is_refused(authority: Authority) -
 
 
 async def test_resumed_session_does_not_outlive_the_certificate(authority: Authority) -> None:
-    """OpenSSL verifies a certificate only when the session begins."""
+    """OpenSSL verifies the certificate only in the first handshake of a session."""
     end = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
     keystore = authority.issue("client", common_name="billing", not_after=end)
     context = authority.client_context(keystore)
@@ -137,7 +137,7 @@ async def test_truststore_replaced_during_a_handshake_counts(
         await accept(server, authority.client_context(authority.issue("client")))
 
 
-def test_only_lost_authorities_and_other_names_need_new_identities(
+def test_clients_are_identified_again_only_for_lost_cas_and_new_rules(
     authority: Authority, tmp_path: Path
 ) -> None:
     settings = server_settings(authority)

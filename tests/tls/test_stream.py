@@ -25,11 +25,11 @@ NAMES = {key.name: key.name for key in ssl_keys()}
 
 
 class Peers:
-    """The contexts of a server and a client of one authority.
+    """The contexts of a server and a client with one CA.
 
     Args:
-        keystore: of the server.
-        client_keystore: of the client.
+        keystore: the server's.
+        client_keystore: the client's.
     """
 
     def __init__(
@@ -303,7 +303,7 @@ async def transfer(
 
 
 async def refused(peers: Peers, host: str = "localhost") -> set[str]:
-    """Return the reasons for which either side refuses."""
+    """Return the reasons for which each side refuses the other."""
     ours, theirs = trio.testing.memory_stream_pair()
     server = TlsStream(ours, peers.server, server_side=True)
     client = TlsStream(theirs, peers.client, server_side=False, server_hostname=host)
@@ -389,7 +389,7 @@ async def test_verified_certificate_is_known_to_the_server(
     assert (server.peer_certificate is not None) is expected
 
 
-async def test_client_without_tls_is_told_apart(peers: Peers) -> None:
+async def test_client_without_tls_is_recognized(peers: Peers) -> None:
     for first in (b"GET / HTTP/1.1\r\n", bytes(16), b"\xff"):
         ours, theirs = trio.testing.memory_stream_pair()
         await theirs.send_all(first)

@@ -181,7 +181,7 @@ async def test_missing_login_and_dead_server_fail_at_once_with_advice(
     [(False, "SSL handshake failed"), (True, "Failed to process post-handshake messages")],
 )
 async def test_failed_handshake_is_printed_as_kafka_acls_does(is_late: bool, message: str) -> None:
-    """Only the reason is ours."""
+    """Only the last line, which gives the reason, differs."""
 
     class Failing(KafkaClient):
         async def request(self, *_: object, **__: object) -> Any:  # noqa: ANN401 - it never returns

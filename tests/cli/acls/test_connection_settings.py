@@ -211,7 +211,7 @@ def test_jaas_line_gives_the_credentials(
 def test_login_module_must_fit_the_mechanism(
     tmp_path: Path, mechanism: str, module: str, is_accepted: bool
 ) -> None:
-    """kafka-acls accepts the same pairs; of the others, it says so for a minute."""
+    """kafka-acls accepts the same pairs. With others, it prints errors for a minute."""
     text = (
         f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config="
         f"org.apache.kafka.common.security.{module}LoginModule required "
@@ -234,7 +234,7 @@ TLS_ERROR = (
 
 
 def test_tls_keys_are_those_of_kafka(tmp_path: Path) -> None:
-    """ssl.protocol and other keys of Java's are ignored."""
+    """ssl.protocol and other keys that only Java uses are ignored."""
     given = settings(
         tmp_path,
         "security.protocol=ssl\nssl.truststore.type=PEM\nssl.truststore.location=/ca.pem\n"
@@ -253,7 +253,7 @@ def test_tls_keys_are_those_of_kafka(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL", "PLAINTEXT", "SASL_PLAINTEXT"])
 def test_tls_and_log_in_follow_the_security_protocol(tmp_path: Path, protocol: str) -> None:
-    """By default, the host is checked, and the system's authorities are trusted."""
+    """By default, the host is checked, and the system's CAs are trusted."""
     jaas_line = f'sasl.jaas.config={MODULE} required username="a" password="b";'
     text = f"security.protocol={protocol}\nsasl.mechanism=PLAIN\n{jaas_line}"
     given = settings(tmp_path, text)
@@ -306,7 +306,7 @@ def test_contradicting_tls_properties_are_rejected(tmp_path: Path, text: str, re
 
 @pytest.mark.parametrize("key", ["truststore", "keystore"])
 def test_unusable_store_is_rejected(tmp_path: Path, key: str) -> None:
-    """Before a connection is made."""
+    """The error comes before a connection is made."""
     missing, garbage = tmp_path / "none", tmp_path / "garbage.pem"
     garbage.write_text("-----BEGIN garbage")
     for path, reason in ((missing, "No such file or directory"), (garbage, "has no certificate")):

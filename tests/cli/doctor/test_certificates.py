@@ -120,7 +120,7 @@ def test_keystore_must_be_private(authority: Authority, mode: int, texts: list[s
 def test_truststore_may_be_read_but_not_replaced_by_everyone(
     authority: Authority, tmp_path: Path
 ) -> None:
-    """A user who adds an authority can pose as any client."""
+    """A user who adds a CA can pose as any client."""
     keystore = issue(authority)
     trusted = tmp_path / "ca.pem"
     trusted.write_bytes(authority.ca_file.read_bytes())
@@ -196,7 +196,7 @@ def serving(context: ssl.SSLContext | None) -> Iterator[int]:
 
 
 def test_served_certificate_is_compared_with_the_files(authority: Authority) -> None:
-    """Only if a daemon runs; otherwise another program would be asked."""
+    """Only if a daemon runs: otherwise the port may belong to another program."""
     keystore = issue(authority)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(keystore)

@@ -1,4 +1,4 @@
-"""What a pattern matches is compared with Java in tests/oracles and tests/conformance."""
+"""Translation of Java patterns. tests/oracles and tests/conformance compare matches with Java's."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def test_groups_keep_their_numbers_and_names() -> None:
 @pytest.mark.parametrize(
     ("pattern", "last"), [("é", 0x10FFFF), (r"\b", 0x7F), ("(?<!a)", 0xFFFF), (r"(?<!a)\B", 0x7F)]
 )
-def test_texts_for_which_javas_answer_is_known_are_stated(pattern: str, last: int) -> None:
+def test_last_code_point_with_a_known_answer_is_stated(pattern: str, last: int) -> None:
     assert translate(pattern).last_code_point == last

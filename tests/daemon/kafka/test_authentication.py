@@ -114,7 +114,7 @@ def test_wrong_password_ends_the_login() -> None:
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_oversized_token_fails_the_login(mechanism: str) -> None:
-    """After a log-in requests may be large, and a client that logs in again could send them."""
+    """After a log-in, requests may be large, so tokens for re-authentication need a limit."""
     exchange = new_exchange(PlainUsers({"alice": "x" * LOGIN_BYTES_MAX}))
     exchange.choose(mechanism)
     answer = exchange.send(b"\0alice\0" + b"x" * LOGIN_BYTES_MAX)
@@ -172,7 +172,7 @@ def test_versions_are_answered_once_before_the_login() -> None:
 
 
 def test_without_sessions_a_second_login_is_refused() -> None:
-    """The connection stays usable, also if everyone is ANONYMOUS."""
+    """The connection stays usable, also on a listener without log-in."""
     logged_in = new_exchange()
     logged_in.choose()
     assert logged_in.send(GOOD).session_lifetime == timedelta(0)
@@ -213,7 +213,7 @@ def test_session_ends_unless_the_client_logs_in_again() -> None:
         exchange.check_session(exchange.now + 1.6)
 
 
-def test_nothing_else_is_served_during_another_login() -> None:
+def test_nothing_else_is_served_during_reauthentication() -> None:
     exchange = new_exchange(session_ms=1500)
     exchange.log_in("alice")
     exchange.choose("SCRAM-SHA-256")
@@ -221,8 +221,8 @@ def test_nothing_else_is_served_during_another_login() -> None:
     assert exchange.principal is None
 
 
-def test_another_login_may_begin_once_a_second() -> None:
-    """An earlier one is refused, and closes the connection if the session has ended."""
+def test_reauthentication_may_begin_once_a_second() -> None:
+    """If it begins earlier, it is refused, and closes the connection if the session has ended."""
     exchange = new_exchange(session_ms=500)
     exchange.log_in("alice")
     exchange.log_in("alice")  # the first time, there is no earlier one
@@ -236,7 +236,7 @@ def test_another_login_may_begin_once_a_second() -> None:
     assert exchange.log_in("alice").error_code == ErrorCode.NONE
 
 
-def test_another_login_must_be_of_the_same_user() -> None:
+def test_reauthentication_requires_the_same_user() -> None:
     """The text is Kafka's."""
     exchange = new_exchange(session_ms=1500)
     exchange.log_in("alice")
@@ -250,7 +250,7 @@ def test_another_login_must_be_of_the_same_user() -> None:
     assert exchange.principal is None
 
 
-def test_another_login_must_have_the_same_mechanism() -> None:
+def test_reauthentication_requires_the_same_mechanism() -> None:
     """As in Kafka, the mechanism is accepted, and its first token closes the connection."""
     exchange = new_exchange(session_ms=1500)
     exchange.log_in("alice")
@@ -263,7 +263,7 @@ def test_another_login_must_have_the_same_mechanism() -> None:
     )
 
 
-def test_another_login_with_a_wrong_password_fails() -> None:
+def test_reauthentication_with_a_wrong_password_fails() -> None:
     """The text names a re-authentication, as Kafka's does."""
     exchange = new_exchange(session_ms=1500)
     exchange.log_in("alice")
@@ -275,7 +275,7 @@ def test_another_login_with_a_wrong_password_fails() -> None:
 
 
 def test_removed_user_cannot_log_in_again() -> None:
-    """Until then, as in Kafka, the session goes on."""
+    """As in Kafka, the session of a removed user continues until the next log-in."""
     credentials = LoadedCredentials(*CREDENTIALS)
     exchange = Exchange(sasl_settings("SCRAM-SHA-256", session_ms=1500), credentials)
     exchange.log_in("alice")
@@ -295,7 +295,7 @@ def test_only_scram_uses_credentials() -> None:
     assert exchange.uses_credentials
 
 
-def test_certificate_replaces_anonymous_but_no_login() -> None:
+def test_certificate_replaces_anonymous_but_not_a_login() -> None:
     """On a SASL listener, a client certificate alone gives no principal."""
     credentials = LoadedCredentials()
     assert SaslExchange(None, credentials, "User:CN=a").principal == "User:CN=a"

@@ -173,7 +173,7 @@ async def test_requests_are_limited_to_4_kib_before_the_log_in(nursery: trio.Nur
 
 
 async def log_in_by_scram(client: Client, user: str, password: str) -> Any:  # noqa: ANN401
-    """Return the last answer: of the second token, or of the first one if it fails."""
+    """Return the last answer: to the second token, or to the first token if it is refused."""
     tokens = ScramTokens(user, password)
     chosen = await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=SHA_256.text)
     assert chosen.error_code == ErrorCode.NONE
@@ -299,7 +299,7 @@ async def limited(nursery: trio.Nursery) -> tuple[Service, Client]:
 
 
 def totals(statistics: KafkaStatistics) -> tuple[int, int, int, int]:
-    """Return log-ins, other log-ins, failures, and expired sessions."""
+    """Return the counts of log-ins, re-authentications, failures and expired sessions."""
     return (
         statistics.logins.total(),
         statistics.reauthentications.total(),
@@ -332,7 +332,7 @@ async def test_request_after_the_session_closes_the_connection(
     assert totals(service.listener.statistics) == (1, 0, 0, 1)
 
 
-async def test_request_during_another_log_in_closes_the_connection(nursery: trio.Nursery) -> None:
+async def test_request_during_reauthentication_closes_the_connection(nursery: trio.Nursery) -> None:
     service, client = await limited(nursery)
     await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=SHA_256.text)
     await client.send(to_echo(b"early"))

@@ -30,7 +30,7 @@ def challenge(credentials: LoginCredentials, user: str, mechanism: ScramMechanis
 
 @pytest.mark.parametrize("mechanism", ScramMechanism)
 def test_unknown_users_are_challenged_like_known_ones(mechanism: ScramMechanism) -> None:
-    """The parts of the answer have the same form, and each name has a salt of its own."""
+    """The parts of the answer have the same form, and each name has a different salt."""
     known = credential_of("alice", "alice-secret", mechanism, salt=encode_salt(2**129 + 7))
     credentials = LoadedCredentials(known)
     salts = set()
@@ -71,7 +71,7 @@ def test_unknown_user_fails_like_a_wrong_password(mechanism: ScramMechanism, use
 
 
 def test_made_up_credential_logs_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even a client that knows the made-up keys."""
+    """Even a client that knows the made-up keys cannot log in."""
     credentials = LoadedCredentials()
     alice = credential_of("alice", "guessed").credential
     monkeypatch.setattr(credentials, "_make_up", lambda user, mechanism: alice)
@@ -126,7 +126,7 @@ def test_secret_belongs_to_the_log_directory() -> None:
     assert derive_secret(unnamed) != derive_secret(unnamed)
 
 
-async def test_loading_is_waited_for(nursery: trio.Nursery) -> None:
+async def test_wait_ends_once_the_log_is_loaded(nursery: trio.Nursery) -> None:
     credentials = LoadedCredentials(is_loaded=False)
     waited: list[bool] = []
 

@@ -94,7 +94,7 @@ async def test_unknown_entity_type_is_refused(service: KafkaService) -> None:
 
 @each_version
 async def test_describing_requires_describe_configs(nursery: trio.Nursery, version: int) -> None:
-    """An invalid filter is not reported without it."""
+    """Without this right, an invalid filter is not reported."""
     service = await start(nursery, on_cluster(Operation.DESCRIBE))
     for components in ([], [("", EXACT, "a")]):
         answer = await describe(service, *components, version=version, principal=ALICE)

@@ -1,4 +1,4 @@
-"""SASL/SCRAM messages, from the texts of RFC 5802 and RFC 7677, and from Kafka's patterns."""
+"""SASL/SCRAM messages, according to RFC 5802, RFC 7677 and Kafka's patterns."""
 
 from __future__ import annotations
 

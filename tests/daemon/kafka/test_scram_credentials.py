@@ -318,7 +318,7 @@ async def test_failed_write_is_reported_for_each_user(service: KafkaService) -> 
 
 
 async def test_changes_that_exceed_one_batch_are_refused(service: KafkaService) -> None:
-    """Users with other errors keep these."""
+    """Users with other errors keep their own errors."""
     names = [str(number).rjust(30_000, "u") for number in range(300)]
     results = await alter(service, upsertion(""), *(upsertion(name) for name in names))
     error = ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
@@ -372,7 +372,7 @@ async def test_forwarded_alteration_is_judged_by_the_inner_principal(
 async def test_salted_password_appears_in_no_log_and_no_text(
     service: KafkaService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever has it can log in. The keys appear nowhere, either."""
+    """Anyone who has it can log in. The keys do not appear, either."""
     caplog.set_level(logging.DEBUG)
     marker = b"MARKER" * 5 + b"!!"
     assert len(marker) == len(SALTED)

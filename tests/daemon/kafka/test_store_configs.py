@@ -1,4 +1,4 @@
-"""Keystores and truststores that a client changes by AlterConfigs."""
+"""Keystores and truststores that a client changes with AlterConfigs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Site:
         )
 
     def serials(self) -> list[int]:
-        """Return the serial numbers in use, of the listener and of HTTPS."""
+        """Return the serial numbers of the certificates in use: the listener's, and HTTPS's."""
         chains = [self.certificates.servers[name].current.chain for name in ("SECURE", OWN_PORTS)]
         return [describe_certificate(chain[0]).serial for chain in chains]
 
@@ -191,7 +191,7 @@ async def test_store_of_brokers_in_the_log_is_ignored_and_can_be_removed(site: S
 
 
 async def test_secrets_are_not_shown(site: Site) -> None:
-    """Neither those set over the wire, nor those inline in the file, nor in an error."""
+    """This covers secrets set over the wire, inline secrets in the file, and errors."""
     authority = site.authority.ca_file.read_text().replace("\n", " ")
     site.service.read = lambda: site.configuration(
         f"ssl.truststore.certificates={authority}", "ssl.key.password=marker"

@@ -286,7 +286,7 @@ class SlowServer(Server):
 async def test_delayed_connections_are_served_one_after_another(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """None is refused, and those that are open are served meanwhile."""
+    """No connection is refused, and the open ones are served meanwhile."""
     server = SlowServer(connections_max=10)
     listener = await start(nursery, server)
     started = trio.current_time()
@@ -382,7 +382,7 @@ def test_address_limit(address: str, most: int) -> None:
 async def test_identity_ends_with_its_certificate(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    """An answer that has begun is sent first."""
+    """An answer that is being sent is completed first."""
     server = Server()
     listener = await start(nursery, server)
     idle, busy = listener.connect(), listener.connect()

@@ -69,7 +69,7 @@ def test_the_lower_of_both_limits_counts(own: int, shared: int) -> None:
 
 
 def test_listeners_share_one_limit() -> None:
-    """Each has its own limit too, which the other's connections do not use up."""
+    """Each listener also has its own limit, which the other's connections do not use up."""
     shared = new_rate(3)
     one, other = (ListenerRates(new_rate(2), shared) for _ in range(2))
     assert [one.reserve(now=0.0) for _ in range(20)] == [0.0] * 20

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def test_daemon_answers_as_recorded(
     spark: SparkSession, tmp_path: Path, surface: str, scheme: str
 ) -> None:
-    """With TLS, which leaves the other layers of a connection as they are without."""
+    """The connections use TLS; the layers above it are the same with and without TLS."""
     from authorizerd.replay.load.job import run
 
     events = [

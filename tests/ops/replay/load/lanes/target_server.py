@@ -28,7 +28,7 @@ class TargetServer:
     Args:
         token: the token that a hello must contain; None accepts only a hello without one.
         dies_after: number of frames, over all connections, after which the server stops.
-        tls: for a server with TLS.
+        tls: encrypts all connections; None for a server without TLS.
         stalls_at: number of the frame before which answers stop for ``stall_seconds``.
     """
 

@@ -34,7 +34,7 @@ def test_settings_that_allow_a_second_attempt_are_rejected(
 def test_files_that_spark_has_brought_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Absolute paths and files that are elsewhere stay as they are."""
+    """Absolute paths, and paths of files that Spark has not copied, stay unchanged."""
     pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
     from authorizerd.replay.load.lanes.stage import locate_files
 
