@@ -121,6 +121,14 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
+        name="a refusal shows a principal of any length",
+        file="daemon/decisions/http_surface.py",
+        text='(caller.principal or "")[:SHOWN_PRINCIPAL_CHARACTERS]',
+        becomes='caller.principal or ""',
+        found_by="tests/daemon/decisions/test_authzen_callers.py"
+        "::test_refusal_shows_only_the_beginning_of_a_long_principal",
+    ),
+    Mutant(
         name="a caller with a token may ask about others without CLUSTER_ACTION",
         file="daemon/decisions/callers.py",
         text="if principal == self._principal:",

@@ -10,7 +10,14 @@ import pytest
 
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from authorizerd.protocol.http.messages import Request, Response
-from tests.daemon.decision_place import OTHER, PROXY, Place, authzen_handler, cluster_action
+from tests.daemon.decision_place import (
+    OTHER,
+    PROXY,
+    Place,
+    authzen_handler,
+    cluster_action,
+    entry,
+)
 from tests.support.acls import acl
 from tests.support.requests import evaluation
 
@@ -76,6 +83,15 @@ async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> No
     assert (counts.allowed, counts.denied, counts.invalid) == (0, 0, 1)
     answered = await ask(handler, "Bearer other.secret", ALICE)
     assert json.loads(answered.body)["decision"] is True
+
+
+async def test_refusal_shows_only_the_beginning_of_a_long_principal(tmp_path: Path) -> None:
+    """A certificate's name may be long, and a batch repeats the refusal for each question."""
+    place = Place(tmp_path, READ)
+    place.rewrite_tokens(entry("proxy", "User:" + "p" * 300))
+    place.callers.prepare_reload()()
+    refused = await ask(authzen_handler(place), "Bearer proxy.secret", ALICE)
+    assert refused.body.split()[0] == b"User:" + b"p" * 195
 
 
 async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -> None:
