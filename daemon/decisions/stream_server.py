@@ -195,6 +195,7 @@ class _Conversation:
         if self._answers:
             answers, self._answers = self._answers, bytearray()
             await self._connection.send(answers)
+            self._connection.finish_answer()
 
     async def _answer(self, ask: Ask) -> bytes:
         """Return the frame that answers ``ask``."""

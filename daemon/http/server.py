@@ -191,6 +191,8 @@ class _Conversation:
         connection.since = self._server.next_sweep
         await self._stream.send_all(b"".join(answers))
         connection.reservation.reserve(self._protocol.bytes_held)
+        if connection.ending is not None:
+            connection.finish_answer()
 
     async def _answer(self, event: Request | BadRequest | Interim) -> bytes:
         server, connection, protocol = self._server, self._connection, self._protocol

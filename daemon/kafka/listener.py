@@ -204,6 +204,7 @@ class _Conversation:
             self._requests.receive_data(data)
             while (chunks := await self._answer_next()) is not None:
                 await self._send(chunks)
+                self._connection.finish_answer()
                 if self._sasl.has_failed:
                     raise ClosingError(f"log-in failed from {self._host}: {self._sasl.failure}")
                 await trio.lowlevel.checkpoint()  # sending does not yield to other tasks

@@ -9,7 +9,8 @@ would log in as one user.
 
 Source: RFC 5802, RFC 7677; Kafka 4.3 ScramSaslServer, ScramMessages, ScramFormatter. As in Kafka,
 user names are ASCII, and channel binding is not supported. Unlike Kafka, an exchange checks that
-the second message repeats the first one's header (RFC 5802, section 7, attribute c).
+the second message repeats the first one's header (RFC 5802, section 7, attribute c), and that the
+credential was not removed or replaced since the first message.
 """
 
 from __future__ import annotations
@@ -136,6 +137,8 @@ class ScramExchange:
         client_key = bytes(map(int.__xor__, client_signature, proof))
         server_signature = hmac.digest(server_key, conversation, hash_name)
         proves = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), stored_key)
+        if challenge.candidate != self._look_up(challenge.user, self._mechanism):
+            raise InvalidCredentialsError("the credential has been replaced")
         if not (proves and challenge.candidate.is_known):
             raise InvalidCredentialsError("unknown user or wrong password")
         return server_signature

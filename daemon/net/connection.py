@@ -109,6 +109,21 @@ class Connection:
             self.ending = ending
         self.scope.cancel()
 
+    def end_after_answer(self, ending: Ending) -> None:
+        """End the connection once the request under way, if there is one, is answered."""
+        if self.phase is not Phase.ANSWERING:
+            self.end(ending)
+        elif self.ending is None:
+            self.ending = ending
+
+    def finish_answer(self) -> None:
+        """End the connection at its next checkpoint if it was to end after this answer.
+
+        A client that sends requests without a pause is always being answered.
+        """
+        if self.ending is not None:
+            self.scope.cancel()
+
     def enter(self, phase: Phase) -> None:
         self.phase = phase
         self.since = self._server.next_sweep

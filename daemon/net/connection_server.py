@@ -197,12 +197,12 @@ class ConnectionServer(ABC):
             for number, connection in enumerate([*self._open], start=1):
                 if number % _SWEPT_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
-                if connection.phase is Phase.ANSWERING:
-                    continue
                 if connection.expires_at <= now:
                     if connection.ending is None:
                         self.statistics.connections_expired += 1
-                    connection.end(Ending.EXPIRED)
+                    connection.end_after_answer(Ending.EXPIRED)
+                elif connection.phase is Phase.ANSWERING:
+                    continue
                 elif self._is_overdue(connection, now):
                     if connection.ending is None:
                         self.statistics.connections_timed_out += 1

@@ -43,6 +43,26 @@ TLS_MUTANTS: Final = (
         found_by="tests/tls/test_stream.py::test_buffered_data_is_not_received_without_a_turn_of_others",
     ),
     Mutant(
+        name="a client that never pauses outlives its certificate",
+        file="daemon/net/connection.py",
+        text="        elif self.ending is None:\n            self.ending = ending",
+        becomes="",
+        found_by=(
+            "tests/daemon/kafka/test_listener.py"
+            "::test_client_that_never_pauses_ends_with_its_certificate"
+        ),
+    ),
+    Mutant(
+        name="a credential that is replaced during a log-in still counts",
+        file="daemon/kafka/sasl_scram.py",
+        text="if challenge.candidate != self._look_up(challenge.user, self._mechanism):",
+        becomes="if challenge is None:",
+        found_by=(
+            "tests/daemon/kafka/test_sasl_scram.py"
+            "::test_credential_replaced_during_the_log_in_is_invalid"
+        ),
+    ),
+    Mutant(
         name="records without data have no limit",
         file="tls/stream.py",
         text="if records_without_data > RECORDS_WITHOUT_DATA_MAX:",

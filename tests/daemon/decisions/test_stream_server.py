@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import msgspec
@@ -24,6 +25,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decisions.stream_server import LOOKUPS_PER_QUESTION, QUESTIONS_PER_TURN
+from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.decisions.stream import Answer, StreamQuestion
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -214,6 +216,23 @@ async def test_a_frame_waits_for_its_offset(
     assert await client.answer() == Answer(3, 0, 6, ALLOWED)
     assert trio.current_time() < OFFSET_TIMEOUT_S
     assert await client.ask([MAY], min_offset=6) == Answer(1, 0, 6, ALLOWED)
+
+
+async def test_a_client_that_never_pauses_ends_with_its_certificate(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    place = Place(None, *ACLS)
+    server, client = await connected(nursery, place)
+    (connection,) = server._open
+    await client.stream.send_all(client.frames.ask(1, [MAY], 5))
+    await wait_all_tasks_blocked()
+    await client.stream.send_all(client.frames.ask(2, [MAY]))
+    connection.expires_at = -math.inf
+    await trio.sleep(3 * SWEEP_SECONDS)
+    place.snapshot.publish(at_offset(6, *ACLS))
+    assert await client.answer() == Answer(1, 0, 6, ALLOWED)
+    assert await client.is_closed()
+    assert server.statistics.connections_expired == 1
 
 
 @pytest.mark.parametrize("timeout_s", [OFFSET_TIMEOUT_S, 3])

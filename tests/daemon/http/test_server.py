@@ -18,6 +18,7 @@ from authorizerd.daemon.http.server import (
     HttpServer,
 )
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.request_head import HttpLimits
 from tests.daemon.http_service import (
@@ -34,6 +35,28 @@ from tests.daemon.http_service import (
     start_in_memory,
     until,
 )
+
+
+async def test_client_that_never_pauses_ends_with_its_certificate(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The answers of the turn that has begun are sent first."""
+    goes_on = trio.Event()
+
+    async def wait(request: Request) -> Response:
+        await goes_on.wait()
+        return await echo(request)
+
+    server = new_server(wait)
+    stream = (await start_in_memory(nursery, server)).connect()
+    await stream.send_all(3 * ANSWERS_IN_A_TURN_MAX * GET)
+    await trio.testing.wait_all_tasks_blocked()
+    (connection,) = server._open
+    connection.expires_at = -math.inf
+    await trio.sleep(3 * SWEEP_SECONDS)
+    goes_on.set()
+    assert (await receive_all(stream)).count(b"HTTP/1.1 200") == ANSWERS_IN_A_TURN_MAX
+    assert server.statistics.connections_expired == 1
 
 
 async def test_connection_is_kept_alive_between_requests(nursery: trio.Nursery) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import socket
 import struct
 from typing import Any
@@ -12,6 +13,7 @@ import trio
 
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.daemon.kafka.dispatch import Session
+from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey, served_apis
@@ -60,6 +62,22 @@ async def test_slow_request_delays_only_its_own_connection(nursery: trio.Nursery
     assert versions.error_code == ErrorCode.NONE
     echo.goes_on.set()
     assert await slow.receive() == echoed(b"slow")
+
+
+async def test_client_that_never_pauses_ends_with_its_certificate(nursery: trio.Nursery) -> None:
+    echo = Echo()
+    service = await start(nursery, echo)
+    client = await service.connect()
+    await client.send(to_echo(b"one", 1), to_echo(b"two", 2))
+    await until(lambda: len(echo.bodies) == 1)
+    (connection,) = service.listener._open
+    connection.expires_at = -math.inf
+    await trio.sleep(3 * SWEEP_SECONDS)
+    echo.goes_on.set()
+    assert await client.receive() == echoed(b"one", 1)
+    assert await client.is_closed()
+    assert len(echo.bodies) == 1
+    assert service.listener.statistics.connections_expired == 1
 
 
 async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> None:

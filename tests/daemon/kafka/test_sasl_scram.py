@@ -17,6 +17,7 @@ from authorizerd.daemon.kafka.sasl_scram import (
     TOKENS_UNSUPPORTED,
     ScramExchange,
 )
+from authorizerd.image.changes import CredentialAdded
 from authorizerd.protocol.records.scram import ScramMechanism
 from tests.support.sasl import (
     SHA_256,
@@ -219,6 +220,18 @@ def test_malformed_final_message_fails(before: bytes, after: bytes) -> None:
     assert before in final
     with pytest.raises(InvalidCredentialsError):
         exchange.answer(final.replace(before, after))
+    assert exchange.user is None
+
+
+@pytest.mark.parametrize("later", [(), (credential_of("alice", "another"),)])
+def test_credential_replaced_during_the_log_in_is_invalid(later: tuple[CredentialAdded]) -> None:
+    """Otherwise a known password could log in after it was changed."""
+    credentials = LoadedCredentials(credential_of("alice", PASSWORD))
+    exchange = new_exchange(credentials=credentials)
+    final = final_of(ALICE, exchange.answer(ALICE))
+    credentials.load(*later)
+    with pytest.raises(InvalidCredentialsError):
+        exchange.answer(final)
     assert exchange.user is None
 
 
