@@ -55,15 +55,16 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """The extent of a benchmark: its rounds, the seconds of each measurement, and the loads."""
+    """The extent of a benchmark: its rounds, the seconds of each measurement, loads and keys."""
 
     rounds: int
     seconds: float
     loads: Sequence[Load] = LOADS
+    keys: Sequence[KeyKind] = tuple(KeyKind)
 
 
 FULL: Final = Extent(rounds=5, seconds=3.0)
-QUICK: Final = Extent(rounds=1, seconds=0.05, loads=LOADS[-1:])
+QUICK: Final = Extent(rounds=1, seconds=0.05, loads=LOADS[-1:], keys=(KeyKind.ECDSA,))
 
 
 class HandshakeFigures(msgspec.Struct, frozen=True):
@@ -97,7 +98,7 @@ def measure_tls(acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent)
     directory.mkdir(parents=True, exist_ok=True)
     questions = list(acl_set.questions())
     expected = collect_answers(build(acl_set.added()), questions[:QUESTIONS])
-    for kind in KeyKind:
+    for kind in extent.keys:
         certificate = issue_certificate(directory, kind)
         with ExitStack() as stack:
             theirs = stack.enter_context(ready_opa(directory, acl_set.acls(), certificate))
