@@ -50,7 +50,7 @@ COMMAND_MUTANTS: Final = (
         found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
     ),
     Mutant(
-        name="a Kafka client accepts certificates of every authority",
+        name="a Kafka client accepts certificates of every CA",
         file="tls/context.py",
         text="    context.verify_mode = ssl.CERT_REQUIRED\n    if settings.truststore",
         becomes="    context.check_hostname = False\n    context.verify_mode = ssl.CERT_NONE\n"
