@@ -227,7 +227,7 @@ def _format(arguments: argparse.Namespace) -> int:
 def _listeners_without_users(
     configuration: Configuration, credentials: Sequence[CredentialAdded]
 ) -> list[str]:
-    """Return the listeners whose mechanisms are SCRAM, none of them with a user."""
+    """Return the listeners that offer only SCRAM, and only mechanisms without a user."""
     usable = {PLAIN, *(ScramMechanism(each.mechanism).text for each in credentials)}
     return [
         name

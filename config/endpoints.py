@@ -71,7 +71,7 @@ def parse_stream_endpoint(text: str) -> StreamEndpoint | None:
     An empty text gives None.
 
     Raises:
-        InvalidValueError: the text is none of these.
+        InvalidValueError: the text has another form.
     """
     if not text:
         return None

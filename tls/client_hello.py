@@ -1,10 +1,11 @@
-"""The first message of a TLS client: whether it makes the server's key exchange expensive.
+"""Reject a client's first TLS message if it makes the server's key exchange expensive.
 
-A server of OpenSSL accepts key shares in finite fields of up to 8192 bits. One message of 1.3 KB
-would then take a thread for handshakes longer than a hundred usual ones, and Python's ssl module
-cannot switch such groups off. Every client of TLS 1.3 also has elliptic curves (RFC 8446, 9.1).
+An OpenSSL server accepts key shares in finite fields of up to 8192 bits. One such message of 1.3 KB
+occupies a handshake thread for longer than a hundred usual handshakes, and Python's ssl module
+cannot disable these groups. No client needs them: every client of TLS 1.3 also supports an elliptic
+curve (RFC 8446, section 9.1).
 
-**Invariant:** OpenSSL gets a key share only of a curve, or of the field of 2048 bits.
+**Invariant:** OpenSSL gets only key shares on a curve, or in a field of 2048 bits.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _RETRY: Final = hashlib.sha256(b"HelloRetryRequest").digest()  # RFC 8446, secti
 
 
 class ClientHelloCheck:
-    """Checks a client's records until the server has answered with something else than a retry."""
+    """Check a client's records until the server has answered with more than a HelloRetryRequest."""
 
     def __init__(self) -> None:
         self._received = bytearray()
@@ -42,7 +43,7 @@ class ClientHelloCheck:
         A malformed ClientHello passes: OpenSSL refuses it.
 
         Raises:
-            TlsError: it is another message, is too large, or would take too much time.
+            TlsError: the message is not a ClientHello, is too large, or has a large key share.
         """
         if record[0] != _HANDSHAKE_RECORD:
             return
@@ -64,7 +65,7 @@ class ClientHelloCheck:
 
 
 def is_last_answer(records: bytes) -> bool:
-    """Return True if a server that has sent ``records`` accepts no other ClientHello."""
+    """Return True if a server that has sent ``records`` will not accept another ClientHello."""
     return records[0] == _HANDSHAKE_RECORD and records[_RANDOM] != _RETRY
 
 
@@ -84,7 +85,7 @@ def _read_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield each number of 2 bytes and the content after it.
 
     Raises:
-        TlsError: there are too many.
+        TlsError: there are more than _ITEMS_MAX.
     """
     for _ in range(_ITEMS_MAX):
         if not data:

@@ -1,8 +1,8 @@
 """A TLS connection over another stream.
 
 **Invariant:** handshakes run in threads, because a signature takes longer than a turn of the event
-loop may. After the handshake, each received record is decrypted in a turn of its own, because a
-peer can make a small one expensive (KeyUpdate), and each send writes at once.
+loop may. After the handshake, each received record is decrypted in a separate turn, because even a
+small one can be expensive (KeyUpdate). Each send writes at once.
 
 Why not trio.SSLStream? It runs handshakes on the event loop, and takes locks for each request.
 """
@@ -27,7 +27,7 @@ HANDSHAKES_AT_ONCE_MAX: Final = max(1, min(4, (os.cpu_count() or 2) - 1))
 """The number of threads for handshakes. One core is left for the event loop."""
 
 RECORDS_WITHOUT_DATA_MAX: Final = 32
-"""The most records in a row that may have no data, such as key updates. OpenSSL limits others."""
+"""Maximum number of records in a row without data, such as key updates."""
 
 _HANDSHAKE_RECORD: Final = 0x16
 _ALERT_RECORD: Final = 0x15
@@ -174,7 +174,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
             await self._transport.send_all(records)
 
     def _pass_on_record(self) -> bool:
-        """Give OpenSSL the next record, and return False until that is complete.
+        """Give OpenSSL the next record if all of it has arrived; otherwise return False.
 
         Raises:
             TlsError: see ``ClientHelloCheck``.
@@ -185,7 +185,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
         size = _HEADER_BYTES + int.from_bytes(unread[_HEADER_BYTES - 2 : _HEADER_BYTES])
         is_record = unread[0] in _RECORD_TYPES and unread[1] == _VERSION_MAJOR
         if not is_record or size > _RECEIVED_RECORD_BYTES_MAX:
-            size = len(unread)  # OpenSSL finds the error
+            size = len(unread)  # OpenSSL reports the error
         elif len(unread) < size:
             return False
         if self._hello_check is not None:
@@ -197,7 +197,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
     async def _read_records(self) -> None:
         """Give OpenSSL the complete records that have arrived, and wait until there is one.
 
-        A peer that sends single bytes must not take a thread for each.
+        Incomplete records wait, so that a peer that sends single bytes gets no thread for each.
         """
         while not self._pass_on_record():
             await self._read_more()

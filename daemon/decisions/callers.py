@@ -30,7 +30,7 @@ class Caller(ABC):
     @property
     @abstractmethod
     def principal(self) -> str | None:
-        """Its principal, or None if it needs no credentials."""
+        """The caller's principal, or None if callers need no credentials."""
 
     @abstractmethod
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:

@@ -183,10 +183,10 @@ def measure_stretches_of(
     *,
     rounds: int,
 ) -> list[Line]:
-    """Return the lines of a daemon that has loaded ``log_dir``, during ``work``.
+    """Return the lines for the event loop of a daemon that has loaded ``log_dir``, during ``work``.
 
-    The figures are each the lowest of ``rounds`` daemons: on a virtual machine, the time that the
-    host takes from a thread may count as the thread's CPU time.
+    Each figure is the lowest of ``rounds`` daemons: on a virtual machine, the time that the host
+    takes from a thread may count as the thread's CPU time.
 
     Raises:
         ProcessError: the daemon did not become ready.

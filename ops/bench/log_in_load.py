@@ -1,12 +1,12 @@
 """Generate load with SCRAM log-ins: each connection logs in once and is closed.
 
-It runs as a separate process. The password is salted once, because the salt of a user never
-changes: the load shows the server's work, not the client's.
+It runs as a separate process. The password is salted only once, since the user's salt never
+changes. So the load shows the server's work, not the client's.
 
     python -m ops.bench.log_in_load HOST:PORT MECHANISM USER PASSWORD CONNECTIONS SECONDS
 
-``CONNECTIONS`` log in at a time. Their times run from before the TCP connection until the client
-has checked the server's signature. A refused log-in ends the load.
+``CONNECTIONS`` log in at a time. The time of one runs from before the TCP connection until the
+client has checked the server's signature. A refused log-in ends the load.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """PEM files: the authority that the client trusts; its own key with its certificate."""
+    """PEM files: the CA that the client trusts, and the client's key with its certificate."""
 
     authority: Path
     keystore: Path | None = None
@@ -216,7 +216,7 @@ def check_code(code: int) -> None:
 
 
 Open = Callable[[str, Login | None, Tls | None], AdminClient]
-"""Opens a client of an address, ``host:port``, with a log-in or without, with TLS or without."""
+"""Open a client of an address (``host:port``), with or without a log-in, with or without TLS."""
 
 
 def report_each(

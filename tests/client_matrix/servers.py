@@ -1,8 +1,8 @@
 """The servers of the matrix, and the clients' connections to them.
 
-**Invariant:** there is one server for each role, on which every user has that role: the anonymous
-one, the one that logs in, and that of the client's certificate. So a client's user is the same
-everywhere, and only its rights differ.
+**Invariant:** each role has one server, on which all three users have that role: the anonymous
+user, the user that logs in, and the user of the client's certificate. So a client has the same user
+on every server, and only its rights differ.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def java_settings(login: Login | None, tls: Tls | None) -> dict[str, str]:
 
 
 def _keystore_settings(pem: Path) -> dict[str, str]:
-    """Write a PKCS12 keystore: Kafka's clients do not read the form of the key in ``pem``."""
+    """Write a PKCS12 keystore, because Kafka's clients cannot read the key's format in ``pem``."""
     data = pem.read_bytes()
     key = load_pem_private_key(data, None)
     assert isinstance(key, EllipticCurvePrivateKey | RSAPrivateKey)

@@ -1,4 +1,4 @@
-"""kafka-acls and kafka-configs as clients of the matrix; each call runs the tool anew."""
+"""kafka-acls and kafka-configs as clients of the matrix; each call starts the tool again."""
 
 from __future__ import annotations
 

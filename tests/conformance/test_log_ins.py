@@ -31,7 +31,7 @@ SESSIONS: Final = {
     f"{PREFIX}connections.max.reauth.ms": "60000",
     f"{PREFIX}scram-sha-512.connections.max.reauth.ms": "1200",
 }
-"""Settings of both sides. A session by SCRAM-SHA-512 is short."""
+"""Settings of both sides. A session with SCRAM-SHA-512 is short."""
 USERS: Final = (("alice", SHA_256.text), ("alice", SHA_512.text), ("bob", SHA_256.text))
 GOOD: Final = b"\0alice\0alice-secret"
 
@@ -151,7 +151,7 @@ def log_in(mechanism: str, user: str, password: str) -> Story:
 
 
 def again(*steps: Callable[[Client], object]) -> Story:
-    """Log in by SCRAM-SHA-256, and then take these steps."""
+    """Log in with SCRAM-SHA-256, and then take these steps."""
 
     def story(client: Client) -> None:
         client.log_in(alice())

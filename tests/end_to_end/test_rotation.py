@@ -1,4 +1,4 @@
-"""Certificates that are replaced while a real daemon serves: what clients see, and what ends."""
+"""Replace the certificates of a real daemon: what clients see, and which connections end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ HOSTS = ("127.0.0.1", "localhost")
 
 
 class Site:
-    """A daemon with TLS on all ports but the admin port, and its authority."""
+    """A daemon with TLS on all ports except the admin port, and its CA."""
 
     def __init__(
         self, daemon: DaemonProcess, authority: Authority, folder: Path, *, has_workers: bool
@@ -117,7 +117,7 @@ def site(
 
 
 class Load:
-    """Connections that stay, and new ones all the time; each runs in a thread.
+    """Requests on open connections, and handshakes on new ones, each in its own thread.
 
     Attributes:
         done: how many requests each has made, or how many new connections.
@@ -129,7 +129,7 @@ class Load:
         self.done: Counter[str] = Counter()
         self.faults: list[str] = []
         self.in_use: list[int] = [site.serial("SECURE")]
-        """Every serial number in use so far, the newest, which is acknowledged, last."""
+        """All serial numbers in use so far. The last one is the newest acknowledged one."""
         self.stale = 0
         self._site = site
         self._ends = threading.Event()
@@ -277,7 +277,7 @@ class TrustedClients:
         self._stream.ask(QUESTION)
 
     def are_ended(self) -> bool:
-        """Wait until the daemon has ended all three, without an answer to anything."""
+        """Wait until the daemon has ended all three connections without sending anything more."""
         assert self._https.sock is not None
         sockets = [self._kafka.socket, self._https.sock, self._stream.socket]
         return all(_read_end(each) for each in sockets)
@@ -313,10 +313,8 @@ def mutual(
         yield Site(daemon, authority, folder, has_workers=request.param > 1)
 
 
-def test_connections_end_when_an_authority_leaves_the_truststore(
-    mutual: Site, tmp_path: Path
-) -> None:
-    """They go on when an authority is added, and when the server's certificate is replaced."""
+def test_connections_end_when_a_ca_leaves_the_truststore(mutual: Site, tmp_path: Path) -> None:
+    """They continue when a CA is added, and when the server's certificate is replaced."""
     trusted, other = mutual.truststore, Authority(tmp_path, "other")
     first = mutual.authority.client_context(mutual.authority.issue("first", common_name="first"))
     second = mutual.authority.client_context(other.issue("second", common_name="second"))
@@ -360,7 +358,7 @@ def test_connection_ends_when_its_certificate_expires(mutual: Site) -> None:
 
 
 def test_every_worker_asks_for_certificates_after_a_reload(tmp_path: Path) -> None:
-    """So does one that is started later, although it begins with the settings of the start."""
+    """A worker that starts later does so too, although it begins with the first settings."""
     authority, log_dir = Authority(tmp_path), new_log(tmp_path)
     config = {
         **authority.server_keys(),
@@ -373,7 +371,7 @@ def test_every_worker_asks_for_certificates_after_a_reload(tmp_path: Path) -> No
         site = Site(daemon, authority, tmp_path, has_workers=True)
 
         def statuses(context: ssl.SSLContext) -> set[int]:
-            """Return what new connections are answered with."""
+            """Return the statuses that new connections get."""
             found = set()
             for _ in range(20):
                 with closing(site.https(context)) as connection:

@@ -1,4 +1,4 @@
-"""Log-ins of real clients by SCRAM, with the users that the log was formatted with."""
+"""Log-ins of real clients with SCRAM, with the users that the log was formatted with."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_pythons_clients_log_in(
 def test_altered_credentials_count_from_the_answer_on(
     scram_daemon: DaemonProcess, mechanism: str
 ) -> None:
-    """A new user can log in at once, with its new password only, and no more once it is deleted."""
+    """A new user can log in, a changed one only with the new password, a deleted one not at all."""
     admin = ConfluentClient(
         scram_daemon.ready["listeners"][SASL], Login("admin", "admin-secret", mechanism)
     )

@@ -34,7 +34,7 @@ LOGIN_MUTANTS: Final = (
         found_by=f"{_SCRAM}test_proof_of_another_login_fails",
     ),
     Mutant(
-        name="one user logs in as another by SCRAM",
+        name="one user logs in as another with SCRAM",
         file="daemon/kafka/sasl_scram.py",
         text="_decode_name(authorization_id) != user",
         becomes="not authorization_id",

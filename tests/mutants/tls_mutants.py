@@ -74,7 +74,7 @@ TLS_MUTANTS: Final = (
         file="tls/stream.py",
         text="        self._incoming.write(unread[:size])",
         becomes="        size = len(unread)\n        self._incoming.write(unread[:size])",
-        found_by="tests/tls/test_stream.py::test_each_key_update_takes_a_turn_of_its_own",
+        found_by="tests/tls/test_stream.py::test_each_key_update_takes_a_separate_turn",
     ),
     Mutant(
         name="records that arrive with the end of the handshake are decrypted in one turn",

@@ -27,7 +27,7 @@ RESPONSE_BYTES_MAX = 1 << 30
 
 
 class KafkaConnection:
-    """Connect to ``address``, and log in by PLAIN if there is a ``user``.
+    """Connect to ``address``, and log in with PLAIN if there is a ``user``.
 
     Args:
         context: for a listener with TLS.

@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 APPLICATION_DATA = 23
 HANDSHAKE = 22
-KEY_UPDATE = bytes((24, 0, 0, 1))  # and 1 to request another one, or 0
+KEY_UPDATE = bytes((24, 0, 0, 1))  # followed by 1 to request one in return, else by 0
 
 _SUITE_HASH = hashes.SHA384()  # of TLS_AES_256_GCM_SHA384, OpenSSL's first choice
 
 
 class ClientRecords:
-    """Encrypts what a client sends after its handshake. Source: RFC 8446, section 7."""
+    """Encrypt a client's records after its handshake. Source: RFC 8446, section 7."""
 
     def __init__(self, key_log: Path, tls: ssl.SSLObject) -> None:
         suite = tls.cipher()

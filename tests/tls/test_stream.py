@@ -152,7 +152,7 @@ async def records(peers: Peers, tmp_path: Path) -> tuple[TlsStream, TlsStream, C
 
 
 @pytest.mark.parametrize("is_requested", [False, True])
-async def test_each_key_update_takes_a_turn_of_its_own(
+async def test_each_key_update_takes_a_separate_turn(
     records: tuple[TlsStream, TlsStream, ClientRecords], is_requested: bool
 ) -> None:
     """Thousands of them fit in one receive, and would hold the event loop for 200 ms."""
@@ -187,7 +187,7 @@ async def test_flood_of_records_without_data_ends_the_connection(
 
 
 async def test_records_sent_with_the_end_of_the_handshake_take_turns_too(peers: Peers) -> None:
-    """OpenSSL must not hold more than one record when the handshake is over."""
+    """OpenSSL must not have more than one record when the handshake is complete."""
     ours, theirs = trio.testing.memory_stream_pair()
     server = TlsStream(ours, peers.server, server_side=True)
     client = TlsStream(theirs, peers.client, server_side=False, server_hostname="localhost")
@@ -212,7 +212,7 @@ async def test_records_sent_with_the_end_of_the_handshake_take_turns_too(peers: 
 
 
 class Fragmented(trio.abc.HalfCloseableStream):
-    """Receives pieces of these sizes, again and again. ``changed`` is the place of a wrong byte."""
+    """Receive pieces of these sizes in turn. ``changed`` is the position of a changed byte."""
 
     def __init__(
         self, stream: trio.abc.HalfCloseableStream, sizes: Sequence[int], changed: int | None = None
@@ -253,7 +253,7 @@ class Fragmented(trio.abc.HalfCloseableStream):
     change=st.none() | st.floats(0, 1, exclude_max=True),
     version=st.sampled_from([ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]),
 )
-def test_fragments_become_the_same_bytes_and_changed_ones_none(
+def test_fragments_are_joined_and_changed_ones_are_rejected(
     peers: Peers,
     parts: list[int],
     sizes: list[int],

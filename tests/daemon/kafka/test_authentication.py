@@ -52,7 +52,7 @@ class Exchange(SaslExchange):
         return answer
 
     def log_in(self, user: str, mechanism: ScramMechanism = SHA_256) -> SaslAuthenticateAnswer:
-        """Log in by SCRAM with the user's password; return the last answer."""
+        """Log in with SCRAM with the user's password; return the last answer."""
         tokens = ScramTokens(user, f"{user}-secret", mechanism)
         assert self.choose(mechanism.text)[0] == ErrorCode.NONE
         challenge = self.send(tokens.first())

@@ -272,7 +272,7 @@ async def test_wait_for_credentials_ends_with_the_login_timeout(nursery: trio.Nu
 
 
 async def test_client_that_waits_for_credentials_gives_way(nursery: trio.Nursery) -> None:
-    """Otherwise a few clients could lock out those that log in by PLAIN."""
+    """Otherwise a few clients could lock out those that log in with PLAIN."""
     service = await start(
         nursery,
         sasl=sasl_settings(SHA_256.text, users=USERS),

@@ -14,7 +14,7 @@ STALL_MS = 30.0
 def watched_stall(*, uses_cpu: bool, restarts: bool = False) -> LoopWatch:
     """Return the instrument after one task has blocked the loop for ``STALL_MS``.
 
-    If ``restarts``, what was measured is then discarded.
+    If ``restarts``, these measurements are then discarded.
     """
 
     async def stall() -> None:
@@ -49,7 +49,7 @@ def test_stall_without_cpu_use_shows_in_wall_time_only() -> None:
     assert report.stretches.cpu_max < STALL_MS
 
 
-def test_restart_discards_what_was_measured() -> None:
+def test_restart_discards_earlier_measurements() -> None:
     report = watched_stall(uses_cpu=True, restarts=True).report()
     assert report.stretches.count > 0
     assert report.stretches.cpu_max < STALL_MS
