@@ -34,7 +34,7 @@ _PARSER: Final = translate(_RULE).pattern
 
 _BACK_REFERENCE: Final = re.compile(r"\$([0-9]+)")
 _INTEGER_MAX: Final = 2**31 - 1
-_LAST_OF_ONE_UNIT: Final = "\uffff"  # Java has two chars for each character above
+_LAST_OF_ONE_UNIT: Final = "\uffff"  # Java stores each higher character as two
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ def _parse_rule(rule: str, parsed: re.Match[str]) -> _Rule:
 def _escape_unknown_references(replacement: str, groups: int) -> str:
     """Return the replacement with a backslash before each ``$n`` that the pattern has no group for.
 
-    As in Kafka, nothing is escaped for a pattern without groups, and positions after the first
-    escape are off by one for each escape before.
+    As in Kafka, nothing is escaped for a pattern without groups. Also as in Kafka, positions are
+    those of the original text: the second backslash lands one character too early, the third two.
 
     Source: Kafka 4.3 SslPrincipalMapper.Rule.escapeLiteralBackReferences.
     """

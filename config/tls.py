@@ -43,7 +43,7 @@ class ClientAuth(StrEnum):
 
 
 class InvalidTlsError(InvalidValueError):
-    """TLS settings that contradict each other. ``key`` is the name that was set, or should be."""
+    """TLS settings that contradict each other. ``key`` names the key to change or to set."""
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(reason)
@@ -91,7 +91,7 @@ class TlsSettings:
 
 
 def new_tls_settings(values: Mapping[str, Any], names: Mapping[str, str]) -> TlsSettings:
-    """Return the settings that the values of Kafka's ``ssl.*`` keys give.
+    """Return the settings for these values of Kafka's ``ssl.*`` keys.
 
     Args:
         values: the parsed values, by Kafka's name of the key. A missing key counts as not set.
@@ -142,7 +142,9 @@ def _keystore(values: Mapping[str, Any], names: Mapping[str, str]) -> Store | No
         ("ssl.keystore.key", key, chain),
     ):
         if other is not None and value is None:
-            raise InvalidTlsError(names[name], "the certificate chain and the key need each other")
+            raise InvalidTlsError(
+                names[name], "the certificate chain and the key must be set together"
+            )
     if location is None and key is None:
         return None
     store = _store(values, names, KEYSTORE, "key", chain)

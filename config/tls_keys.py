@@ -158,7 +158,8 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
         "ssl.keystore.certificate.chain",
         secret_text,
         None,
-        "The certificate chain{of} in PEM, the server's own certificate first, in place of a file.",
+        "The certificate chain{of} in PEM, in place of a file. It begins with the server's own"
+        " certificate.",
     ),
     (
         "ssl.keystore.key",
@@ -178,7 +179,7 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
         "ssl.truststore.location",
         path,
         None,
-        "File with the certificates of the CAs that must have issued clients' certificates{of}."
+        "File with the certificates of the CAs that may issue certificates for clients{of}."
         " Required if ssl.client.auth is requested or required.",
     ),
     ("ssl.truststore.password", secret_text, None, "Password of a PKCS12 truststore{of}."),
@@ -186,7 +187,7 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
         "ssl.truststore.certificates",
         secret_text,
         None,
-        "The CAs' certificates{of} in PEM, in place of a file.",
+        "The content of the truststore{of} in PEM, in place of a file.",
     ),
     (
         CLIENT_AUTH,

@@ -110,7 +110,7 @@ class Certificates:
         material = loaded.material
         return Stores(dict(self._http_texts), material.chain, material.key, material.trusted)
 
-    def on_lost_authority(self, end_identified: Callable[[TlsServer], None]) -> None:
+    def on_lost_trust(self, end_identified: Callable[[TlsServer], None]) -> None:
         """Call ``end_identified`` with each TLS whose clients must be identified again.
 
         This is necessary if a CA has left the truststore, or the mapping rules have changed.

@@ -133,7 +133,7 @@ def new_servers(
     )
     register_metrics(registry, measured)
     servers = {**http, **kafka, **streams}
-    parts.certificates.on_lost_authority(partial(end_identified, servers.values()))
+    parts.certificates.on_lost_trust(partial(end_identified, servers.values()))
     return servers
 
 

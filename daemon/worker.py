@@ -123,7 +123,7 @@ class Worker(Follower):
             self._servers[DECISION_STREAM] = new_stream_server(
                 configuration, self._decider, self._callers, own_tls
             )
-        self._certificates.on_lost_authority(partial(end_identified, self._servers.values()))
+        self._certificates.on_lost_trust(partial(end_identified, self._servers.values()))
         self._serving: trio.Nursery
 
     async def run(self, source: FeedSource) -> None:

@@ -68,8 +68,8 @@ class TlsServer:
 
     def _identifies_otherwise(self, settings: TlsSettings, prepared: PreparedTls) -> bool:
         """Return True if clients that were identified with these must be identified again."""
-        has_lost_authority = bool(prepared.trusted - self.current.trusted)
-        return has_lost_authority or settings.principal_mapping != self.settings.principal_mapping
+        has_lost_ca = bool(prepared.trusted - self.current.trusted)
+        return has_lost_ca or settings.principal_mapping != self.settings.principal_mapping
 
     async def accept(
         self, transport: trio.abc.HalfCloseableStream

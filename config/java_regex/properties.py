@@ -150,7 +150,7 @@ def _cased(name: str, ignore_case: bool) -> CodePoints:
 
 @cache
 def _matching(test: Callable[[str], bool]) -> CodePoints:
-    """Return the characters that pass a test of ``str``."""
+    """Return the characters for which a method of ``str``, such as ``isupper``, returns True."""
     return from_ranges(
         (code_point, code_point)
         for code_point in range(sys.maxunicode + 1)

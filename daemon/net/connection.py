@@ -119,7 +119,7 @@ class Connection:
     def finish_answer(self) -> None:
         """End the connection at its next checkpoint if it was to end after this answer.
 
-        A client that sends requests without a pause is always being answered.
+        Otherwise a client that sends requests without a pause could keep its connection for ever.
         """
         if self.ending is not None:
             self.scope.cancel()

@@ -275,7 +275,7 @@ def addresses(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
         yield broker.sasl_plaintext, ours
 
 
-def told(address: str, story: Story) -> list[Answer]:
+def record_answers(address: str, story: Story) -> list[Answer]:
     client = Client(address)
     try:
         story(client)
@@ -287,7 +287,7 @@ def told(address: str, story: Story) -> list[Answer]:
 @pytest.mark.parametrize("name", STORIES)
 def test_same_answers(addresses: tuple[str, str], name: str) -> None:
     """Only the random parts differ."""
-    theirs, ours = (told(address, STORIES[name]) for address in addresses)
+    theirs, ours = (record_answers(address, STORIES[name]) for address in addresses)
     assert ours == theirs
 
 
@@ -295,8 +295,8 @@ def test_same_answers(addresses: tuple[str, str], name: str) -> None:
 def test_only_kafka_reveals_unknown_users(addresses: tuple[str, str], story: Story) -> None:
     """Kafka refuses the first message. The daemon answers it, and refuses the second message."""
     theirs, ours = addresses
-    handshake, refusal = told(theirs, story)
-    told_ours = told(ours, story)
+    handshake, refusal = record_answers(theirs, story)
+    told_ours = record_answers(ours, story)
     assert (told_ours[0], told_ours[-1]) == (handshake, refusal)
     (challenge,) = told_ours[1:-1]
     assert challenge["error_code"] == 0
@@ -305,6 +305,6 @@ def test_only_kafka_reveals_unknown_users(addresses: tuple[str, str], story: Sto
 @pytest.mark.parametrize("name", ONLY_ANSWERED_BY_US)
 def test_some_failures_are_answered_only_by_us(addresses: tuple[str, str], name: str) -> None:
     """Kafka closes the connection, because an exception does not reach the code that answers."""
-    theirs, ours = (told(address, ONLY_ANSWERED_BY_US[name]) for address in addresses)
+    theirs, ours = (record_answers(address, ONLY_ANSWERED_BY_US[name]) for address in addresses)
     assert (ours[:-1], CLOSED) == (theirs[:-1], theirs[-1])
     assert ours[-1]["error_code"] != 0

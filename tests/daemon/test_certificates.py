@@ -178,15 +178,13 @@ def test_callers_need_credentials_once_certificates_are_asked_for(ports: Ports) 
     assert ports.certificates.own_ports.identifies_clients
 
 
-def test_clients_are_identified_again_only_when_an_authority_leaves(
-    ports: Ports, tmp_path: Path
-) -> None:
+def test_clients_are_identified_again_only_when_a_ca_leaves(ports: Ports, tmp_path: Path) -> None:
     own = "listener.name.secure.ssl."
     trusted = tmp_path / "trusted.pem"
     lines = f"{own}client.auth=required", f"{own}truststore.location={trusted}"
     first, second = (Authority(tmp_path, name).ca_file.read_text() for name in ("one", "two"))
     ended: list[TlsServer] = []
-    ports.certificates.on_lost_authority(ended.append)
+    ports.certificates.on_lost_trust(ended.append)
     for text, count in ((first, 0), (first + second, 0), (second + first, 0), (second, 1)):
         trusted.write_text(text)
         ports.authority.issue("SECURE")

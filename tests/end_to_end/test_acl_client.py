@@ -131,7 +131,7 @@ def test_wrong_host_is_named(secured: Secured, tmp_path: Path) -> None:
     assert list_with(secured, "WRONG", "SSL", tmp_path, unchecked).code == 0
 
 
-def test_unknown_authority_is_named(secured: Secured, tmp_path: Path) -> None:
+def test_unknown_ca_is_named(secured: Secured, tmp_path: Path) -> None:
     other = Authority(tmp_path, "other").ca_file
     printed = list_with(secured, "SSL", "SSL", tmp_path, f"ssl.truststore.location={other}")
     assert "is issued by an unknown CA: OU=Testing CA" in printed.out

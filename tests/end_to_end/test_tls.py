@@ -96,7 +96,7 @@ def test_client_without_tls_gets_an_alert(
     connection.close()
 
 
-def test_http_client_without_tls_is_told(secured: tuple[DaemonProcess, Authority]) -> None:
+def test_http_client_without_tls_gets_status_400(secured: tuple[DaemonProcess, Authority]) -> None:
     host, _, port = secured[0].ready["decision_http"].rpartition(":")
     connection = HTTPConnection(host, int(port))
     answer = ask(connection, "GET", "/")
@@ -104,7 +104,7 @@ def test_http_client_without_tls_is_told(secured: tuple[DaemonProcess, Authority
     connection.close()
 
 
-def test_client_rejects_another_authoritys_server(
+def test_client_rejects_a_server_of_another_ca(
     secured: tuple[DaemonProcess, Authority], tmp_path: Path
 ) -> None:
     other = Authority(tmp_path, "other").client_context()
@@ -189,7 +189,9 @@ def test_kafka_client_is_the_principal_of_its_certificate(
     connection.close()
 
 
-def test_required_certificate_is_required(mutual: tuple[DaemonProcess, Authority]) -> None:
+def test_client_without_the_required_certificate_is_refused(
+    mutual: tuple[DaemonProcess, Authority],
+) -> None:
     daemon, authority = mutual
     address = daemon.ready["listeners"]["REQUIRED"]
     with connect_tls(address, authority.client_context()) as connection:

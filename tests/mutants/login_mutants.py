@@ -24,7 +24,7 @@ LOGIN_MUTANTS: Final = (
         file="daemon/kafka/sasl_scram.py",
         text="if not (proves and challenge.candidate.is_known):",
         becomes="if not proves:",
-        found_by=f"{_CREDENTIALS}test_made_up_credential_logs_nobody_in",
+        found_by=f"{_CREDENTIALS}test_nobody_logs_in_with_a_made_up_credential",
     ),
     Mutant(
         name="a recorded SCRAM log-in can be repeated",

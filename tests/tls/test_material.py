@@ -188,7 +188,7 @@ def test_unusable_keystore_is_rejected_without_secrets(
 
 
 @pytest.mark.parametrize("inline", [False, True])
-def test_pem_truststore_may_have_several_authorities(tmp_path: Path, inline: bool) -> None:
+def test_pem_truststore_may_have_several_cas(tmp_path: Path, inline: bool) -> None:
     text = "".join(Authority(tmp_path, name).ca_file.read_text() for name in ("a", "b"))
     given = (
         settings(truststore_certificates=text)

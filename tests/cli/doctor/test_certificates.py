@@ -94,7 +94,7 @@ def test_certificate_that_is_not_valid_yet_is_an_error(authority: Authority) -> 
     assert (finding.level, "is valid only from 2" in finding.text) == (Level.ERROR, True)
 
 
-def test_expired_authority_in_the_truststore_is_a_warning(authority: Authority) -> None:
+def test_expired_ca_in_the_truststore_is_a_warning(authority: Authority) -> None:
     old = authority.issue("old", not_after=expired())
     keystore = issue(authority)
     configuration = configured(keystore, truststore_location=old, client_auth="required")

@@ -40,7 +40,7 @@ from tests.daemon.http_service import (
 async def test_client_that_never_pauses_ends_with_its_certificate(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The answers of the turn that has begun are sent first."""
+    """The daemon first completes the answers of the current turn."""
     goes_on = trio.Event()
 
     async def wait(request: Request) -> Response:

@@ -70,7 +70,7 @@ def test_unknown_user_fails_like_a_wrong_password(mechanism: ScramMechanism, use
         exchange.answer(final)
 
 
-def test_made_up_credential_logs_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_logs_in_with_a_made_up_credential(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even a client that knows the made-up keys cannot log in."""
     credentials = LoadedCredentials()
     alice = credential_of("alice", "guessed").credential

@@ -225,7 +225,7 @@ def test_malformed_final_message_fails(before: bytes, after: bytes) -> None:
 
 @pytest.mark.parametrize("later", [(), (credential_of("alice", "another"),)])
 def test_credential_replaced_during_the_log_in_is_invalid(later: tuple[CredentialAdded]) -> None:
-    """Otherwise a known password could log in after it was changed."""
+    """Otherwise a client could log in with the old password after a change."""
     credentials = LoadedCredentials(credential_of("alice", PASSWORD))
     exchange = new_exchange(credentials=credentials)
     final = final_of(ALICE, exchange.answer(ALICE))

@@ -403,7 +403,7 @@ async def test_identity_ends_with_its_certificate(
     assert server.statistics.connections_expired == 2
 
 
-async def test_only_identified_connections_end_with_their_authority(
+async def test_only_identified_connections_are_ended(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     server = Server()

@@ -63,9 +63,9 @@ def drive(
     """Send the frames of one lane, from the agreed start on, and return the result.
 
     Args:
-        plan: its paths of TLS files are those of this machine.
+        plan: the plan, with the paths that its TLS files have on this machine.
         gather: sends its text to every lane, waits for the texts of all, and returns them.
-        refused: why this lane must not send.
+        refused: the reason why this lane must not send, if there is one.
     """
     surface = surface_of(plan.surface, plan.target, plan.token)
     connected: socket.socket | None = None
