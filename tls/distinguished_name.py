@@ -29,11 +29,14 @@ from authorizerd.tls.der import (
 )
 from authorizerd.tls.errors import DistinguishedNameError, InvalidDerError
 
-NAME_BYTES_MAX: Final = 4096
+NAME_BYTES_MAX: Final = 2048
 """Maximum size of an encoded name, which the peer chooses. Its text is at most 4 times as long."""
 
-ATTRIBUTES_MAX: Final = 100
-"""Maximum number of attributes in a name, and of its parts (RDNs)."""
+ATTRIBUTES_MAX: Final = 24
+"""Maximum number of attributes in a name, and of its parts (RDNs).
+
+A mapping rule with five groups takes seconds for a hundred, and holds the event loop meanwhile.
+"""
 
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
