@@ -7,6 +7,7 @@ handshake of the same connection. Replacing the certificates affects new handsha
 from __future__ import annotations
 
 import ssl
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Final
 
@@ -21,7 +22,7 @@ from authorizerd.tls.context import new_server_context
 from authorizerd.tls.distinguished_name import rfc2253, subject_name
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import Material
-from authorizerd.tls.stream import TlsStream
+from authorizerd.tls.stream import TlsStream, Working
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -72,9 +73,12 @@ class TlsServer:
         return has_lost_ca or settings.principal_mapping != self.settings.principal_mapping
 
     async def accept(
-        self, transport: trio.abc.HalfCloseableStream
+        self, transport: trio.abc.HalfCloseableStream, working: Working = nullcontext
     ) -> tuple[TlsStream, Identity | None]:
         """Return the encrypted stream after its handshake, and the client's identity.
+
+        Args:
+            working: see ``TlsStream.handshake``.
 
         Raises:
             TlsError: the handshake failed, or no mapping rule gives the client a principal.
@@ -82,7 +86,7 @@ class TlsServer:
         """
         settings, prepared = self.settings, self.current
         stream = TlsStream(transport, prepared.context, server_side=True)
-        await stream.handshake()
+        await stream.handshake(working)
         if settings.client_auth is ClientAuth.NONE or stream.peer_certificate is None:
             return stream, None
         identity = identify(stream.peer_certificate, settings.principal_mapping)

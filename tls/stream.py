@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import os
 import ssl
-from contextlib import suppress
-from typing import Final
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Final, TypeAlias
 
 import trio
 
 from authorizerd.tls.client_hello import ClientHelloCheck, is_last_answer
 from authorizerd.tls.errors import NotTlsError, TlsError
+
+Working: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 RECEIVE_BYTES: Final = 64 * 1024
 _HANDSHAKE_BYTES: Final = 16 * 1024  # a peer that is not known yet gets little memory
@@ -74,8 +77,11 @@ class TlsStream(trio.abc.HalfCloseableStream):
         """The negotiated version, such as TLSv1.3."""
         return self._tls.version() or ""
 
-    async def handshake(self) -> None:
+    async def handshake(self, working: Working = nullcontext) -> None:
         """Agree on keys with the peer, and verify its certificate.
+
+        Args:
+            working: entered while a step waits for a thread or is in one, and not for the peer.
 
         Raises:
             NotTlsError: the peer does not speak TLS.
@@ -88,7 +94,8 @@ class TlsStream(trio.abc.HalfCloseableStream):
             while True:
                 try:
                     # Not abandoned on cancellation: the thread uses the connection's state.
-                    await trio.to_thread.run_sync(self._tls.do_handshake, limiter=_HANDSHAKES)
+                    with working():
+                        await trio.to_thread.run_sync(self._tls.do_handshake, limiter=_HANDSHAKES)
                     break
                 except ssl.SSLWantReadError:
                     await self._flush_handshake()

@@ -15,8 +15,9 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -100,6 +101,7 @@ class ConnectionServer(ABC):
         self._idle: deque[Connection] = deque()
         self._by_address: Counter[str] = Counter()
         self._refusals = 0
+        self._handshaking = 0  # that wait for a thread, or are in one
         self._next_warning = -math.inf
         self._accepting = trio.CancelScope()
         self._drained = trio.Event()
@@ -261,7 +263,9 @@ class ConnectionServer(ABC):
                 )
             self.statistics.connections_refused_per_ip += 1
             return False
-        if len(self._open) < limits.unreserved_max or self._evict():
+        if len(self._open) < limits.unreserved_max:
+            return True
+        if self._handshaking < limits.unreserved_max / 2 and self._evict():
             return True
         return len(self._open) < limits.connections_max
 
@@ -380,7 +384,9 @@ class ConnectionServer(ABC):
             ClosingError: the handshake failed, or the certificate gives no principal.
         """
         try:
-            connection.stream, identity = await tls.accept(connection.stream)
+            connection.stream, identity = await tls.accept(
+                connection.stream, partial(self._working, connection)
+            )
         except TlsError as error:
             self.statistics.handshakes_failed += 1
             if isinstance(error, NotTlsError):
@@ -391,6 +397,22 @@ class ConnectionServer(ABC):
         if identity is not None:
             connection.principal = identity.principal
             connection.expires_at = trio.current_time() + seconds_left(identity)
+
+    @contextmanager
+    def _working(self, connection: Connection) -> Iterator[None]:
+        """Keep a connection while its handshake waits for a thread: that is not its peer's fault.
+
+        Otherwise a flood would evict each client before its turn comes.
+        """
+        connection.phase = Phase.ANSWERING
+        self._handshaking += 1
+        try:
+            yield
+        finally:
+            self._handshaking -= 1
+            connection.enter(Phase.IDLE)
+            if self.is_draining:
+                connection.end(Ending.DRAINED)
 
     def end_identified(self) -> None:
         """End the connections that a client certificate identified, at the next sweep."""

@@ -10,15 +10,15 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="connections are unbounded",
         file="daemon/net/connection_server.py",
-        text="if len(self._open) < limits.unreserved_max or self._evict():",
+        text="if len(self._open) < limits.unreserved_max:",
         becomes="if len(self._open) >= 0:",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_above_the_limit_are_closed",
     ),
     Mutant(
         name="silent connections block new ones",
         file="daemon/net/connection_server.py",
-        text="limits.unreserved_max or self._evict():",
-        becomes="limits.unreserved_max:",
+        text="limits.unreserved_max / 2 and self._evict():",
+        becomes="limits.unreserved_max / 2 and limits is None:",
         found_by="tests/daemon/net/test_connection_server.py::test_newcomer_replaces_the_oldest_silent_connection",
     ),
     Mutant(

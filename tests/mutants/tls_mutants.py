@@ -63,6 +63,26 @@ TLS_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="a handshake that waits for a thread is evicted",
+        file="daemon/net/connection_server.py",
+        text="        connection.phase = Phase.ANSWERING\n        self._handshaking += 1",
+        becomes="        self._handshaking += 1",
+        found_by=(
+            "tests/daemon/net/test_connection_server.py"
+            "::test_handshakes_that_wait_for_a_thread_are_not_evicted"
+        ),
+    ),
+    Mutant(
+        name="newcomers evict clients although too many handshakes wait",
+        file="daemon/net/connection_server.py",
+        text="if self._handshaking < limits.unreserved_max / 2 and self._evict():",
+        becomes="if self._evict():",
+        found_by=(
+            "tests/daemon/net/test_connection_server.py"
+            "::test_handshakes_that_wait_for_a_thread_are_not_evicted"
+        ),
+    ),
+    Mutant(
         name="records without data have no limit",
         file="tls/stream.py",
         text="if records_without_data > RECORDS_WITHOUT_DATA_MAX:",

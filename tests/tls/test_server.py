@@ -15,7 +15,7 @@ from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import read_material
 from authorizerd.tls.server import Identity, TlsServer, prepare_tls
-from authorizerd.tls.stream import TlsStream
+from authorizerd.tls.stream import TlsStream, Working
 from tests.support.certificates import Authority
 
 NAMES = {key.name: key.name for key in ssl_keys()}
@@ -128,8 +128,8 @@ async def test_truststore_replaced_during_a_handshake_counts(
     server = new_server(server_settings(authority))
     handshake = TlsStream.handshake
 
-    async def replace_meanwhile(stream: TlsStream) -> None:
-        await handshake(stream)
+    async def replace_meanwhile(stream: TlsStream, working: Working) -> None:
+        await handshake(stream, working)
         use(server, other)
 
     monkeypatch.setattr(TlsStream, "handshake", replace_meanwhile)

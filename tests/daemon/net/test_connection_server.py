@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from typing import Any
 
 import pytest
 import trio
@@ -21,6 +22,8 @@ from authorizerd.daemon.net.connection_server import (
     ConnectionServer,
 )
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.tls.server import Identity, TlsServer
+from authorizerd.tls.stream import Working
 from tests.daemon.http_service import MemoryListener
 
 LOGIN_S, IDLE_S = 30.0, 600.0
@@ -377,6 +380,67 @@ def test_address_limit(address: str, most: int) -> None:
         overrides={"10.0.0.2": 7},
     )
     assert limits.of_address(address) == most
+
+
+class Handshakes(TlsServer):
+    """Handshakes without TLS: a step runs until ``goes_on`` is set, and then the peer must send."""
+
+    def __init__(self) -> None:
+        self.goes_on = trio.Event()
+
+    async def accept(
+        self, transport: Stream, working: Working = nullcontext
+    ) -> tuple[Any, Identity | None]:
+        if await transport.receive_some(1) == b"h":
+            with working():
+                await self.goes_on.wait()
+        return transport, None
+
+
+async def test_handshakes_that_wait_for_a_thread_are_not_evicted(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """Otherwise a flood would evict each client before its turn, and nobody could connect."""
+    server = Server(connections_max=4)
+    tls = Handshakes()
+    server.tls = tls  # type: ignore[misc]  # set once, before the server starts
+    listener = await start(nursery, server)
+    working = listener.connect()
+    await working.send_all(b"h")
+    silent = [listener.connect() for _ in range(4)]
+    await trio.testing.wait_all_tasks_blocked()
+    assert await is_closed(silent[0])
+    await silent[1].send_all(b"h")
+    await trio.testing.wait_all_tasks_blocked()
+    # Now half of the places wait for threads: newcomers do not make the others lose theirs.
+    assert await is_closed(listener.connect())
+    assert server.statistics.connections_evicted == 1
+    tls.goes_on.set()
+    await trio.testing.wait_all_tasks_blocked()
+    for client in (working, silent[1]):
+        assert await ask(client) == HELLO
+    newcomer = listener.connect()
+    await trio.testing.wait_all_tasks_blocked()
+    assert await is_closed(silent[2])
+    await newcomer.send_all(b"h")
+    assert await ask(newcomer) == HELLO
+
+
+async def test_drain_ends_handshakes_after_their_step(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    server = Server()
+    tls = Handshakes()
+    server.tls = tls  # type: ignore[misc]  # set once, before the server starts
+    client = (await start(nursery, server)).connect()
+    await client.send_all(b"h")
+    await trio.testing.wait_all_tasks_blocked()
+    nursery.start_soon(server.drain)
+    await trio.testing.wait_all_tasks_blocked()
+    started = trio.current_time()
+    tls.goes_on.set()
+    assert await is_closed(client)
+    assert trio.current_time() == started
 
 
 async def test_identity_ends_with_its_certificate(
