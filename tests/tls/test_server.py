@@ -26,6 +26,10 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
 
 
+KEPT: list[TlsStream] = []
+"""OpenSSL forgets the session of a connection that is freed before its end is announced."""
+
+
 def server_settings(
     authority: Authority, rules: str = "DEFAULT", trusted: Path | None = None
 ) -> TlsSettings:
@@ -64,7 +68,8 @@ async def accept(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, connect)
             async with trio.SocketStream(trio.socket.from_stdlib_socket(ours)) as transport:
-                _, identity = await server.accept(transport)
+                stream, identity = await server.accept(transport)
+                KEPT.append(stream)
     except ExceptionGroup as group:
         raise group.exceptions[0] from None
     finally:
