@@ -70,10 +70,10 @@ class _Loaded:
 
 
 class Certificates:
-    """The TLS of every port that has it. Each listener has its own; the decision and admin ports
-    share one, and the metrics port has its certificates without client authentication.
+    """Load, list and replace the certificates of every port with TLS.
 
-    Which ports have TLS is fixed at the start.
+    Each listener has its own. The decision and admin ports share theirs; the metrics port has the
+    same ones, but never asks for client certificates. Which ports have TLS is fixed at the start.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -97,7 +97,7 @@ class Certificates:
 
     @property
     def listed(self) -> list[Listed]:
-        """The certificates in use. The metrics port has those of our other ports."""
+        """The certificates in use. Those of the metrics port are left out, as duplicates."""
         loaded = [each for name, each in self._loaded.items() if name != METRICS_PORT]
         return [certificate for each in loaded for certificate in each.listed]
 
@@ -130,7 +130,7 @@ class Certificates:
     ) -> Callable[[], None]:
         """Read the stores, and return a function that applies them. Reading blocks.
 
-        A port that has no TLS in ``configuration`` keeps its settings, since that needs a restart.
+        A port without TLS in ``configuration`` keeps its own: switching TLS off needs a restart.
 
         Args:
             ports: the ports whose stores are read; None: all that have TLS.
@@ -190,8 +190,7 @@ class Certificates:
         return self.prepare_reload(configuration, ports, keeps_names=True)
 
     def prepare_stores(self, stores: Stores | None) -> Callable[[], None]:
-        """Return a function that applies the daemon's ``stores`` in a worker. This takes about
-        20 ms.
+        """Return a function that applies the daemon's ``stores`` in a worker. Takes about 20 ms.
 
         Raises:
             StartError: see ``prepare_reload``.

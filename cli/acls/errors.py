@@ -73,7 +73,7 @@ def tls_configuration_error(reason: str) -> CommandError:
 
 
 def handshake_error(reason: str, advice: str, *, is_late: bool) -> CommandError:
-    """Return the error of a TLS handshake. Its last line is ours; the others are Kafka's.
+    """Return the error of a TLS handshake. The last line has the reason; the others are Kafka's.
 
     Args:
         is_late: True if the server rejected the client after the handshake, as in TLS 1.3.

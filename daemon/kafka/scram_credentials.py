@@ -109,7 +109,7 @@ class ScramCredentialHandlers:
 
 
 async def _refuse_descriptions(request: KafkaRequest, error: ApiError) -> list[Chunk]:
-    """Answer with the error at the top, which stands for all users, and for each named user."""
+    """Answer with the error at the top, because all users may be meant, and for each named user."""
     asked: DescribeUserScramCredentialsRequest = await read_body(request)
 
     def refuse(asked: RequestedUser) -> DescribedUser:
@@ -155,7 +155,7 @@ def _list_users(credentials: Credentials) -> Steps[list[str]]:
     """Return every user with a credential once, in no particular order."""
     users: list[str] = []
     for number, (user, mechanism) in enumerate(credentials, 1):
-        # Only the first credential counts: a set of all users would be slow to free.
+        # List a user with its first credential. A set of all users would take long to free.
         if mechanism == next((m for m in ScramMechanism if (user, m) in credentials), None):
             users.append(user)
         if number % ITEMS_PER_STEP == 0:

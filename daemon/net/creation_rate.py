@@ -35,7 +35,7 @@ class CreationRate:
         self._tokens = min(self._tokens, float(per_second * self._burst_s))
 
     def reserve(self, now: float) -> float:
-        """Take a token for one connection, and return after how many seconds it may be served.
+        """Take a token for one connection, and return the delay in seconds until it may be served.
 
         Several connections may wait at once. They are served in the order of their reservations.
         """
@@ -62,5 +62,5 @@ class ListenerRates:
         self._shared.change(shared, now)
 
     def reserve(self, now: float) -> float:
-        """Return after how many seconds a connection may be served; both limits count it."""
+        """Return the delay in seconds until a connection may be served; both limits count it."""
         return max(self._own.reserve(now), self._shared.reserve(now))

@@ -329,7 +329,7 @@ class DaemonCollector(Collector):
         yield family
         yield _gauge(
             "authorizerd_reload_failing",
-            "1 if the last reload failed, so that the settings before it are still in force.",
+            "1 if the last reload failed, so that the previous settings are still in force.",
             reloads.failing,
         )
 

@@ -485,7 +485,7 @@ CATALOGUE: Final = (
         name="authorizerd_reload_failing",
         kind="gauge",
         unit="1 or 0",
-        help="1 if the last reload failed, so that the settings before it are still in force.",
+        help="1 if the last reload failed, so that the previous settings are still in force.",
         advice="Fix what the daemon's log names, and send SIGHUP again.",
     ),
     MetricEntry(
