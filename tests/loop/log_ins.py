@@ -105,7 +105,8 @@ async def shake_hands(running: Running, plain: trio.SocketStream, played: Handsh
             await running.secure(plain, is_identified=played.is_identified)
             return size
         await plain.send_all(played.data)
-        await plain.send_eof()
+        with suppress(OSError):  # the daemon may have closed the connection already
+            await plain.send_eof()
         while data := await plain.receive_some():
             size += len(data)
     return size
