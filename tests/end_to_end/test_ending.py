@@ -106,6 +106,7 @@ def opened_by_a_reader(path: Path) -> BinaryIO:
 _HELD = """
 import os, signal, sys
 from types import SimpleNamespace
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children inherit that
 sys.argv[:] = ["authorizerd", *sys.argv[1:]]
 from authorizerd.cli import __main__
 assert not {"trio", "msgspec", "logging"} & set(sys.modules)
