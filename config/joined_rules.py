@@ -6,7 +6,7 @@ names one key and the place where it was set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from authorizerd.acl.audit_mask import Masking
@@ -150,22 +150,20 @@ def read_failed_login_delay_ms(keys: KeyValues) -> int:
 
 def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
     """Return the limits of the listeners that have their own, by listener name."""
-    limits: dict[str, int] = {}
-    for listener in keys.values["listeners"]:
-        most = keys.read(_max_connections_key(listener.name), _LIMIT)
-        if most is not None:
-            limits[listener.name] = most
-    return limits
+    return _read_own_limits(keys, _max_connections_key)
 
 
 def read_listener_creation_rates(keys: KeyValues) -> Mapping[str, int]:
     """Return the connection rates of the listeners that have their own, by listener name."""
-    rates: dict[str, int] = {}
-    for listener in keys.values["listeners"]:
-        rate = keys.read(creation_rate_key(listener.name), _LIMIT)
-        if rate is not None:
-            rates[listener.name] = rate
-    return rates
+    return _read_own_limits(keys, creation_rate_key)
+
+
+def _read_own_limits(keys: KeyValues, key_of: Callable[[str], str]) -> dict[str, int]:
+    limits = {
+        listener.name: keys.read(key_of(listener.name), _LIMIT)
+        for listener in keys.values["listeners"]
+    }
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def parse_listener_creation_rates(texts: Mapping[str, str]) -> Mapping[str, int]:

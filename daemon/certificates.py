@@ -225,7 +225,7 @@ class Certificates:
                     report(name, each.listed[0].validity)
                 server = self.servers.get(name)
                 if server is None:
-                    server = TlsServer(name, each.settings, each.tls)
+                    server = TlsServer(each.settings, each.tls)
                     self.servers = {**self.servers, name: server}
                 elif server.use(each.settings, each.tls):
                     self._end_identified(server)

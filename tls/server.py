@@ -9,7 +9,6 @@ from __future__ import annotations
 import ssl
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Final
 
 import msgspec
 import trio
@@ -41,14 +40,9 @@ class PreparedTls(msgspec.Struct, frozen=True):
 
 
 class TlsServer:
-    """The TLS of one port, whose settings and certificates can be replaced while it is open.
+    """The TLS of one port, whose settings and certificates can be replaced while it is open."""
 
-    Args:
-        name: the endpoint's name.
-    """
-
-    def __init__(self, name: str, settings: TlsSettings, prepared: PreparedTls) -> None:
-        self.name: Final = name
+    def __init__(self, settings: TlsSettings, prepared: PreparedTls) -> None:
         self.settings = settings
         self.current = prepared
 
@@ -87,9 +81,10 @@ class TlsServer:
         settings, prepared = self.settings, self.current
         stream = TlsStream(transport, prepared.context, server_side=True)
         await stream.handshake(working)
-        if settings.client_auth is ClientAuth.NONE or stream.peer_certificate is None:
+        certificate = stream.peer_certificate
+        if settings.client_auth is ClientAuth.NONE or certificate is None:
             return stream, None
-        identity = identify(stream.peer_certificate, settings.principal_mapping)
+        identity = identify(certificate, settings.principal_mapping)
         # When a TLS 1.2 session is resumed, OpenSSL does not verify the certificate again.
         if seconds_left(identity) <= 0:
             raise TlsError("the client's certificate has expired")

@@ -30,7 +30,6 @@ _REPETITIONS_MAX: Final = 2**31 - 1
 _GROUP_NAME: Final = re.compile("([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
 _QUANTIFIER: Final = re.compile(r"(?:([?*+])|\{([0-9]+)(,?)([0-9]*)\})([?+]?)")
-_REFERENCE: Final = re.compile("[1-9]")
 _SIMPLE: Final = {"?": (0, 1), "*": (0, _REPETITIONS_MAX), "+": (1, _REPETITIONS_MAX)}
 
 _WORD_BOUNDARY: Final = "(?a:\\b)"

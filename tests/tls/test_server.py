@@ -44,7 +44,7 @@ def server_settings(
 
 
 def new_server(settings: TlsSettings) -> TlsServer:
-    return TlsServer("TEST", settings, prepare_tls(settings, read_material(settings)))
+    return TlsServer(settings, prepare_tls(settings, read_material(settings)))
 
 
 async def accept(
