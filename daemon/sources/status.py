@@ -1,0 +1,43 @@
+"""What a source that follows a cluster knows about its contact, for readiness and metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from authorizerd.config.follow import SourceKind
+
+
+@dataclass(slots=True)
+class SourceStatus:
+    """Written by the source, read by readiness and metrics.
+
+    Attributes:
+        high_watermark: the last offset that the cluster has committed, as far as known; -1 before
+            the first answer. Inclusive, unlike Kafka's.
+        read_offset: the last offset that was passed on to the applier, -1 before the first.
+        contact_time: trio's time of the last answer that confirmed the state; None before it.
+        lag_since: trio's time since when committed records are missing here; None if none are.
+        leader_id: the id of the node that is read from: the leader, or the pinned broker.
+        errors: failed exchanges by reason: an error code's name, or ``connection``.
+        fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
+        fault_offset: the log offset at which ``fault`` was found, or -1.
+        is_stale: True while decisions have stopped because contact was lost for too long.
+    """
+
+    kind: SourceKind
+    high_watermark: int = -1
+    read_offset: int = -1
+    contact_time: float | None = None
+    lag_since: float | None = None
+    leader_id: int = -1
+    leader_epoch: int = -1
+    errors: Counter[str] = field(default_factory=Counter)
+    fault: str = ""
+    fault_offset: int = -1
+    is_stale: bool = False
+
+    def fail(self, reason: str, offset: int = -1) -> None:
+        """Record the reason for which decisions stop; the first one stays."""
+        if not self.fault:
+            self.fault, self.fault_offset = reason, offset
