@@ -1,0 +1,38 @@
+"""Plan the changes that turn the ACLs in force into wanted ones, for a source that lists all ACLs.
+
+**Invariant:** applying the changes to the snapshot gives exactly the wanted ACLs and ids. Removals
+come first, so a binding may be removed under one id and added under another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+
+ACLS_PER_STEP: Final = 256
+
+
+def plan_differences(snapshot: AclSnapshot, wanted: Mapping[bytes, Acl]) -> Steps[list[Change]]:
+    """Return, in steps, the changes from ``snapshot`` to ``wanted``; none if they are equal.
+
+    An id whose binding differs is removed and added again.
+
+    Args:
+        wanted: the ACLs by their 16-byte ids, each binding once. It must not change meanwhile.
+    """
+    changes: list[Change] = []
+    held = iter(snapshot.acls.items())
+    while some := list(islice(held, ACLS_PER_STEP)):
+        changes += [AclRemoved(acl_id) for acl_id, acl in some if wanted.get(acl_id) != acl]
+        yield
+    after = iter(wanted.items())
+    acls = snapshot.acls
+    while added := list(islice(after, ACLS_PER_STEP)):
+        changes += [AclAdded(acl_id, acl) for acl_id, acl in added if acls.get(acl_id) != acl]
+        yield
+    return changes
