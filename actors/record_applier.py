@@ -4,7 +4,7 @@
 a task that reads both without awaiting in between sees one state of the log. Nothing is published
 before the source reports that it has passed on everything up to the high water mark. From then on,
 every batch becomes visible atomically. A batch that contradicts the state before it means that the
-log or this code is wrong, so the error ends the daemon.
+log or this code is wrong: the error ends the applier, or if the log is not ours, decisions.
 
 The applier works in slices, with a checkpoint after each, so that a long batch does not block the
 event loop. After loading, and after each later slice, it calls ``collect_garbage``: the objects
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 import trio
 
@@ -48,8 +48,26 @@ class CaughtUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """Sent before CaughtUp only: forget everything so far, because a complete state follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Publish no snapshot until ``Resume``, so that nobody but super users gets an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Publish the newest state again."""
+
+
+Message: TypeAlias = ChangeBatch | CaughtUp | Reset | Suspend | Resume
+
+
+@dataclass(frozen=True, slots=True)
 class ApplierStatistics:
-    """The state of the applier. ``offset`` and ``acls`` are -1 until the snapshot is loaded."""
+    """The state of the applier. ``offset`` and ``acls`` are -1 while no snapshot is published."""
 
     offset: int
     acls: int
@@ -62,23 +80,34 @@ class RecordApplier:
     Args:
         inbox: the batches of the source, in log order.
         collect_garbage: called when the existing objects are expected to live long.
+        on_misfit: if given, a batch that contradicts the state does not end the applier. Instead,
+            it publishes no snapshot any more, and calls this function once.
     """
 
     def __init__(
         self,
-        inbox: trio.MemoryReceiveChannel[ChangeBatch | CaughtUp],
+        inbox: trio.MemoryReceiveChannel[Message],
         *,
         collect_garbage: Callable[[], None] = lambda: None,
+        on_misfit: Callable[[UnfitChangeError], None] | None = None,
     ) -> None:
         self._inbox = inbox
         self._collect_garbage = collect_garbage
+        self._on_misfit = on_misfit
+        self._is_suspended = False
         self._snapshot: Published[AclSnapshot | None] = Published(None)
+        self._applied: Published[AclSnapshot | None] = Published(None)
         self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
 
     @property
     def snapshot(self) -> View[AclSnapshot | None]:
-        """The newest snapshot, or None until it is loaded."""
+        """The snapshot to decide by, or None until it is loaded and while decisions are stopped."""
         return self._snapshot
+
+    @property
+    def applied(self) -> View[AclSnapshot | None]:
+        """The newest state, also while decisions are stopped; None until it is loaded."""
+        return self._applied
 
     @property
     def cluster(self) -> View[ClusterImage]:
@@ -98,33 +127,60 @@ class RecordApplier:
         """Load, then apply batches until every sender has closed its end.
 
         Raises:
-            UnfitChangeError: a batch contradicts the state before it.
+            UnfitChangeError: a batch contradicts the state before it, and ``on_misfit`` is None.
         """
         # Closed at the end, so that senders get an error instead of waiting for ever.
         async with self._inbox:
             task_status.started()
-            loaded = await self._load()
-            if loaded is None:
-                return
-            snapshot, cluster = loaded
-            del loaded  # otherwise this task would keep the first snapshot forever
-            self._collect_garbage()
-            self._publish(snapshot, cluster)
-            replaced: list[AclSnapshot | ClusterImage] = []
-            async for message in self._inbox:
-                assert isinstance(message, ChangeBatch), "a source must report CaughtUp only once"
-                snapshot = await self._apply(snapshot, message, replaced)
-                cluster = await self._apply_to_cluster(cluster, message, replaced)
-                if message.is_end:
-                    snapshot = at_offset(snapshot, message.last_offset)
-                    self._publish(snapshot, cluster)
-                    await _free_states(replaced)
+            try:
+                await self._apply_all()
+            except UnfitChangeError as error:
+                if self._on_misfit is None:
+                    raise
+                self._suspend()
+                self._on_misfit(error)
+                async for _ in self._inbox:  # senders must not wait for ever
+                    pass
+
+    async def _apply_all(self) -> None:
+        loaded = await self._load()
+        if loaded is None:
+            return
+        snapshot, cluster = loaded
+        del loaded  # otherwise this task would keep the first snapshot forever
+        self._collect_garbage()
+        self._publish(snapshot, cluster)
+        replaced: list[AclSnapshot | ClusterImage] = []
+        async for message in self._inbox:
+            match message:
+                case ChangeBatch():
+                    snapshot = await self._apply(snapshot, message, replaced)
+                    cluster = await self._apply_to_cluster(cluster, message, replaced)
+                    if message.is_end:
+                        snapshot = at_offset(snapshot, message.last_offset)
+                        self._publish(snapshot, cluster)
+                        await _free_states(replaced)
+                case Suspend():
+                    self._suspend()
+                case Resume():
+                    self._is_suspended = False
+                    self._snapshot.publish(self._applied.newest)
+                case CaughtUp() | Reset():
+                    raise AssertionError("a source sends these only until it has caught up")
+                case _:
+                    assert_never(message)
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
         """Publish both. The image comes first, since other tasks wait for the snapshot's offset."""
         if cluster is not self._cluster.newest:
             self._cluster.publish(cluster)
-        self._snapshot.publish(snapshot)
+        if not self._is_suspended:
+            self._snapshot.publish(snapshot)
+        self._applied.publish(snapshot)
+
+    def _suspend(self) -> None:
+        self._is_suspended = True
+        self._snapshot.publish(None)
 
     async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
         """Return the loaded state, or None if the source ended before it caught up."""
@@ -132,17 +188,20 @@ class RecordApplier:
         cluster = EMPTY_IMAGE
         replaced: list[AclSnapshot | ClusterImage] = []
         async for message in self._inbox:
-            if isinstance(message, CaughtUp):
-                snapshot = await finish_in_turns(builder.freeze_in_steps(message.offset))
-                return snapshot, cluster
-            try:
-                for changes in _slices(message.changes):
-                    builder.apply_changes(changes)
-                    await trio.lowlevel.checkpoint()
-            except ChangeError as error:
-                raise UnfitChangeError(message.last_offset, error) from error
-            cluster = await self._apply_to_cluster(cluster, message, replaced)
-            await _free_states(replaced)
+            match message:
+                case CaughtUp(offset):
+                    snapshot = await finish_in_turns(builder.freeze_in_steps(offset))
+                    return snapshot, cluster
+                case ChangeBatch():
+                    await _load_changes(builder, message)
+                    cluster = await self._apply_to_cluster(cluster, message, replaced)
+                    await _free_states(replaced)
+                case Reset():
+                    builder, cluster = SnapshotBuilder(), EMPTY_IMAGE
+                case Suspend() | Resume():
+                    self._is_suspended = isinstance(message, Suspend)
+                case _:
+                    assert_never(message)
         return None
 
     async def _apply(
@@ -178,6 +237,20 @@ class RecordApplier:
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
         return cluster
+
+
+async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
+    """Add the batch to a state that nobody sees yet.
+
+    Raises:
+        UnfitChangeError: it contradicts that state.
+    """
+    try:
+        for changes in _slices(batch.changes):
+            builder.apply_changes(changes)
+            await trio.lowlevel.checkpoint()
+    except ChangeError as error:
+        raise UnfitChangeError(batch.last_offset, error) from error
 
 
 async def _free_states(replaced: list[AclSnapshot | ClusterImage]) -> None:

@@ -15,12 +15,11 @@ from typing import Final
 
 import trio
 
-from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.authorizer import Authorizer
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration
@@ -73,10 +72,12 @@ class Parts:
         self.configuration: Final = configuration
         self.log: Final = Log(configuration, DISK)
         self.collector: Final = Collector()
-        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
+        feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self.applier: Final = RecordApplier(inbox, collect_garbage=self.collector.collect_garbage)
         snapshot, image = self.applier.snapshot, self.applier.cluster
-        self.workers: Final = _new_worker_pool(configuration, feed, snapshot, self._files)
+        self.workers: Final = _new_worker_pool(
+            configuration, feed, self.applier.applied, self._files
+        )
         self.feed: Final = feed if self.workers is None else self.workers.feed
         self.audit: Final = open_audit(configuration)
         self.audit_log: Final = None if self.audit is None else self.audit.log
@@ -197,7 +198,7 @@ class Log:
 def _new_update_queue(
     configuration: Configuration,
     log: Log,
-    feed: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+    feed: trio.MemorySendChannel[Message],
     snapshot: View[AclSnapshot | None],
     image: View[ClusterImage],
     workers: WorkerPool | None,
@@ -220,7 +221,7 @@ def _new_update_queue(
 
 def _new_worker_pool(
     configuration: Configuration,
-    applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+    applier: trio.MemorySendChannel[Message],
     snapshot: View[AclSnapshot | None],
     files: Callable[[], Files],
 ) -> WorkerPool | None:

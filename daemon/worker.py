@@ -17,8 +17,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.acl.model import ChangeBatch
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
@@ -103,7 +102,7 @@ class Worker(Follower):
         self._configuration = configuration
         self._places = places
         self._collector = Collector()
-        self._feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](BATCHES_WAITING_MAX)
+        self._feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self._applier = RecordApplier(inbox, collect_garbage=self._collector.collect_garbage)
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
@@ -146,7 +145,7 @@ class Worker(Follower):
 
     async def _obey(self, source: FeedSource) -> None:
         async with trio.open_nursery() as self._serving:
-            await source.run(self._feed, self._applier.snapshot, self)
+            await source.run(self._feed, self._applier.applied, self)
             self._serving.cancel_scope.cancel()
 
     async def _run_audit(self) -> None:

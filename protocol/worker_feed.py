@@ -146,7 +146,30 @@ class Drain(msgspec.Struct, array_like=True, frozen=True, tag=7):
     number: int
 
 
-Order = Begin | TakeSettings | TakeChanges | Loaded | TakeFiles | Report | Listen | Drain
+class StopDecisions(msgspec.Struct, array_like=True, frozen=True, tag=8):
+    """Answer nobody but super users, until ``ResumeDecisions``."""
+
+    number: int
+
+
+class ResumeDecisions(msgspec.Struct, array_like=True, frozen=True, tag=9):
+    """Answer by the newest state again."""
+
+    number: int
+
+
+Order = (
+    Begin
+    | TakeSettings
+    | TakeChanges
+    | Loaded
+    | TakeFiles
+    | Report
+    | Listen
+    | Drain
+    | StopDecisions
+    | ResumeDecisions
+)
 
 
 class Done(msgspec.Struct, array_like=True, frozen=True):

@@ -12,10 +12,9 @@ from typing import Protocol, assert_never
 
 import trio
 
-from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.record_applier import CaughtUp, Message, Resume, Suspend
 from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.protocol.worker_feed import (
     Begin,
@@ -26,6 +25,8 @@ from authorizerd.protocol.worker_feed import (
     Loaded,
     Order,
     Report,
+    ResumeDecisions,
+    StopDecisions,
     TakeChanges,
     TakeFiles,
     TakeSettings,
@@ -78,11 +79,14 @@ class FeedSource:
 
     async def run(
         self,
-        applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
-        snapshot: View[AclSnapshot | None],
+        applier: trio.MemorySendChannel[Message],
+        applied: View[AclSnapshot | None],
         follower: Follower,
     ) -> None:
         """Carry out orders until drained, or until the daemon ends.
+
+        Args:
+            applier: inbox of the applier that owns ``applied``.
 
         Raises:
             DecodeError: a message is invalid.
@@ -93,36 +97,33 @@ class FeedSource:
                 match order:
                     case TakeChanges() | Loaded():
                         # A batch is reported as done only after its last part.
-                        if not await _apply(order, applier, snapshot):
+                        if not await _apply(order, applier, applied):
                             continue
-                    case TakeSettings(_, texts):
-                        follower.apply_settings(texts)
-                    case TakeFiles(_, files):
-                        await follower.apply_files(files)
+                    case StopDecisions() | ResumeDecisions():
+                        is_stop = isinstance(order, StopDecisions)
+                        await applier.send(Suspend() if is_stop else Resume())
                     case Report():
                         counters = follower.counters()
-                    case Listen():
-                        await follower.listen()
                     case Drain():
-                        nursery.start_soon(self._drain, order, snapshot, follower, nursery)
+                        nursery.start_soon(self._drain, order, applied, follower, nursery)
                         continue
                     case Begin():
                         raise AssertionError("Begin is the first order only")
                     case _:
-                        assert_never(order)
-                await self._report(Done(order.number, _offset(snapshot), counters))
+                        await _carry_out(order, follower)
+                await self._report(Done(order.number, _offset(applied), counters))
             nursery.cancel_scope.cancel()
 
     async def _drain(
         self,
         order: Drain,
-        snapshot: View[AclSnapshot | None],
+        applied: View[AclSnapshot | None],
         follower: Follower,
         nursery: trio.Nursery,
     ) -> None:
         """Drain while changes still arrive: a pending request may be waiting for one of them."""
         await follower.drain()
-        await self._report(Done(order.number, _offset(snapshot), follower.counters()))
+        await self._report(Done(order.number, _offset(applied), follower.counters()))
         nursery.cancel_scope.cancel()
 
     async def _next(self) -> Order | None:
@@ -143,10 +144,22 @@ class FeedSource:
                 await self._stream.send_all(encode_message(done))
 
 
+async def _carry_out(order: TakeSettings | TakeFiles | Listen, follower: Follower) -> None:
+    match order:
+        case TakeSettings(_, texts):
+            follower.apply_settings(texts)
+        case TakeFiles(_, files):
+            await follower.apply_files(files)
+        case Listen():
+            await follower.listen()
+        case _:
+            assert_never(order)
+
+
 async def _apply(
     order: TakeChanges | Loaded,
-    applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
-    snapshot: View[AclSnapshot | None],
+    applier: trio.MemorySendChannel[Message],
+    applied: View[AclSnapshot | None],
 ) -> bool:
     """Pass on the changes of an order; return True once all of them are in force."""
     if isinstance(order, TakeChanges):
@@ -155,9 +168,9 @@ async def _apply(
             return False
     else:
         await applier.send(CaughtUp(order.offset))
-    await snapshot.wait_until(lambda newest: newest is not None and newest.offset >= order.offset)
+    await applied.wait_until(lambda newest: newest is not None and newest.offset >= order.offset)
     return True
 
 
-def _offset(snapshot: View[AclSnapshot | None]) -> int:
-    return -1 if snapshot.newest is None else snapshot.newest.offset
+def _offset(applied: View[AclSnapshot | None]) -> int:
+    return -1 if applied.newest is None else applied.newest.offset

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 import trio
 
@@ -21,10 +21,19 @@ from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published, View
-from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.record_applier import CaughtUp, Message, Reset, Resume, Suspend
 from authorizerd.daemon.workers.counters import Sums, Totals
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
-from authorizerd.protocol.worker_feed import Begin, Drain, Files, Place, TakeFiles, TakeSettings
+from authorizerd.protocol.worker_feed import (
+    Begin,
+    Drain,
+    Files,
+    Place,
+    ResumeDecisions,
+    StopDecisions,
+    TakeFiles,
+    TakeSettings,
+)
 
 REPLACE_SECONDS_MIN: Final = 0.1
 REPLACE_SECONDS_MAX: Final = 10.0
@@ -44,6 +53,7 @@ class WorkerPool:
 
     Args:
         applier: inbox of the daemon's own applier.
+        snapshot: the state that this applier has applied.
         configuration: the keys that the daemon started with, as text.
         files: returns the loaded content of the files that the configuration names.
         timeout_ms: time limit for one order to a worker; a slower worker is killed.
@@ -52,7 +62,7 @@ class WorkerPool:
     def __init__(
         self,
         count: int,
-        applier: trio.MemorySendChannel[ChangeBatch | CaughtUp],
+        applier: trio.MemorySendChannel[Message],
         snapshot: View[AclSnapshot | None],
         *,
         configuration: Mapping[str, str],
@@ -62,7 +72,7 @@ class WorkerPool:
         self._count = count
         self._applier = applier
         # Unbuffered: a change must not count as passed on while it waits here.
-        self.feed, self._inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
+        self.feed, self._inbox = trio.open_memory_channel[Message](0)
         self._snapshot = snapshot
         self._configuration = dict(configuration)
         self._files = files
@@ -71,6 +81,7 @@ class WorkerPool:
         self._links: list[WorkerLink] = []
         self._unapplied: deque[ChangeBatch] = deque()
         self._is_caught_up = False
+        self._is_stopped = False
         self._loaded = trio.Event()
         self._changes = Published(0)
         self._is_draining = False
@@ -107,11 +118,25 @@ class WorkerPool:
         """Pass on what arrives through ``feed``, to the workers and to the daemon's own applier."""
         async with self._inbox, self._applier:
             async for message in self._inbox:
-                if isinstance(message, CaughtUp):
-                    self._is_caught_up = True
-                elif self._is_caught_up:
-                    self._pass_on(message)
+                match message:
+                    case CaughtUp():
+                        self._is_caught_up = True
+                    case ChangeBatch():
+                        if self._is_caught_up:
+                            self._pass_on(message)
+                    case Suspend() | Resume():
+                        self.stop_decisions(isinstance(message, Suspend))
+                    case Reset():  # nothing was passed on yet
+                        pass
+                    case _:
+                        assert_never(message)
                 await self._applier.send(message)
+
+    def stop_decisions(self, is_stopped: bool) -> None:
+        """Let all current and future workers stop deciding, or decide again."""
+        self._is_stopped = is_stopped
+        for link in self._links:
+            link.order(StopDecisions if is_stopped else ResumeDecisions)
 
     def _pass_on(self, batch: ChangeBatch) -> None:
         for link in self._links:
@@ -230,6 +255,8 @@ class WorkerPool:
         for batch in self._unapplied:
             if batch.last_offset > snapshot.offset:
                 link.order_changes(batch)
+        if self._is_stopped:
+            link.order(StopDecisions)
         self._links.append(link)
         if self._is_draining:  # ``drain`` has already given the others this order
             link.order_drain(Drain)

@@ -20,13 +20,21 @@ from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
 from authorizerd.acl.steps import Steps
 from authorizerd.actors import record_applier
 from authorizerd.actors.errors import UnfitChangeError
-from authorizerd.actors.record_applier import CHANGES_PER_SLICE, CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import (
+    CHANGES_PER_SLICE,
+    CaughtUp,
+    Message,
+    RecordApplier,
+    Reset,
+    Resume,
+    Suspend,
+)
 from authorizerd.image.changes import TopicAdded, TopicRemoved
 from tests.support.acls import acl, snapshot_after
 from tests.support.strategies import logs
 
 EMPTY_SNAPSHOT_AT_0 = build([])
-Feed = trio.MemorySendChannel[ChangeBatch | CaughtUp]
+Feed = trio.MemorySendChannel[Message]
 
 
 def added(number: int) -> AclAdded:
@@ -34,7 +42,7 @@ def added(number: int) -> AclAdded:
 
 
 async def start(nursery: trio.Nursery) -> tuple[Feed, RecordApplier]:
-    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
+    feed, inbox = trio.open_memory_channel[Message](0)
     applier = RecordApplier(inbox)
     await nursery.start(applier.run)
     return feed, applier
@@ -103,7 +111,7 @@ async def test_a_batch_in_parts_becomes_visible_with_its_last_part(nursery: trio
 async def test_a_contradictory_batch_ends_the_applier(loaded: bool) -> None:
     """The error names the offset and the reason."""
     for change, cause in ((added(1), DuplicateIdError), (AclRemoved(b"x" * 16), UnknownIdError)):
-        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
+        feed, inbox = trio.open_memory_channel[Message](4)
         applier = RecordApplier(inbox)
         feed.send_nowait(ChangeBatch(0, (added(1),)))
         if loaded:
@@ -117,7 +125,7 @@ async def test_a_contradictory_batch_ends_the_applier(loaded: bool) -> None:
 
 async def test_a_source_that_ends_early_publishes_nothing() -> None:
     """Nothing is published before ``CaughtUp``."""
-    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
+    feed, inbox = trio.open_memory_channel[Message](1)
     applier = RecordApplier(inbox)
     feed.send_nowait(ChangeBatch(0, (added(1),)))
     feed.close()
@@ -128,7 +136,7 @@ async def test_a_source_that_ends_early_publishes_nothing() -> None:
 
 async def test_senders_learn_that_the_applier_has_ended() -> None:
     """Sending to an ended applier fails instead of blocking."""
-    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
+    feed, inbox = trio.open_memory_channel[Message](0)
     applier = RecordApplier(inbox)
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -144,7 +152,7 @@ def test_bulk_load_and_single_batches_reach_the_same_state(
     """Some batches loaded in bulk and the others applied one by one give the same snapshot."""
 
     async def apply_log() -> AclSnapshot | None:
-        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](len(log) + 1)
+        feed, inbox = trio.open_memory_channel[Message](len(log) + 1)
         applier = RecordApplier(inbox)
         for batch in log[:loaded]:
             feed.send_nowait(batch)
@@ -199,7 +207,7 @@ async def test_a_batch_without_other_changes_leaves_the_image(nursery: trio.Nurs
 @pytest.mark.parametrize("is_loaded", [False, True])
 async def test_a_contradictory_change_of_a_topic_ends_the_applier(is_loaded: bool) -> None:
     """The error names the offset and the topic."""
-    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](2)
+    feed, inbox = trio.open_memory_channel[Message](2)
     if is_loaded:
         feed.send_nowait(CaughtUp(0))
     feed.send_nowait(ChangeBatch(7, cluster_changes=(TopicRemoved(b"t" * 16),)))
@@ -252,3 +260,53 @@ async def test_removed_acls_of_the_load_are_freed(
     left = sys.getrefcount(loaded.acl)
     assert applier.statistics().acls == 1
     assert left == references
+
+
+async def test_reset_forgets_what_was_loaded_so_far(nursery: trio.Nursery) -> None:
+    """A snapshot of the cluster may replace what the local copy contained."""
+    feed, applier = await start(nursery)
+    topic = TopicAdded("old", bytes(16))
+    await feed.send(ChangeBatch(3, (added(1), added(2)), cluster_changes=(topic,)))
+    await feed.send(Reset())
+    await feed.send(ChangeBatch(9, (added(3),)))
+    await feed.send(CaughtUp(9))
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest == build([added(3)], offset=9)
+    assert not applier.cluster.newest.topics
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_suspended_applier_applies_but_publishes_no_snapshot(
+    is_loaded: bool, nursery: trio.Nursery
+) -> None:
+    feed, applier = await start(nursery)
+    first = (CaughtUp(0), Suspend()) if is_loaded else (Suspend(), CaughtUp(0))
+    for message in first:
+        await feed.send(message)
+    await feed.send(ChangeBatch(1, (added(1),)))
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest is None
+    assert applier.statistics().acls == -1
+    assert applier.applied.newest == build([added(1)], offset=1)
+    await feed.send(Resume())
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest is applier.applied.newest
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_misfit_stops_decisions_of_a_follower_for_ever(
+    is_loaded: bool, nursery: trio.Nursery
+) -> None:
+    misfits: list[UnfitChangeError] = []
+    feed, inbox = trio.open_memory_channel[Message](0)
+    applier = RecordApplier(inbox, on_misfit=misfits.append)
+    await nursery.start(applier.run)
+    if is_loaded:
+        await feed.send(CaughtUp(0))
+    await feed.send(ChangeBatch(5, (AclRemoved(bytes(16)),)))
+    for message in (ChangeBatch(6, (added(1),)), Suspend(), Resume()):
+        with trio.fail_after(1):
+            await feed.send(message)
+    await wait_all_tasks_blocked()
+    assert [error.offset for error in misfits] == [5]
+    assert applier.snapshot.newest is None

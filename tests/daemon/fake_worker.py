@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 import trio
 from trio.testing import memory_stream_pair
 
-from authorizerd.acl.model import ChangeBatch
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.daemon.workers.link import WorkerProcess
 from authorizerd.protocol.worker_feed import Files
@@ -56,7 +55,7 @@ class FakeWorker(Follower, WorkerProcess):
         self._on_listen = on_listen
         self._scope = trio.CancelScope()
         self.ended = trio.Event()
-        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
+        feed, inbox = trio.open_memory_channel[Message](4)
         self._feed = feed
         self._applier = RecordApplier(inbox)
         self.settings: Mapping[str, str] = {}
@@ -99,7 +98,7 @@ class FakeWorker(Follower, WorkerProcess):
                     source = FeedSource(self.stream)
                     if await source.begin() is not None:
                         nursery.start_soon(self._applier.run)
-                        await source.run(self._feed, self._applier.snapshot, self)
+                        await source.run(self._feed, self._applier.applied, self)
                     nursery.cancel_scope.cancel()
         finally:
             self.is_listening = False

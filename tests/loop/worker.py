@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.model import AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.daemon.gc_control import Collector, automatic_collection_off
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.protocol.worker_feed import Files, Loaded, encode_changes, encode_message
@@ -42,14 +42,14 @@ async def play_feed(meters: list[Meter]) -> list[Played]:
     """Run a worker's source and applier; return their longest stretches."""
     ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
     collector = Collector()
-    feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](16)
+    feed, inbox = trio.open_memory_channel[Message](16)
     applier = RecordApplier(inbox, collect_garbage=collector.collect_garbage)
     source = FeedSource(theirs)
     played: list[Played] = []
     with automatic_collection_off():
         async with ours, theirs, trio.open_nursery() as nursery:
             nursery.start_soon(applier.run)
-            nursery.start_soon(source.run, feed, applier.snapshot, _Nobody())
+            nursery.start_soon(source.run, feed, applier.applied, _Nobody())
             IS_CLIENT.set(True)
             for name, offset, data in _orders():
                 for meter in meters:

@@ -12,7 +12,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.actors.published import Published
-from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.actors.record_applier import CaughtUp, Message, Resume, Suspend
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
@@ -25,6 +25,8 @@ from authorizerd.protocol.worker_feed import (
     Loaded,
     Order,
     Report,
+    ResumeDecisions,
+    StopDecisions,
     TakeFiles,
     TakeSettings,
     encode_changes,
@@ -66,7 +68,7 @@ class Daemon:
         self.source = FeedSource(theirs)
         self.follower = Told()
         self.snapshot = Published[AclSnapshot | None](None)
-        self.feed, self.handed_on = trio.open_memory_channel[ChangeBatch | CaughtUp](9)
+        self.feed, self.handed_on = trio.open_memory_channel[Message](9)
         self.has_ended = False
         self._found: list[Done] = []
 
@@ -119,6 +121,12 @@ async def test_change_is_reported_once_the_worker_decides_by_it(daemon: Daemon) 
     daemon.snapshot.publish(at_offset(changed, end.last_offset))
     assert await daemon.reports() == [Done(3, 5), Done(4, 5, {"told": 0})]
     await daemon.stream.aclose()
+
+
+async def test_decisions_are_stopped_and_resumed_by_the_applier(daemon: Daemon) -> None:
+    reports = await daemon.order(StopDecisions(1), ResumeDecisions(2))
+    assert reports == [Done(1, -1), Done(2, -1)]
+    assert [daemon.handed_on.receive_nowait() for _ in reports] == [Suspend(), Resume()]
 
 
 async def test_orders_are_reported_in_order(daemon: Daemon) -> None:

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Resume, Suspend
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
@@ -27,13 +27,13 @@ class Running:
     """The pool of a daemon that has loaded one ACL; ``offset`` is that of the last change."""
 
     def __init__(self, nursery: trio.Nursery, count: int) -> None:
-        feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](4)
+        feed, inbox = trio.open_memory_channel[Message](4)
         self.applier = RecordApplier(inbox)
         self.files = Files("first")
         self.pool = WorkerPool(
             count,
             feed,
-            self.applier.snapshot,
+            self.applier.applied,
             configuration={"node.id": "1"},
             files=lambda: self.files,
             timeout_ms=TIMEOUT_MS,
@@ -98,6 +98,22 @@ async def test_acknowledgement_waits_for_every_worker(
     assert [worker.offset for worker in running.workers] == [3, 3]
     assert [worker.acl_count for worker in running.workers] == [3, 3]
     assert {worker.settings["super.users"] for worker in running.workers} == {"User:second"}
+
+
+async def test_all_workers_stop_deciding_with_the_daemon(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """A worker that is replaced meanwhile starts without decisions, too."""
+    running = await start(nursery)
+    await running.pool.feed.send(Suspend())
+    await trio.sleep(TIMEOUT_MS / 1000)
+    assert [worker.acl_count for worker in running.workers] == [-1, -1]
+    running.workers[0].kill()
+    await trio.sleep(REPLACE_SECONDS_MIN + 1)
+    assert [worker.acl_count for worker in running.workers[1:]] == [-1, -1]
+    await running.pool.feed.send(Resume())
+    await trio.sleep(1)
+    assert [worker.acl_count for worker in running.workers[1:]] == [1, 1]
 
 
 async def test_hanging_worker_is_killed_before_updates_continue(
