@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Final, TypeAlias
 
 import msgspec
@@ -33,12 +34,26 @@ from authorizerd.actors.completion import Completion
 _HOST_SHOWN_MAX: Final = 100
 
 
+class Authentication(StrEnum):
+    """How a caller has proved its principal to this daemon."""
+
+    NONE = "none"
+    """Not at all: a listener without log-ins, and no client certificate."""
+    CERTIFICATE = "certificate"
+    PLAIN = "PLAIN"
+    """By a password from the daemon's own configuration."""
+    SCRAM = "SCRAM"
+    """By a credential from the metadata log."""
+    FORWARDED = "forwarded"
+    """To another server, which names the principal in an Envelope."""
+
+
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A principal, its address, and its request.
 
     ``host`` is an IP address as Java's ``getHostAddress`` prints it (use
     ``acl.hosts.host_address``), or None if it is unknown. ``request_name`` is the name of the API,
-    for the audit log.
+    for the audit log. ``authentication`` says how the daemon knows the principal.
     """
 
     principal: str
@@ -47,6 +62,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     listener_name: str = ""
     client_id: str | None = None
     correlation_id: int = 0
+    authentication: Authentication = Authentication.NONE
 
     def __post_init__(self) -> None:
         """Raise InvalidQuestionError if ``host`` is not in that form: rules match hosts as text."""

@@ -17,6 +17,19 @@ class UpdateRefusedError(Exception):
     """An update was refused. Nothing was written, and nothing will be."""
 
 
+class RejectedUpdateError(Exception):
+    """An update was rejected by the cluster that is followed, or by the daemon's configuration.
+
+    Args:
+        code: the number of Kafka's error.
+        text: what a client is told.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 class LogWriteError(Exception):
     """The log could not be written, so it is not known how much of it is durable."""
 

@@ -33,21 +33,21 @@ from authorizerd.actors.standard_decider import (
     StandardDecider,
     read_settings,
 )
-from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.actors.updates import Updates
 
 
 class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
     """The built-in authorizer.
 
     Args:
-        updates: the queue for creations and deletions.
+        updates: makes creations and deletions.
         auditor: None if nothing is audited.
     """
 
     def __init__(
         self,
         snapshot: View[AclSnapshot | None],
-        updates: UpdateQueue,
+        updates: Updates,
         auditor: Auditor | None = None,
     ) -> None:
         super().__init__(snapshot, auditor)
@@ -146,13 +146,13 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
 
         Return one completion per item, in order, which fails with that item's error.
         """
-        return self._updates.create(acls)
+        return self._updates.create(acls, context)
 
     def delete_acls(
         self, context: RequestContext, filters: Sequence[AclFilter]
     ) -> Sequence[Completion[Deleted]]:
         """Delete ACLs. Return one completion per filter, in order."""
-        return self._updates.delete(filters)
+        return self._updates.delete(filters, context)
 
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         """Yield, in slices, the ACLs that ``filter`` matches, all of one snapshot.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
+from typing import Any, Final, Protocol, TypeVar, assert_never
 
 import trio
 
@@ -31,11 +31,13 @@ from authorizerd.acl.updates import (
     plan_creations,
     plan_deletions,
 )
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.updates import ClusterPlan, PlanCluster, UpdateStatistics
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
 
@@ -46,18 +48,6 @@ CHANGES_PER_FLUSH_MAX: Final = 20_000
 
 
 LogChange = Change | ClusterChange
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterPlan(Generic[T]):
-    """The changes of a request that does not concern ACLs, and its answer."""
-
-    changes: tuple[ClusterChange, ...]
-    result: T
-
-
-PlanCluster: TypeAlias = Callable[[ClusterImage], Steps[ClusterPlan[T]]]
-"""A function that plans a request in steps, from the image at the end of the log."""
 
 
 class ChangeLog(Protocol):
@@ -137,15 +127,6 @@ class _Tail:
         yield from free(self.images, STATES_FREED_PER_STEP)
 
 
-@dataclass(slots=True)
-class UpdateStatistics:
-    """The counters of the queue. ``requests_waiting`` are accepted and not acknowledged yet."""
-
-    requests_waiting: int = 0
-    flushes: int = 0
-    batches_written: int = 0
-
-
 async def _applied_here() -> None:
     """Return at once: no other process makes decisions."""
 
@@ -184,18 +165,24 @@ class UpdateQueue:
         self._inbox_sender, self._inbox = trio.open_memory_channel[_Request](requests_max)
         self.statistics: Final = UpdateStatistics()
 
-    def create(self, acls: Sequence[Acl]) -> Sequence[Completion[None]]:
+    def create(
+        self, acls: Sequence[Acl], context: RequestContext | None = None
+    ) -> Sequence[Completion[None]]:
         """Queue one creation request. Return one completion per item, in order.
 
         A completion fails with an AclError (that item is invalid), UpdateRefusedError (nothing was
         done) or LogWriteError (it is not known whether it was done).
+
+        The log does not say who made a change, so ``context`` is not used.
         """
         completion: Completion[Sequence[Exception | None]] = Completion()
         # A copy, since planning empties the list.
         self._accept(_Creations(list(acls), completion))
         return ItemCompletions(completion, len(acls))
 
-    def delete(self, filters: Sequence[AclFilter]) -> Sequence[Completion[Deleted]]:
+    def delete(
+        self, filters: Sequence[AclFilter], context: RequestContext | None = None
+    ) -> Sequence[Completion[Deleted]]:
         """Queue one deletion request. Return one completion per filter, in order.
 
         A completion fails with UpdateRefusedError or LogWriteError, as for ``create``. An invalid

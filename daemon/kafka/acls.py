@@ -26,6 +26,7 @@ from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import (
     AuthorizerFaultError,
     LogWriteError,
+    RejectedUpdateError,
     SecurityDisabledError,
     UpdateRefusedError,
 )
@@ -225,6 +226,8 @@ def _error_of(completion: Completion[ResultT]) -> ApiError | None:
 
 
 def _api_error(error: Exception) -> ApiError:
+    if isinstance(error, RejectedUpdateError):
+        return ApiError(error.code, str(error))
     for kind, code in _CODES:
         if isinstance(error, kind):
             return ApiError(code, str(error))

@@ -16,6 +16,7 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import Final
 
+from authorizerd.actors.authorizer import Authentication
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.config.values import PLAIN
 from authorizerd.daemon.kafka.errors import (
@@ -76,6 +77,7 @@ class SaslExchange:
         self._has_answered_versions = False
         self._state = _State.LOGGED_IN if settings is None else _State.UNAUTHENTICATED
         self._principal: str | None = (peer or ANONYMOUS) if settings is None else None
+        self._has_certificate = peer is not None
         self._login: PlainExchange | ScramExchange | None = None
         self._session_mechanism = ""
         self._session_ends_at = math.inf
@@ -87,6 +89,15 @@ class SaslExchange:
     def principal(self) -> str | None:
         """The client's principal; None before a log-in has succeeded, and during another one."""
         return self._principal if self._state is _State.LOGGED_IN else None
+
+    @property
+    def authentication(self) -> Authentication:
+        """How the client has proved ``principal``."""
+        if self.principal is None:
+            return Authentication.NONE
+        if self._settings is None:
+            return Authentication.CERTIFICATE if self._has_certificate else Authentication.NONE
+        return Authentication.PLAIN if self._session_mechanism == PLAIN else Authentication.SCRAM
 
     @property
     def expects_token(self) -> bool:

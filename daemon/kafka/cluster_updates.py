@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeAlias
 
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
-from authorizerd.actors.update_queue import PlanCluster
+from authorizerd.actors.errors import LogWriteError, RejectedUpdateError, UpdateRefusedError
+from authorizerd.actors.updates import PlanCluster
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 Results: TypeAlias = Mapping[str, ApiError | None]
@@ -34,6 +34,8 @@ async def change_cluster(
     """
     try:
         return await updates.change_cluster(plan, on_applied)
+    except RejectedUpdateError as error:
+        failed = ApiError(error.code, str(error))
     except UpdateRefusedError as error:
         failed = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
     except LogWriteError as error:

@@ -12,7 +12,7 @@ import trio
 
 from authorizerd.acl.steps import at_once
 from authorizerd.actors.published import View
-from authorizerd.actors.update_queue import ClusterPlan
+from authorizerd.actors.updates import ClusterPlan
 from authorizerd.config.alterations import Changes, Wanted
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, Results, change_cluster

@@ -22,7 +22,7 @@ import msgspec
 
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, TOO_MANY_CREATED
-from authorizerd.actors.update_queue import ClusterPlan
+from authorizerd.actors.updates import ClusterPlan
 from authorizerd.daemon.kafka.cluster_updates import Results
 from authorizerd.daemon.kafka.requests import (
     AlterUserScramCredentialsRequest,

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from authorizerd.acl.errors import NotReadyError
-from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.authorizer import Authentication, Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.daemon.kafka.acls import AclHandlers
@@ -43,6 +43,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     listener_name: str
     principal: str
     host: str
+    authentication: Authentication = Authentication.NONE
 
 
 class _Handler(NamedTuple):
@@ -112,6 +113,7 @@ class KafkaHandlers:
             listener_name=session.listener_name,
             client_id=request.client_id,
             correlation_id=request.correlation_id,
+            authentication=session.authentication,
         )
         started = time.perf_counter()
         remote_s = 0.0

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from authorizerd.acl.model import Operation
-from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.authorizer import Authentication, Authorizer, RequestContext
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer
 from authorizerd.daemon.kafka.permissions import Rights
@@ -84,6 +84,7 @@ class EnvelopeHandler:
             request_name=APIS[inner.api_key].name,
             client_id=inner.client_id,
             correlation_id=inner.correlation_id,
+            authentication=Authentication.FORWARDED,
         )
         try:
             return await self._handle(inner, inner_context)

@@ -248,7 +248,10 @@ class _Conversation:
                 if principal is None:
                     raise ClosingError(f"{request.api_key.name} before log-in")
                 session = Session(
-                    listener_name=self._listener.name, principal=principal, host=self._host
+                    listener_name=self._listener.name,
+                    principal=principal,
+                    host=self._host,
+                    authentication=self._sasl.authentication,
                 )
                 body = await self._listener.answer(request, session, self._connection)
         if self._listener.sasl is None:  # without log-in, the first answer establishes a connection

@@ -20,7 +20,7 @@ from authorizerd.actors.decider import DecidingAuthorizer, DecisionCounts
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
-from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.actors.updates import Updates
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
@@ -63,7 +63,7 @@ class Measured:
     source: LocalLogSource
     gate: ListenerGate
     audit_log: AuditLog | None
-    updates: UpdateQueue
+    updates: Updates
     checkpointer: Checkpointer
     purgatory: Purgatory
     times: RequestTimes

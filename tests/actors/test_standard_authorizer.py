@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -10,14 +11,16 @@ from msgspec.structs import replace
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
-from authorizerd.acl.model import AclFilter, Operation, PatternType, ResourceType
+from authorizerd.acl.model import Acl, AclFilter, Operation, PatternType, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import Auditor
-from authorizerd.actors.authorizer import Action, RequestContext, ServerInfo
+from authorizerd.actors.authorizer import Action, Authentication, RequestContext, ServerInfo
+from authorizerd.actors.completion import Completion
 from authorizerd.actors.decider import KAFKA_SURFACE, DecisionCounts
 from authorizerd.actors.errors import EndpointStartError
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
+from authorizerd.actors.updates import Updates
 from tests.support.acls import acl, snapshot_of
 from tests.support.audit import RecordingAuditLog
 from tests.support.authorizers import read_only_authorizer
@@ -61,6 +64,24 @@ def test_acls_are_listed_and_counted_once_loaded() -> None:
     published.publish(LOADED)
     assert (listed(authorizer), authorizer.acl_count()) == ([READ_T], 1)
     assert authorizer.serves("User:a")
+
+
+def test_updates_learn_who_asks_for_them() -> None:
+    """A daemon that forwards changes decides by the caller's log-in."""
+    asked: list[tuple[object, RequestContext]] = []
+
+    class Recorded:
+        def create(self, acls: Sequence[Acl], caller: RequestContext) -> Sequence[Completion[None]]:
+            asked.append((acls, caller))
+            return []
+
+        delete: Any = create
+
+    authorizer = StandardAuthorizer(Published(LOADED), cast(Updates, Recorded()))
+    caller = replace(context("User:a"), authentication=Authentication.SCRAM)
+    authorizer.create_acls(caller, [READ_T])
+    authorizer.delete_acls(caller, [AclFilter()])
+    assert asked == [([READ_T], caller), ([AclFilter()], caller)]
 
 
 def test_actions_are_answered_in_order_and_audited_by_their_flags() -> None:

@@ -27,7 +27,8 @@ from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import Published
 from authorizerd.actors.record_applier import CaughtUp, RecordApplier
-from authorizerd.actors.update_queue import ClusterPlan, LogChange, UpdateQueue
+from authorizerd.actors.update_queue import LogChange, UpdateQueue
+from authorizerd.actors.updates import ClusterPlan
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
 from tests.oracles.standard_authorizer import acl_of, control_cases, filter_of
 from tests.support.acls import acl as topic_acl

@@ -23,7 +23,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.steps import finish
 from authorizerd.actors.auditor import Auditor
-from authorizerd.actors.authorizer import Authorizer
+from authorizerd.actors.authorizer import Authentication, Authorizer
 from authorizerd.actors.decider import DecidingAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.purgatory import Purgatory
@@ -192,7 +192,12 @@ class KafkaService:
         request = KafkaRequest(
             api_key=api_key, api_version=version, correlation_id=1, client_id="tests", body=body
         )
-        session = Session(listener_name=listener_name, principal=principal, host="10.0.0.1")
+        session = Session(
+            listener_name=listener_name,
+            principal=principal,
+            host="10.0.0.1",
+            authentication=Authentication.CERTIFICATE,
+        )
         return b"".join(await self.handlers.answer(request, session))
 
     async def ask(

@@ -16,7 +16,7 @@ from authorizerd.acl.validation import validate_filter
 from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import UpdateRefusedError
-from authorizerd.actors.update_queue import ClusterPlan
+from authorizerd.actors.updates import ClusterPlan
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.image.cluster import ClusterImage
 from tests.faults.workload import BrokenInvariantError

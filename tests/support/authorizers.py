@@ -13,14 +13,14 @@ from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import View
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.actors.updates import Updates
 
 
 def read_only_authorizer(
     snapshot: View[AclSnapshot | None], auditor: Auditor | None = None
 ) -> StandardAuthorizer:
     """Return a StandardAuthorizer for tests that neither create nor delete ACLs."""
-    return StandardAuthorizer(snapshot, cast(UpdateQueue, None), auditor)
+    return StandardAuthorizer(snapshot, cast(Updates, None), auditor)
 
 
 class Plug(Authorizer):

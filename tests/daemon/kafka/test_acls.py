@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -18,7 +19,9 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, TOO_MANY_CREATED, TOO_MANY_REMOVED
-from authorizerd.actors.errors import LogWriteError
+from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import LogWriteError, RejectedUpdateError
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_responses import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
@@ -33,6 +36,7 @@ from tests.daemon.kafka_service import (
     on_cluster,
     start,
 )
+from tests.support.authorizers import Plug
 
 VERSIONS = [1, 2, 3]
 NO_COLON = (
@@ -416,6 +420,26 @@ async def test_closed_queue_refuses_updates_and_describes(nursery: trio.Nursery)
     refused = ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "the daemon is shutting down")
     assert await service.create([OTHER]) == [refused]
     assert await service.describe() == {LITERAL}
+
+
+async def test_rejected_updates_keep_their_code_and_text(nursery: trio.Nursery) -> None:
+    """The code may be one that this daemon does not know."""
+
+    class Rejecting(Plug):
+        def create_acls(
+            self, context: RequestContext, acls: Sequence[Acl]
+        ) -> list[Completion[None]]:
+            completions = [Completion[None]() for _ in acls]
+            for number, completion in enumerate(completions):
+                completion.fail(RejectedUpdateError(1000 + number, f"reason {number}"))
+            return completions
+
+    plug = Rejecting([True])
+    service = await start(nursery, plug_in=lambda _: plug)
+    assert await service.create([LITERAL, OTHER]) == [
+        ApiError(1000, "reason 0"),
+        ApiError(1001, "reason 1"),
+    ]
 
 
 async def test_log_error_fails_the_waiting_requests() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.actors.authorizer import Authentication
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.daemon.kafka.authentication import REAUTHENTICATION_SECONDS_MIN, SaslExchange
 from authorizerd.daemon.kafka.errors import OutOfTurnError, SessionExpiredError
@@ -76,9 +77,9 @@ def test_mechanism_and_token_log_in(version: int) -> None:
     exchange = new_exchange()
     assert exchange.choose("PLAIN", version) == (ErrorCode.NONE, MECHANISMS)
     assert exchange.expects_raw_token is (version == 0)
-    assert exchange.principal is None
+    assert (exchange.principal, exchange.authentication) == (None, Authentication.NONE)
     assert exchange.send(GOOD) == SaslAuthenticateAnswer()
-    assert exchange.principal == "User:alice"
+    assert (exchange.principal, exchange.authentication) == ("User:alice", Authentication.PLAIN)
     assert not exchange.expects_raw_token
     assert not exchange.has_failed
 
@@ -88,6 +89,7 @@ def test_two_scram_tokens_log_in(mechanism: ScramMechanism) -> None:
     exchange = new_exchange()
     assert exchange.log_in("alice", mechanism).error_code == ErrorCode.NONE
     assert (exchange.principal, exchange.mechanism) == ("User:alice", mechanism.text)
+    assert exchange.authentication is Authentication.SCRAM
 
 
 def test_credential_of_another_mechanism_does_not_log_in() -> None:
@@ -183,6 +185,7 @@ def test_without_sessions_a_second_login_is_refused() -> None:
         assert exchange.send(BAD).error_code == ErrorCode.ILLEGAL_SASL_STATE
         assert exchange.principal == principal
         assert not exchange.has_failed
+    assert exchange.authentication is Authentication.NONE
 
 
 def test_client_is_told_the_length_of_its_session() -> None:
@@ -298,9 +301,13 @@ def test_only_scram_uses_credentials() -> None:
 def test_certificate_replaces_anonymous_but_not_a_login() -> None:
     """On a SASL listener, a client certificate alone gives no principal."""
     credentials = LoadedCredentials()
-    assert SaslExchange(None, credentials, "User:CN=a").principal == "User:CN=a"
+    exchange = SaslExchange(None, credentials, "User:CN=a")
+    assert (exchange.principal, exchange.authentication) == (
+        "User:CN=a",
+        Authentication.CERTIFICATE,
+    )
     exchange = SaslExchange(sasl_settings("PLAIN"), credentials, "User:CN=a")
-    assert exchange.principal is None
+    assert (exchange.principal, exchange.authentication) == (None, Authentication.NONE)
 
 
 TOKENS = st.one_of(

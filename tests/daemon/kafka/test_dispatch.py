@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from authorizerd.acl.model import Operation
-from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS
 from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
@@ -176,5 +176,6 @@ async def test_authorizer_gets_the_whole_request_context(
             listener_name="BROKER",
             client_id="tests",
             correlation_id=1,
+            authentication=Authentication.CERTIFICATE,
         )
     ]

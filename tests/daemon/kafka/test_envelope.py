@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Operation, PermissionType, ResourceType
 from authorizerd.acl.steps import finish
-from authorizerd.actors.authorizer import Action, RequestContext
+from authorizerd.actors.authorizer import Action, Authentication, RequestContext
 from authorizerd.daemon.kafka.codec import Answer
 from authorizerd.daemon.kafka.envelope import EnvelopeHandler
 from authorizerd.protocol.errors import DecodeError
@@ -322,6 +322,7 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
             listener_name=CONTROLLER,
             client_id="tests",
             correlation_id=1,
+            authentication=Authentication.CERTIFICATE,
         ),
         RequestContext(
             principal=ALICE,
@@ -330,6 +331,7 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
             listener_name=CONTROLLER,
             client_id="client-1",
             correlation_id=42,
+            authentication=Authentication.FORWARDED,
         ),
     ]
 

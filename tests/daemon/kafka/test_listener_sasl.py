@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from authorizerd.actors.authorizer import Authentication
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.daemon.kafka.listener import KafkaStatistics
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
@@ -192,7 +193,9 @@ async def test_scram_logs_in(nursery: trio.Nursery) -> None:
     client = await service.connect()
     assert (await log_in_by_scram(client, "alice", "alice-secret")).error_code == ErrorCode.NONE
     await client.echo(b"well")
-    assert [session.principal for session in echo.sessions] == ["User:alice"]
+    assert [(session.principal, session.authentication) for session in echo.sessions] == [
+        ("User:alice", Authentication.SCRAM)
+    ]
     assert service.listener.statistics.logins == {(SHA_256.text, True): 1}
 
 

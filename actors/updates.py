@@ -1,0 +1,84 @@
+"""Updates: what changes the ACLs and the rest of the metadata, whoever writes the log.
+
+**Invariant:** an item is acknowledged only once every decision, in this process and in the others,
+is made by a state that includes it. Accepted work is done even if its caller is cancelled.
+
+Source: KIP-504 (asynchronous ACL updates).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+import trio
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.image.changes import ClusterChange
+from authorizerd.image.cluster import ClusterImage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan(Generic[T]):
+    """The changes of a request that does not concern ACLs, and its answer."""
+
+    changes: tuple[ClusterChange, ...]
+    result: T
+
+
+PlanCluster: TypeAlias = Callable[[ClusterImage], Steps[ClusterPlan[T]]]
+"""A function that plans a request in steps, from the image at the end of the log."""
+
+
+@dataclass(slots=True)
+class UpdateStatistics:
+    """The counters of updates. ``requests_waiting`` are accepted and not acknowledged yet."""
+
+    requests_waiting: int = 0
+    flushes: int = 0
+    batches_written: int = 0
+
+
+class Updates(Protocol):
+    """Accept updates, have them written, and acknowledge them.
+
+    A completion fails with an AclError (that item is invalid), RejectedUpdateError (the cluster, or
+    the daemon's configuration, rejects the item), UpdateRefusedError (nothing was done) or
+    LogWriteError (it is not known whether it was done).
+    """
+
+    @property
+    def statistics(self) -> UpdateStatistics: ...
+
+    def create(self, acls: Sequence[Acl], context: RequestContext) -> Sequence[Completion[None]]:
+        """Create ACLs for the caller in ``context``. Return one completion per item, in order."""
+
+    def delete(
+        self, filters: Sequence[AclFilter], context: RequestContext
+    ) -> Sequence[Completion[Deleted]]:
+        """Delete ACLs for the caller in ``context``. Return one completion per filter, in order.
+
+        An invalid filter is reported in its answer.
+        """
+
+    def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
+        """Make a change that does not concern ACLs.
+
+        Args:
+            plan: called with the image at the tail of the log. It must change nothing.
+            on_applied: called once the plan is durable and applied. It may send values to the other
+                deciding processes; the request is answered once they have applied these, too.
+        """
+
+    def close(self) -> None:
+        """Accept no more requests. ``run`` ends once the accepted ones are done."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Handle requests until ``close``. If cancelled, refuse the waiting ones."""
