@@ -30,18 +30,12 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requested_apis import RequestedKey, choose_version
 
 T = TypeVar("T")
 
 CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 RESPONSE_BYTES_MAX: Final = 256 << 20  # above any list of ACLs, but not unlimited
-_FIRST_VERSIONS: Final = {
-    ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bare tokens
-    ApiKey.DESCRIBE_CLUSTER: 1,  # version 0 cannot list controllers
-    ApiKey.DESCRIBE_ACLS: 1,  # version 0 has no pattern types
-    ApiKey.CREATE_ACLS: 1,
-    ApiKey.DELETE_ACLS: 1,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +45,7 @@ class Call(Generic[T]):
     ``encode`` may raise ValueError, ``decode`` DecodeError.
     """
 
-    api_key: ApiKey
+    api_key: RequestedKey
     encode: Callable[[int], bytes]
     decode: Callable[[int, bytes | bytearray], T]
 
@@ -85,15 +79,14 @@ class Node:
         """Close the connection at once."""
         await trio.aclose_forcefully(self._stream)
 
-    def choose_version(self, api_key: ApiKey) -> int:
+    def choose_version(self, api_key: RequestedKey) -> int:
         """Return the highest version of an API that both sides know.
 
         Raises:
             RequestFailedError: there is none.
         """
-        lowest, highest = self._versions.get(api_key, (0, -1))
-        chosen = min(highest, APIS[api_key].last_version)
-        if chosen < max(lowest, _FIRST_VERSIONS.get(api_key, 0)):
+        chosen = choose_version(api_key, *self._versions.get(api_key, (0, -1)))
+        if chosen is None:
             reason = f"The node does not support {api_key.name}"
             raise RequestFailedError(ApiError(ErrorCode.UNSUPPORTED_VERSION, reason))
         return chosen

@@ -150,6 +150,24 @@ class BodyReader(WireReader):
         size = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
         return None if size < 0 else bytes(self.take(size, what))
 
+    def byte_range(self, what: str) -> tuple[int, int]:
+        """Return the bounds of a byte string, which is not copied."""
+        start = self.position
+        place = self.nullable_byte_range(what)
+        if place is None:
+            raise DecodeError(f"{what}: expected bytes, found null", start)
+        return place
+
+    def nullable_byte_range(self, what: str) -> tuple[int, int] | None:
+        size = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
+        if size < 0:
+            return None
+        start = self.position
+        if size > self.remaining:
+            raise DecodeError(f"{what}: {size} bytes announced, {self.remaining} left", start)
+        self.position = start + size
+        return start, self.position
+
     def array_length(self, what: str) -> int:
         """Return the number of items that follow, each at least one byte long."""
         start = self.position
@@ -228,6 +246,13 @@ class BodyReader(WireReader):
         self.position, self.end = start, end
         return place
 
+    def open_tags(self) -> Iterator[int]:
+        """Yield each tag at the end of a flexible structure, to read its value meanwhile."""
+        for tag, start, end in self.tags():
+            place = self.enter(start, end)
+            yield tag
+            self.enter(*place)
+
     def end_structure(self) -> None:
         """Skip the tagged fields, known or not, if the message is flexible."""
         if not self.flexible:
@@ -249,6 +274,19 @@ class BodyReader(WireReader):
             )
         self.position = end
         return int(packed.unpack_from(self.buffer, position)[0])
+
+
+def cut_in_place(data: bytes | bytearray, start: int, end: int) -> bytes | bytearray:
+    """Return ``data`` from ``start`` to ``end``. A bytearray itself is cut.
+
+    Copying a large message would take milliseconds.
+    """
+    if isinstance(data, bytes):
+        return data[start:end]
+    # Cut the end first, since the other cut moves it.
+    del data[end:]
+    del data[:start]
+    return data
 
 
 def string(text: str, *, flexible: bool) -> bytes:

@@ -14,8 +14,13 @@ import msgspec
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame
-from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, has_response_tags
+from authorizerd.protocol.kafka.api import NO_TAGS
 from authorizerd.protocol.kafka.body_reader import BodyReader, nullable_string
+from authorizerd.protocol.kafka.requested_apis import (
+    REQUESTED_APIS,
+    RequestedKey,
+    expects_response_tags,
+)
 
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION_IDS: Final = 1 << 31
@@ -24,7 +29,7 @@ _CORRELATION_IDS: Final = 1 << 31
 class KafkaResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One complete response, with the API and version of its request."""
 
-    api_key: ApiKey
+    api_key: RequestedKey
     api_version: int
     correlation_id: int
     body: bytes | bytearray
@@ -40,15 +45,15 @@ class KafkaClientConnection:
         self._frames = Frames()
         self._next_correlation_id = 0
         self._response_bytes_max = response_bytes_max
-        self._waiting: dict[int, tuple[ApiKey, int]] = {}
+        self._waiting: dict[int, tuple[RequestedKey, int]] = {}
 
-    def frame_request(self, api_key: ApiKey, api_version: int, body: bytes) -> bytes:
+    def frame_request(self, api_key: RequestedKey, api_version: int, body: bytes) -> bytes:
         """Return a request's frame. Its response is expected from now on.
 
         Raises:
             ValueError: the client id exceeds Kafka's maximum.
         """
-        api = APIS[api_key]
+        api = REQUESTED_APIS[api_key]
         assert api.serves(api_version)
         correlation_id = self._next_correlation_id
         head = _HEAD.pack(api_key, api_version, correlation_id)
@@ -86,7 +91,7 @@ class KafkaClientConnection:
             raise DecodeError(f"no request has correlation id {correlation_id}", 0)
         api_key, api_version = asked
         # Only the request tells whether the header has tagged fields.
-        reader.flexible = has_response_tags(api_key, api_version)
+        reader.flexible = expects_response_tags(api_key, api_version)
         reader.end_structure()
         del response[: reader.position]
         return KafkaResponse(

@@ -22,7 +22,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, NO_TAGS, request_type
-from authorizerd.protocol.kafka.body_reader import BodyReader
+from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.message_codec import check_entity
@@ -76,9 +76,9 @@ def open_envelope(body: bytes | bytearray) -> Steps[Forwarded]:
         EnvelopeError: the contents are refused.
     """
     reader = BodyReader(body, flexible=True)
-    data = _read_range(reader, "request_data")
-    principal_range = _read_nullable_range(reader, "request_principal")
-    address_range = _read_range(reader, "client_host_address")
+    data = reader.byte_range("request_data")
+    principal_range = reader.nullable_byte_range("request_principal")
+    address_range = reader.byte_range("client_host_address")
     reader.end_structure()
     # Kafka's order decides which fault is reported. The request is last: it consumes ``body``.
     principal = _open_principal(body, principal_range)
@@ -157,12 +157,9 @@ def _open_address(body: bytes | bytearray, place: _Range) -> str:
 
 def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
     """Cut the inner request out of ``body`` and return it. Its own body is not decoded yet."""
-    start, end = place
-    # Cut a bytearray in place: copying a large request would take milliseconds.
-    data = body if isinstance(body, bytearray) else bytearray(body)
-    # Cut the end first, since the other cut moves it.
-    del data[end:]
-    del data[:start]
+    data = cut_in_place(body, *place)
+    if not isinstance(data, bytearray):
+        data = bytearray(data)
     # Check the API before the header: another API has its own error, whatever follows it.
     if len(data) >= _API_KEY_BYTES:
         (api_key,) = _INT16.unpack_from(data)
@@ -172,22 +169,3 @@ def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
         return read_request(data)
     except DecodeError as error:
         raise unreadable_request(error) from error
-
-
-def _read_range(reader: BodyReader, what: str) -> _Range:
-    start = reader.position
-    place = _read_nullable_range(reader, what)
-    if place is None:
-        raise DecodeError(f"{what}: expected bytes, found null", start)
-    return place
-
-
-def _read_nullable_range(reader: BodyReader, what: str) -> _Range | None:
-    size = reader.unsigned_varint(what) - 1
-    if size < 0:
-        return None
-    start = reader.position
-    if size > reader.remaining:
-        raise DecodeError(f"{what}: {size} bytes announced, {reader.remaining} left", start)
-    reader.position = start + size
-    return start, reader.position

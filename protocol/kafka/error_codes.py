@@ -35,6 +35,10 @@ class ErrorCode(IntEnum):
         "The server experienced an unexpected error when processing the request.",
     )
     NONE = 0, "NONE"
+    OFFSET_OUT_OF_RANGE = (
+        1,
+        "The requested offset is not within the range of offsets maintained by the server.",
+    )
     UNKNOWN_TOPIC_OR_PARTITION = 3, "This server does not host this topic-partition."
     LEADER_NOT_AVAILABLE = (
         5,
@@ -74,6 +78,14 @@ class ErrorCode(IntEnum):
     KAFKA_STORAGE_ERROR = 56, "Disk error when trying to access log file on the disk."
     SASL_AUTHENTICATION_FAILED = 58, "SASL Authentication failed."
     GROUP_ID_NOT_FOUND = 69, "The group id does not exist."
+    FENCED_LEADER_EPOCH = (
+        74,
+        "The leader epoch in the request is older than the epoch on the broker.",
+    )
+    UNKNOWN_LEADER_EPOCH = (
+        75,
+        "The leader epoch in the request is newer than the epoch on the broker.",
+    )
     THROTTLING_QUOTA_EXCEEDED = 89, "The throttling quota has been exceeded."
     RESOURCE_NOT_FOUND = 91, "A request illegally referred to a resource that does not exist."
     DUPLICATE_RESOURCE = 92, "A request illegally referred to the same resource twice."
@@ -86,7 +98,21 @@ class ErrorCode(IntEnum):
         "Request principal deserialization failed during forwarding. This indicates an internal "
         "error on the broker cluster security setup.",
     )
+    SNAPSHOT_NOT_FOUND = 98, "Requested snapshot was not found."
+    POSITION_OUT_OF_RANGE = (
+        99,
+        "Requested position is not greater than or equal to zero, and less than the size of the "
+        "snapshot.",
+    )
     UNKNOWN_TOPIC_ID = 100, "This server does not host this topic ID."
+    INCONSISTENT_TOPIC_ID = (
+        103,
+        "The log's topic ID did not match the topic ID in the request.",
+    )
+    INCONSISTENT_CLUSTER_ID = (
+        104,
+        "The clusterId in the request does not match that found on the server.",
+    )
     MISMATCHED_ENDPOINT_TYPE = 114, "The request was sent to an endpoint of the wrong type."
     UNSUPPORTED_ENDPOINT_TYPE = 115, "This endpoint type is not supported yet."
     AUTHORIZER_NOT_READY = 801, "The authorizer has not loaded its ACLs yet."

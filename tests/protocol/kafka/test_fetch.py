@@ -1,0 +1,310 @@
+"""Fetch: against kio's reader and writer, cut, damaged, and too large to copy."""
+
+import time
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode as KioErrorCode
+
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.fetch import (
+    ITEMS_MAX,
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    Endpoints,
+    EpochEnd,
+    FetchAnswer,
+    FetchPosition,
+    SnapshotId,
+    decode_fetch,
+    encode_fetch,
+)
+from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
+from tests.protocol.decoding import check_any, check_cuts
+from tests.support.kio_messages import read_by_kio, response_module, written_by_kio
+
+VERSIONS = REQUESTED_APIS[QuorumKey.FETCH].versions
+VERSION_WITH_ENDPOINTS = 16
+HIGH_WATERMARK_UNSUPPORTED = 2**63 - 1
+MIB = 1 << 20
+each_version = pytest.mark.parametrize("version", VERSIONS)
+some_examples = settings(max_examples=20)
+
+offsets = st.integers(0, 2**63 - 1)
+epochs = st.integers(0, 2**31 - 1)
+waits = st.integers(0, 2**31 - 1)
+endpoints = st.dictionaries(
+    st.integers(-1, 3000), st.tuples(st.text("ab.", max_size=3), st.integers(0, 65535)), max_size=3
+)
+answers = st.builds(
+    FetchAnswer,
+    error_code=st.sampled_from([0, 6, 29, 41, 74, 75, 76, 104]),
+    high_watermark=st.integers(-1, 2**63 - 1),
+    log_start_offset=offsets,
+    leader_id=st.integers(-1, 3000),
+    leader_epoch=st.integers(-1, 2**31 - 1),
+    diverging=st.none() | st.builds(EpochEnd, epochs, offsets),
+    snapshot=st.none() | st.builds(SnapshotId, offsets, epochs),
+    endpoints=endpoints,
+    records=st.binary(max_size=20),
+    throttle_ms=waits,
+)
+
+
+def written(
+    version: int,
+    answer: FetchAnswer,
+    *,
+    top_error: int = 0,
+    topics: int = 1,
+    partitions: int = 1,
+    **changed: object,
+) -> bytes:
+    """Return an answer as kio writes it; ``changed`` has other fields of the partition."""
+    kio = response_module(QuorumKey.FETCH, version)
+    found, snapshot = answer.diverging, answer.snapshot
+    partition = {
+        "partition_index": 0,
+        "error_code": KioErrorCode(answer.error_code),
+        "high_watermark": answer.high_watermark,
+        "last_stable_offset": -1,
+        "log_start_offset": answer.log_start_offset,
+        "current_leader": kio.LeaderIdAndEpoch(
+            leader_id=answer.leader_id, leader_epoch=answer.leader_epoch
+        ),
+        "aborted_transactions": None,
+        "records": bytes(answer.records),
+    }
+    if found is not None:
+        partition["diverging_epoch"] = kio.EpochEndOffset(
+            epoch=found.epoch, end_offset=found.end_offset
+        )
+    if snapshot is not None:
+        partition["snapshot_id"] = kio.SnapshotId(
+            end_offset=snapshot.end_offset, epoch=snapshot.epoch
+        )
+    name: dict[str, object] = (
+        {"topic": METADATA_TOPIC} if version == VERSIONS[0] else {"topic_id": METADATA_TOPIC_ID}
+    )
+    name = {key: changed.pop(key, value) for key, value in name.items()}
+    topic = kio.FetchableTopicResponse(
+        **name, partitions=(kio.PartitionData(**{**partition, **changed}),) * partitions
+    )
+    ends: dict[str, Any] = {}
+    if version >= VERSION_WITH_ENDPOINTS:
+        ends["node_endpoints"] = tuple(
+            kio.NodeEndpoint(node_id=node_id, host=host, port=port)
+            for node_id, (host, port) in answer.endpoints.items()
+        )
+    return written_by_kio(
+        kio.FetchResponse(
+            throttle_time=timedelta(milliseconds=answer.throttle_ms),
+            error_code=KioErrorCode(top_error),
+            responses=(topic,) * topics,
+            **ends,
+        )
+    )
+
+
+def without_endpoints(version: int, answer: FetchAnswer) -> Endpoints:
+    return answer.endpoints if version >= VERSION_WITH_ENDPOINTS else {}
+
+
+FULL = FetchAnswer(
+    error_code=0,
+    high_watermark=1 << 40,
+    log_start_offset=5,
+    leader_id=3,
+    leader_epoch=7,
+    diverging=EpochEnd(2, 9),
+    snapshot=SnapshotId(11, 1),
+    endpoints={3: ("host", 9093)},
+    records=b"batches",
+)
+
+
+@each_version
+@some_examples
+@given(
+    position=st.builds(
+        FetchPosition,
+        offset=offsets,
+        last_epoch=epochs,
+        leader_epoch=epochs,
+        high_watermark=st.integers(-1, 2**63 - 1),
+    ),
+    cluster_id=st.none() | st.text("aZ9-_", max_size=22),
+    max_wait_ms=waits,
+    max_bytes=waits,
+)
+def test_request_of_an_observer_is_read_by_kio(
+    version: int,
+    position: FetchPosition,
+    cluster_id: str | None,
+    max_wait_ms: int,
+    max_bytes: int,
+) -> None:
+    """It has no directory id, and takes part in no session."""
+    body = encode_fetch(
+        version,
+        cluster_id=cluster_id,
+        position=position,
+        max_wait_ms=max_wait_ms,
+        max_bytes=max_bytes,
+    )
+    request: Any = read_by_kio(QuorumKey.FETCH, version, body)
+    state = request if version < 15 else request.replica_state
+    assert (state.replica_id, request.cluster_id) == (-1, cluster_id)
+    assert request.max_wait == timedelta(milliseconds=max_wait_ms)
+    assert (request.session_id, request.session_epoch, request.max_bytes) == (0, -1, max_bytes)
+    [topic] = request.topics
+    if version == VERSIONS[0]:
+        assert topic.topic == METADATA_TOPIC
+    else:
+        assert topic.topic_id == METADATA_TOPIC_ID
+    [partition] = topic.partitions
+    assert (partition.partition, partition.partition_max_bytes) == (0, max_bytes)
+    assert (
+        FetchPosition(
+            offset=partition.fetch_offset,
+            last_epoch=partition.last_fetched_epoch,
+            leader_epoch=partition.current_leader_epoch,
+            high_watermark=getattr(partition, "high_watermark", position.high_watermark),
+        )
+        == position
+    )
+    assert getattr(partition, "replica_directory_id", None) is None
+
+
+def test_high_watermark_is_written_from_version_18_on() -> None:
+    """-1 is written, too: it means that the follower can use the field."""
+    position = FetchPosition(offset=1, last_epoch=1, leader_epoch=1, high_watermark=-1)
+    fetch = partial(encode_fetch, cluster_id=None, position=position, max_wait_ms=1, max_bytes=1)
+    request: Any = read_by_kio(QuorumKey.FETCH, 18, fetch(18))
+    assert request.topics[0].partitions[0].high_watermark == -1
+    assert len(fetch(18)) > len(fetch(17))
+
+
+@each_version
+@some_examples
+@given(answer=answers)
+def test_answer_of_kio_is_decoded(version: int, answer: FetchAnswer) -> None:
+    expected = FetchAnswer(
+        **{
+            **{name: getattr(answer, name) for name in answer.__struct_fields__},
+            "endpoints": without_endpoints(version, answer),
+        }
+    )
+    body = written(version, answer)
+    assert decode_fetch(version, body) == expected
+    assert decode_fetch(version, bytearray(body)) == expected
+
+
+@each_version
+def test_error_of_the_whole_answer_comes_first(version: int) -> None:
+    """Such an answer need not have a partition."""
+    for topics in (0, 1):
+        body = written(version, FULL, top_error=31, topics=topics)
+        assert decode_fetch(version, body).error_code == 31
+
+
+@each_version
+def test_null_records_are_empty(version: int) -> None:
+    assert decode_fetch(version, written(version, FULL, records=None)).records == b""
+
+
+def test_aborted_transactions_are_skipped() -> None:
+    kio = response_module(QuorumKey.FETCH, 17)
+    aborted = (kio.AbortedTransaction(producer_id=1, first_offset=2),) * 3
+    assert decode_fetch(17, written(17, FULL, aborted_transactions=aborted)) == FULL
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"topics": 0}, "responses: expected 1 topic, found 0"),
+        ({"topics": 2}, "responses: expected 1 topic, found 2"),
+        ({"partitions": 0}, "partitions: expected 1 partition, found 0"),
+        ({"partitions": 2}, "partitions: expected 1 partition, found 2"),
+        ({"partition_index": 1}, "partition_index: expected 0, found 1"),
+        ({"topic_id": None}, "topic_id: expected 00000000-0000-0000-0000-000000000001, found None"),
+        ({"topic": "other"}, "topic: expected __cluster_metadata, found 'other'"),
+    ],
+)
+def test_answer_about_something_else_is_rejected(changed: dict[str, Any], said: str) -> None:
+    version = 12 if "topic" in changed else 17
+    with pytest.raises(DecodeError, match=said):
+        decode_fetch(version, written(version, FULL, **changed))
+
+
+@pytest.mark.parametrize(
+    ("field", "type_name", "values"),
+    [
+        ("diverging_epoch", "EpochEndOffset", {"epoch": 3, "end_offset": -1}),
+        ("diverging_epoch", "EpochEndOffset", {"epoch": -1, "end_offset": 3}),
+        ("snapshot_id", "SnapshotId", {"epoch": -1, "end_offset": 3}),
+    ],
+)
+def test_half_of_a_position_is_rejected(field: str, type_name: str, values: dict[str, int]) -> None:
+    kio = response_module(QuorumKey.FETCH, 17)
+    with pytest.raises(DecodeError, match=f"{field}: found epoch"):
+        decode_fetch(17, written(17, FULL, **{field: getattr(kio, type_name)(**values)}))
+
+
+def test_impossible_port_is_rejected() -> None:
+    answer = FetchAnswer(error_code=0, endpoints={1: ("host", 65536)})
+    with pytest.raises(DecodeError, match="port: expected 0 to 65535, found 65536"):
+        decode_fetch(17, written(17, answer))
+
+
+def test_number_of_items_is_limited() -> None:
+    endpoints = dict.fromkeys(range(ITEMS_MAX), ("", 0))
+    answer = FetchAnswer(error_code=0, endpoints=endpoints)
+    with pytest.raises(DecodeError, match=f"exceed the limit of {ITEMS_MAX}"):
+        decode_fetch(17, written(17, answer))
+
+
+@each_version
+def test_cut_answer_is_rejected(version: int) -> None:
+    check_cuts(partial(decode_fetch, version), written(version, FULL))
+    with pytest.raises(DecodeError, match="1 bytes too many"):
+        decode_fetch(version, written(version, FULL) + b"\0")
+
+
+@settings(max_examples=200)
+@given(
+    version=st.sampled_from(VERSIONS),
+    answer=answers,
+    place=st.integers(0),
+    byte=st.integers(0, 255),
+    garbage=st.binary(max_size=60),
+)
+def test_damaged_answer_is_an_answer_or_a_decode_error(
+    version: int, answer: FetchAnswer, place: int, byte: int, garbage: bytes
+) -> None:
+    body = bytearray(written(version, answer))
+    body[place % len(body)] = byte
+    check_any(partial(decode_fetch, version), bytes(body))
+    check_any(partial(decode_fetch, version), garbage)
+
+
+def test_records_are_not_copied() -> None:
+    """A copy of 8 MiB takes milliseconds: the body itself becomes the records."""
+    records = bytes(8 * MIB)
+    body = bytearray(written(17, FetchAnswer(error_code=0, records=records)))
+    start = time.thread_time()
+    answer = decode_fetch(17, body)
+    seconds = time.thread_time() - start
+    assert answer.records is body
+    assert answer.records == records
+    assert seconds < 0.002
+
+
+def test_text_of_an_answer_has_no_records() -> None:
+    answer = FetchAnswer(error_code=0, records=b"verifier")
+    assert "verifier" not in repr(answer)
+    assert "8 bytes" in repr(answer)

@@ -1,0 +1,79 @@
+"""The APIs that the client requests, and the versions that it chooses."""
+
+import re
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+
+from authorizerd.protocol.kafka import requested_apis
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.requested_apis import (
+    REQUESTED_APIS,
+    QuorumKey,
+    RequestedKey,
+    choose_version,
+    expects_response_tags,
+)
+
+KAFKAS = ("3.9", "4.0", "4.1", "4.2", "4.3")
+
+
+def documented_versions(api_name: str) -> list[tuple[int, int]]:
+    """Return the versions of an API in the module's table, one pair for each Kafka."""
+    [row] = re.findall(rf"^\| {api_name} +\|(.*)\|$", requested_apis.__doc__ or "", re.MULTILINE)
+    ranges = [cell.strip().partition("-") for cell in row.split("|")]
+    return [(int(first), int(last or first)) for first, _, last in ranges]
+
+
+@pytest.mark.parametrize("api_key", QuorumKey)
+def test_quorums_apis_are_those_of_kio(api_key: QuorumKey) -> None:
+    """The client knows their versions up to Kafka 4.3's."""
+    assert int(api_key) not in {int(served) for served in APIS}
+    api = REQUESTED_APIS[api_key]
+    for version in api.versions:
+        request, response = (
+            load(api_key, version) for load in (load_request_schema, load_response_schema)
+        )
+        assert request.__name__ == f"{api.name}Request"
+        assert request.__flexible__ == api.is_flexible(version)
+        assert response.__header_schema__.__flexible__ == expects_response_tags(api_key, version)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "chosen"),
+    [
+        (QuorumKey.FETCH, [17, 17, 18, 18, 18]),
+        (QuorumKey.FETCH_SNAPSHOT, [1] * 5),
+        (ApiKey.DESCRIBE_QUORUM, [2] * 5),
+        (ApiKey.DESCRIBE_CLUSTER, [1, 2, 2, 2, 2]),
+        (ApiKey.CREATE_ACLS, [3] * 5),
+        (ApiKey.DELETE_ACLS, [3] * 5),
+        (ApiKey.ENVELOPE, [0] * 5),
+    ],
+)
+def test_version_is_chosen_for_each_kafka(api_key: RequestedKey, chosen: list[int]) -> None:
+    versions = documented_versions(REQUESTED_APIS[api_key].name)
+    assert len(versions) == len(KAFKAS)
+    assert [choose_version(api_key, *each) for each in versions] == chosen
+
+
+@pytest.mark.parametrize(
+    ("api_key", "lowest", "highest"),
+    [
+        (QuorumKey.FETCH, 4, 11),
+        (QuorumKey.FETCH, 19, 20),
+        (QuorumKey.FETCH_SNAPSHOT, 0, -1),
+        (ApiKey.CREATE_ACLS, 0, 0),
+        (ApiKey.SASL_HANDSHAKE, 0, 0),
+        (ApiKey.DESCRIBE_CLUSTER, 0, 0),
+    ],
+)
+def test_no_version_is_chosen_if_none_is_common(
+    api_key: RequestedKey, lowest: int, highest: int
+) -> None:
+    """Versions that cannot express what the client needs do not count."""
+    assert choose_version(api_key, lowest, highest) is None
+
+
+def test_fetch_of_the_first_kraft_is_the_oldest() -> None:
+    assert choose_version(QuorumKey.FETCH, 0, 12) == 12
