@@ -16,6 +16,8 @@ from authorizerd.acl.audit_filter import AuditFilter, AuditRules
 from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
+from authorizerd.config.follow import FollowSettings
+from authorizerd.config.follow_rules import read_follow, read_source
 from authorizerd.config.joined_rules import (
     parse_listener_creation_rates,
     read_advertised_listeners,
@@ -72,6 +74,7 @@ class Reloadable:
 class Configuration:
     """All settings. Each field has the name of its key, without ``authorizerd.``.
 
+    ``follow`` says how to follow a cluster; it is None if the daemon owns its log.
     ``advertised_listeners`` defaults to ``listeners``. ``authzen_resource_types`` has lower-case
     names, since a request's type matches in any case. ``sasl_listeners`` has the log-ins of each
     SASL listener, by its name, and ``listener_max_connections`` the limits that are set for one
@@ -88,6 +91,7 @@ class Configuration:
     advertised_listeners: tuple[Endpoint, ...]
     controller_listener_names: tuple[str, ...]
     early_start_listeners: frozenset[str]
+    follow: FollowSettings | None
     sasl_listeners: Mapping[str, SaslSettings]
     connection_failed_authentication_delay_ms: int
     listener_max_connections: Mapping[str, int]
@@ -164,8 +168,10 @@ def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
 
 def _configure(keys: KeyValues) -> Configuration:
     values = keys.values
-    controller_listener_names = read_controller_listener_names(keys)
-    protocols = read_security_protocols(keys, controller_listener_names)
+    source = read_source(keys)
+    controller_listener_names = read_controller_listener_names(keys, source)
+    protocols = read_security_protocols(keys)
+    sasl_listeners = read_sasl_listeners(keys, protocols)
     return Configuration(
         node_id=values["node.id"],
         metadata_log_dir=read_metadata_log_dir(keys),
@@ -173,7 +179,8 @@ def _configure(keys: KeyValues) -> Configuration:
         advertised_listeners=read_advertised_listeners(keys, controller_listener_names, protocols),
         controller_listener_names=controller_listener_names,
         early_start_listeners=read_early_start_listeners(keys, controller_listener_names),
-        sasl_listeners=read_sasl_listeners(keys, protocols),
+        follow=read_follow(keys, source, protocols, sasl_listeners),
+        sasl_listeners=sasl_listeners,
         connection_failed_authentication_delay_ms=read_failed_login_delay_ms(keys),
         listener_max_connections=read_listener_max_connections(keys),
         quota_window_num=values["quota.window.num"],
@@ -214,7 +221,7 @@ def _configure(keys: KeyValues) -> Configuration:
         file_values=MappingProxyType(
             {name: trim(place.value) for name, place in keys.properties.items()}
         ),
-        ignored_keys=read_ignored_keys(keys),
+        ignored_keys=read_ignored_keys(keys, source),
         reloadable=_reloadable(values, read_listener_creation_rates(keys)),
     )
 

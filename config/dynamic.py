@@ -18,11 +18,12 @@ from typing import Final, NamedTuple
 from immutables import Map
 
 from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.follow_keys import servers, voters
 from authorizerd.config.key import Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
 from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.ssl_key_names import is_secret_ssl_key, kafka_ssl_name
-from authorizerd.config.tls_keys import cipher_suites, tls_versions
+from authorizerd.config.tls_keys import cipher_suites, secret_text, tls_versions
 from authorizerd.config.values import boolean, integer, paths, some_words, trim, words
 
 _AUDIT_PREFIX: Final = f"{OWN_PREFIX}audit."
@@ -43,7 +44,7 @@ Only super users may change them.
 _NONE: Final[Mapping[str, str]] = Map()
 _DEFAULTS: Final = {key.name: key.default for key in KEYS if key.default is not None}
 _INT_MAX: Final = 2**31 - 1
-_LISTS: Final = (words, some_words, paths, tls_versions, cipher_suites)
+_LISTS: Final = (words, some_words, paths, tls_versions, cipher_suites, servers, voters)
 
 
 class ConfigSource(IntEnum):
@@ -181,6 +182,8 @@ def _type_of(key: Key) -> ConfigType:
         return ConfigType.INT if parse.maximum <= _INT_MAX else ConfigType.LONG
     if parse is boolean:
         return ConfigType.BOOLEAN
+    if parse is secret_text:
+        return ConfigType.PASSWORD
     return ConfigType.LIST if parse in _LISTS else ConfigType.STRING
 
 
@@ -197,4 +200,4 @@ def is_secret(name: str) -> bool:
     """Return True if a key's value must not be shown. As in Kafka, unknown keys are secret."""
     if kafka_ssl_name(name) is not None:
         return is_secret_ssl_key(name)
-    return name not in KEYS_BY_NAME or name.endswith((".sasl.jaas.config", ".password", ".secret"))
+    return name not in KEYS_BY_NAME or name.endswith(("sasl.jaas.config", ".password", ".secret"))

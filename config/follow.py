@@ -70,6 +70,7 @@ class FollowSettings:
     servers: tuple[Server, ...]
     log_in: LogIn | None = None
     tls: TlsSettings | None = None
+    client_id: str = "authorizerd"
     request_timeout_ms: int = 30_000
     poll_ms: int = 5_000
     stale_max_ms: int = 300_000

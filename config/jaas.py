@@ -16,6 +16,8 @@ from types import MappingProxyType
 from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.follow import LogIn
+from authorizerd.config.values import PLAIN
 
 PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -65,6 +67,26 @@ def parse_plain_users(text: str) -> PlainUsers:
     if not passwords:
         raise InvalidValueError('expected at least one option user_NAME="PASSWORD"')
     return PlainUsers(passwords)
+
+
+def parse_log_in(text: str, mechanism: str) -> LogIn:
+    """Return the user as whom a client logs in, from its JAAS line.
+
+    As in Kafka, PLAIN also accepts the login module of SCRAM.
+
+    Args:
+        mechanism: one of ``SASL_MECHANISMS``.
+
+    Raises:
+        InvalidValueError: the line is malformed, or has no username or no password.
+    """
+    plain = (PLAIN_LOGIN_MODULE,) if mechanism == PLAIN else ()
+    options = parse_login_options(text, (*plain, SCRAM_LOGIN_MODULE))
+    if options.get("tokenauth", "").strip().lower() == "true":
+        raise InvalidValueError("tokenauth=true (delegation tokens) is not supported: remove it")
+    if not (options.get("username") and "password" in options):
+        raise InvalidValueError("username and password must be given")
+    return LogIn(mechanism=mechanism, username=options["username"], password=options["password"])
 
 
 def parse_login_options(

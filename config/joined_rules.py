@@ -16,6 +16,8 @@ from authorizerd.config.endpoints import (
     Listener,
     parse_listeners,
 )
+from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow_rules import find_controller_keys, find_unused_keys
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import KEYS_BY_NAME, creation_rate_key
 from authorizerd.config.sasl import listener_prefix, sasl_keys
@@ -42,11 +44,23 @@ def read_metadata_log_dir(keys: KeyValues) -> str:
     return log_dirs[0]
 
 
-def read_controller_listener_names(keys: KeyValues) -> tuple[str, ...]:
-    """Return the controller listeners. A daemon with its own log opens them itself."""
+def read_controller_listener_names(keys: KeyValues, source: SourceKind) -> tuple[str, ...]:
+    """Return the controller listeners that the daemon opens: none unless it owns its log.
+
+    Otherwise, like a broker's, they are those of the controllers.
+    """
     names = tuple(dict.fromkeys(keys.values["controller.listener.names"] or ()))
-    _check_named(keys, "controller.listener.names", names)
-    return names
+    if source is SourceKind.LOG:
+        _check_named(keys, "controller.listener.names", names)
+        return names
+    for name in names:
+        if name in [listener.name for listener in keys.values["listeners"]]:
+            reason = (
+                f"{name} is in listeners, but the controllers of the followed cluster open it:"
+                " remove it from listeners, or set authorizerd.source=log to own a log"
+            )
+            raise keys.refusal("controller.listener.names", reason)
+    return ()
 
 
 def read_early_start_listeners(
@@ -60,20 +74,20 @@ def read_early_start_listeners(
     return frozenset(names)
 
 
-def read_security_protocols(
-    keys: KeyValues, controller_listener_names: tuple[str, ...]
-) -> Mapping[str, SecurityProtocol]:
-    """Return the security protocol of every listener.
+def read_security_protocols(keys: KeyValues) -> Mapping[str, SecurityProtocol]:
+    """Return the security protocol of every listener, also of the controllers'.
 
     Source: Kafka 4.3 AbstractKafkaConfig.effectiveListenerSecurityProtocolMap.
     """
     protocols = dict(keys.values["listener.security.protocol.map"])
     names = [listener.name for listener in keys.values["listeners"]]
+    controllers: tuple[str, ...] = keys.values["controller.listener.names"] or ()
     unencrypted = all(
-        protocols.get(name, SecurityProtocol.PLAINTEXT) == "PLAINTEXT" for name in names
+        protocols.get(name, SecurityProtocol.PLAINTEXT) == "PLAINTEXT"
+        for name in (*names, *controllers)
     )
     if "listener.security.protocol.map" not in keys.properties and unencrypted:
-        protocols |= dict.fromkeys(controller_listener_names, SecurityProtocol.PLAINTEXT)
+        protocols |= dict.fromkeys(controllers, SecurityProtocol.PLAINTEXT)
     for name in names:
         if name not in protocols:
             reason = f"listener.security.protocol.map has no security protocol for {name}"
@@ -219,11 +233,12 @@ def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
     return secret_file
 
 
-def read_ignored_keys(keys: KeyValues) -> tuple[str, ...]:
+def read_ignored_keys(keys: KeyValues, source: SourceKind) -> tuple[str, ...]:
     """Return the keys that nothing reads.
 
     With a third-party authorizer there are none, since it may read any key.
     """
     if keys.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
         return ()
-    return tuple(sorted(keys.properties.keys() - KEYS_BY_NAME.keys() - _keys_of_listeners(keys)))
+    known = KEYS_BY_NAME.keys() | _keys_of_listeners(keys) | find_controller_keys(keys, source)
+    return tuple(sorted((keys.properties.keys() - known) | find_unused_keys(keys, source)))

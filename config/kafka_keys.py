@@ -7,6 +7,7 @@ feature is rejected with the reason, never ignored.
 from __future__ import annotations
 
 from authorizerd.config.endpoints import parse_advertised_listeners, parse_listeners
+from authorizerd.config.follow_keys import QUORUM_KEYS
 from authorizerd.config.key import Key
 from authorizerd.config.tls_keys import REJECTED_SSL_KEYS, ssl_keys
 from authorizerd.config.values import (
@@ -126,15 +127,7 @@ KAFKA_KEYS = (
         parse=reject("StandardAuthorizer does not run with ZooKeeper (KIP-801): remove this key"),
         doc="Rejected: StandardAuthorizer does not run with ZooKeeper (KIP-801).",
     ),
-    Key(
-        name="controller.quorum.bootstrap.servers",
-        parse=reject(
-            "this version cannot follow a quorum: remove this key only if this daemon should own"
-            " its metadata log",
-            unless_empty=True,
-        ),
-        doc="Rejected unless empty: this version cannot follow a quorum.",
-    ),
+    *QUORUM_KEYS,
     Key(
         name="max.connections",
         parse=integer(1, _INT32_MAX),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Final
 
+from authorizerd.config.follow_keys import SOURCE_PREFIX
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
 from authorizerd.config.ssl_key_names import kafka_ssl_name
@@ -30,7 +31,8 @@ def creation_rate_key(listener_name: str) -> str:
 
 def is_reloadable(name: str) -> bool:
     """Return True if a key of the file is read again on reload."""
-    if kafka_ssl_name(name) is not None:  # but only where TLS is switched on
+    is_of_port = not name.startswith(SOURCE_PREFIX)
+    if is_of_port and kafka_ssl_name(name) is not None:  # but only where TLS is switched on
         return True
     key = KEYS_BY_NAME.get(name)
     if key is None:
@@ -44,6 +46,8 @@ def describe_ignored_key(name: str) -> str:
         listener, dot, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
         if listener != listener.lower():
             return f"{name} (did you mean {LISTENER_PREFIX}{listener.lower()}{dot}{rest}?)"
+    if name in KEYS_BY_NAME:
+        return name
     # Why not get_close_matches? For log.segment.bytes, it finds metadata.log.segment.bytes.
     for known in KEYS_BY_NAME:
         if _edits(name.lower(), known) <= TYPO_EDITS_MAX:

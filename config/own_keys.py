@@ -13,6 +13,7 @@ from authorizerd.config.endpoints import (
     parse_optional_http_endpoint,
     parse_stream_endpoint,
 )
+from authorizerd.config.follow_keys import FOLLOW_KEYS
 from authorizerd.config.key import Key
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (
@@ -332,5 +333,6 @@ OWN_KEYS = (
             " type."
         ),
     ),
+    *FOLLOW_KEYS,
     *ssl_keys(f"{OWN_PREFIX}http.", of=" of the ports with https:// or tls://"),
 )

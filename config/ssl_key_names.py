@@ -1,4 +1,4 @@
-"""The names of ``ssl.*`` keys with their prefixes: for one listener, or for our own ports.
+"""The names of ``ssl.*`` keys with their prefixes: of a listener, our own ports or a source.
 
 Source: Kafka 4.3 DynamicBrokerConfig.
 """
@@ -12,7 +12,7 @@ from authorizerd.config.tls_keys import RELOADABLE_SSL_KEYS, SECRET_SSL_KEYS, ss
 
 HTTP_SSL_PREFIX: Final = "authorizerd.http."
 _SSL_KEYS: Final = frozenset(key.name for key in ssl_keys())
-_NAME: Final = re.compile(r"(?:listener\.name\..+\.|authorizerd\.http\.)?(ssl\.[a-z.]+)")
+_NAME: Final = re.compile(r"(?:listener\.name\..+\.|authorizerd\.(?:http|source)\.)?(ssl\.[a-z.]+)")
 
 
 def kafka_ssl_name(name: str) -> str | None:

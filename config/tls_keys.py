@@ -104,7 +104,8 @@ def _default_principal_builder(text: str) -> None:
     # Ignoring another class would give clients other principals than in Kafka.
     if text not in ("", _PRINCIPAL_BUILDER):
         raise InvalidValueError(
-            "a Java class cannot be loaded: remove this key, or use ssl.principal.mapping.rules"
+            f"{text}: a Java class cannot be loaded: remove this key, or use"
+            " ssl.principal.mapping.rules"
         )
 
 
@@ -232,18 +233,17 @@ _SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
     ),
 )
 
-CLIENT_SSL_KEYS: Final = (
-    *ssl_keys(),
-    Key(
-        name="ssl.endpoint.identification.algorithm",
-        parse=endpoint_identification,
-        default="https",
-        doc=(
-            "https: the server's certificate must be for the host that the client connects to."
-            " An empty value disables this check."
-        ),
+ENDPOINT_IDENTIFICATION: Final = Key(
+    name="ssl.endpoint.identification.algorithm",
+    parse=endpoint_identification,
+    default="https",
+    doc=(
+        "https: the server's certificate must be for the host that the client connects to."
+        " An empty value disables this check."
     ),
 )
+
+CLIENT_SSL_KEYS: Final = (*ssl_keys(), ENDPOINT_IDENTIFICATION)
 """The keys that a client reads."""
 
 REJECTED_SSL_KEYS: Final = (

@@ -6,7 +6,8 @@ credentials.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from authorizerd.config.endpoints import (
     HttpEndpoint,
@@ -15,6 +16,7 @@ from authorizerd.config.endpoints import (
     is_loopback,
     not_loopback,
 )
+from authorizerd.config.key import Key
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.sasl import listener_prefix
 from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX
@@ -53,16 +55,26 @@ def read_listener_tls(
 
 
 def _read_listener(keys: KeyValues, listener_name: str, protocol: SecurityProtocol) -> TlsSettings:
-    prefix = listener_prefix(listener_name)
+    values, names = read_ssl_values(keys, listener_prefix(listener_name), _SSL_KEYS)
+    if protocol is SecurityProtocol.SASL_SSL and names["ssl.client.auth"] == "ssl.client.auth":
+        values["ssl.client.auth"] = ClientAuth.NONE
+    return _server_settings(keys, values, names)
+
+
+def read_ssl_values(
+    keys: KeyValues, prefix: str, ssl_keys: Iterable[Key]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the value of each key, by Kafka's name, and the name under which it was set.
+
+    A key with the prefix replaces the general one.
+    """
     values, names = {}, {}
-    for key in _SSL_KEYS:
+    for key in ssl_keys:
         own = keys.read(prefix + key.name, key.parse)
         values[key.name] = keys.values[key.name] if own is None else own
         # If neither key is set, errors name the general one.
         names[key.name] = key.name if own is None else prefix + key.name
-    if protocol is SecurityProtocol.SASL_SSL and names["ssl.client.auth"] == "ssl.client.auth":
-        values["ssl.client.auth"] = ClientAuth.NONE
-    return _server_settings(keys, values, names)
+    return values, names
 
 
 def read_http_tls(keys: KeyValues) -> TlsSettings | None:

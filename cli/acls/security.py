@@ -18,10 +18,10 @@ from authorizerd.cli.acls.errors import (
     tls_configuration_error,
 )
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, parse_login_options
+from authorizerd.config.jaas import parse_log_in
 from authorizerd.config.tls import InvalidTlsError, TlsSettings, new_tls_settings
 from authorizerd.config.tls_keys import CLIENT_SSL_KEYS, REJECTED_SSL_KEYS
-from authorizerd.config.values import TLS_PROTOCOLS, SecurityProtocol
+from authorizerd.config.values import SASL_PROTOCOLS, TLS_PROTOCOLS, SecurityProtocol
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.tls.context import new_client_context
 from authorizerd.tls.errors import StoreError
@@ -32,12 +32,6 @@ _MECHANISM: Final = "sasl.mechanism"
 _JAAS: Final = "sasl.jaas.config"
 _KAFKAS_DEFAULT: Final = "GSSAPI"
 _TLS_KEYS: Final = (*CLIENT_SSL_KEYS, *REJECTED_SSL_KEYS)
-_SASL: Final = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
-_MODULES: Final = {
-    Mechanism.PLAIN: (PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE),
-    Mechanism.SCRAM_SHA_256: (SCRAM_LOGIN_MODULE,),
-    Mechanism.SCRAM_SHA_512: (SCRAM_LOGIN_MODULE,),
-}
 
 
 def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:
@@ -64,7 +58,7 @@ def read_credentials(
     Raises:
         CommandError: a property is missing, invalid or unsupported.
     """
-    if protocol not in _SASL:
+    if protocol not in SASL_PROTOCOLS:
         return None
     mechanism = _read_mechanism(properties)
     if _JAAS not in properties:
@@ -72,17 +66,10 @@ def read_credentials(
             f"{_JAAS} is missing: set it to a line with the user's name and password"
         )
     try:
-        options = parse_login_options(properties[_JAAS], _MODULES[mechanism])
+        user = parse_log_in(properties[_JAAS], mechanism)
     except InvalidValueError as error:
         raise configuration_error(f"{_JAAS}: {error}") from None
-    if options.get("tokenauth", "").strip().lower() == "true":
-        reason = "tokenauth=true (delegation tokens) is not supported: remove it"
-        raise configuration_error(f"{_JAAS}: {reason}")
-    if not (options.get("username") and "password" in options):
-        raise configuration_error(f"{_JAAS}: username and password must be given")
-    return Credentials(
-        mechanism=mechanism, username=options["username"], password=options["password"]
-    )
+    return Credentials(mechanism=mechanism, username=user.username, password=user.password)
 
 
 def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSettings | None:

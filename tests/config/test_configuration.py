@@ -26,6 +26,7 @@ def test_two_keys_suffice() -> None:
         listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
         advertised_listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
         controller_listener_names=(),
+        follow=None,
         early_start_listeners=frozenset(),
         sasl_listeners={},
         connection_failed_authentication_delay_ms=100,
@@ -261,10 +262,16 @@ BAD_LINES = [
         for value in ("localhost:2181", "")
     ),
     (
-        "controller.quorum.bootstrap.servers=localhost:9093",
-        "this version cannot follow a quorum: remove this key only if this daemon should own its"
-        " metadata log",
+        "controller.quorum.bootstrap.servers=localhost",
+        "invalid address 'localhost': expected host:port (an IPv6 host in brackets)",
     ),
+    (
+        "controller.quorum.bootstrap.servers=localhost:0",
+        "invalid address 'localhost:0': expected a port from 1 to 65535",
+    ),
+    ("controller.quorum.voters=a:1", "invalid voter 'a:1': expected id@host:port"),
+    ("controller.quorum.voters=-1@a:1", "invalid voter '-1@a:1': expected id@host:port"),
+    ("controller.quorum.voters=2@a:1,2@b:1", "the voter 2 occurs twice"),
     (
         "max.connections.per.ip.overrides=10.0.0.1:5,broker:1",
         "invalid entry 'broker:1': expected ADDRESS:NUMBER, such as 10.0.0.1:100",

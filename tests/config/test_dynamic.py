@@ -151,12 +151,17 @@ def test_keys_have_kafkas_types() -> None:
 
 def test_passwords_are_secret() -> None:
     assert is_secret("listener.name.sasl.plain.sasl.jaas.config")
+    assert is_secret("sasl.jaas.config")
+    assert is_secret("authorizerd.source.sasl.jaas.config")
+    assert get_type("authorizerd.source.sasl.jaas.config") is ConfigType.PASSWORD
     assert is_secret("somebody.else.s.key")
     assert is_secret("listener.name.x.ssl.mine")
     assert not is_secret("super.users")
 
 
-@pytest.mark.parametrize("prefix", ["", "authorizerd.http.", "listener.name.a.ssl.b."])
+@pytest.mark.parametrize(
+    "prefix", ["", "authorizerd.http.", "authorizerd.source.", "listener.name.a.ssl.b."]
+)
 def test_passwords_keys_and_chains_of_stores_are_secret(prefix: str) -> None:
     secret = {name for name in SSL_NAMES if is_secret(prefix + name)}
     assert secret == SECRET_SSL_KEYS

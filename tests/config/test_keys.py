@@ -71,6 +71,7 @@ def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> No
     "name",
     [
         *("", "a", "broker.id", "process.roles", "num.partitions", "controller.quorum.voters"),
+        "controller.quorum.fetch.timeout.ms",
         *("log.segment.bytes", "log.retention.bytes", "log.retention.ms", "log.roll.ms"),
         *(
             "metadata.log.segment.ms",

@@ -1,0 +1,217 @@
+"""How to follow a cluster, by several keys: which one, by which servers, and what is written.
+
+**Invariant:** keys that contradict each other, and keys of ours that would have no effect, are
+errors. Nobody is forwarded with more rights unless a key names that kind of principal.
+
+Source: Kafka 4.3 QuorumConfig, KafkaConfig.validateValues, KafkaRaftClient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from authorizerd.config.follow import FollowSettings, Privileged, Server, SourceKind, Writes
+from authorizerd.config.follow_access import (
+    list_controller_keys,
+    read_broker_access,
+    read_controller_access,
+)
+from authorizerd.config.follow_keys import (
+    BOOTSTRAP_SERVERS,
+    BROKERS_KEYS,
+    CONTROLLER_NAMES,
+    FOLLOW_KEYS,
+    FORWARD_KEYS,
+    FORWARD_PRINCIPALS,
+    FORWARD_PRIVILEGED,
+    POLL,
+    QUORUM_KEYS,
+    REQUEST_TIMEOUT,
+    SERVE_COPY,
+    SOURCE,
+    SOURCE_PREFIX,
+    STALE_MAX,
+    VOTERS,
+    WRITES,
+)
+from authorizerd.config.key import Key
+from authorizerd.config.key_values import KeyValues
+from authorizerd.config.sasl import SaslSettings, listener_prefix
+from authorizerd.config.values import PLAIN, SecurityProtocol, trim
+
+_ANONYMOUS: Final = "User:ANONYMOUS"
+_UNFOLLOWED: Final = "this daemon owns its log and follows no cluster: remove this key, or set"
+_NOT_BY_BROKERS: Final = (
+    "only authorizerd.source=brokers uses this key: remove it, or set that source"
+)
+
+
+def read_source(keys: KeyValues) -> SourceKind:
+    """Return where the ACLs come from.
+
+    The only voter of a combined Kafka node is the node itself; then the daemon owns the log too.
+    """
+    source: SourceKind | None = keys.values[SOURCE]
+    if source is not None:
+        return source
+    voters: tuple[Server, ...] = keys.values[VOTERS]
+    others = {voter.node_id for voter in voters} - {keys.values["node.id"]}
+    return SourceKind.QUORUM if keys.values[BOOTSTRAP_SERVERS] or others else SourceKind.LOG
+
+
+def read_follow(
+    keys: KeyValues,
+    source: SourceKind,
+    protocols: Mapping[str, SecurityProtocol],
+    sasl_listeners: Mapping[str, SaslSettings],
+) -> FollowSettings | None:
+    """Return how to follow the cluster, or None if the daemon owns its log.
+
+    Args:
+        protocols: the security protocol of each listener, the controllers' included.
+        sasl_listeners: how clients log in to our listeners.
+
+    Raises:
+        ConfigurationError: a key is missing, or keys contradict each other.
+    """
+    match source:
+        case SourceKind.LOG:
+            _refuse_set(keys, BROKERS_KEYS, f"{_UNFOLLOWED} authorizerd.source=brokers")
+            remedy = f"{BOOTSTRAP_SERVERS} or authorizerd.source=brokers"
+            _refuse_set(keys, FOLLOW_KEYS[1:], f"{_UNFOLLOWED} {remedy}")
+            return None
+        case SourceKind.QUORUM:
+            _refuse_set(keys, BROKERS_KEYS, _NOT_BY_BROKERS)
+            follow = _read_quorum(keys, protocols)
+        case SourceKind.BROKERS:
+            _refuse_scram(keys, sasl_listeners)
+            follow = _read_brokers(keys)
+    return _add_writes(keys, follow, sasl_listeners)
+
+
+def find_unused_keys(keys: KeyValues, source: SourceKind) -> set[str]:
+    """Return Kafka's keys for following a quorum that are set although none is followed."""
+    if source is SourceKind.QUORUM:
+        return set()
+    names = {key.name for key in QUORUM_KEYS} & keys.properties.keys()
+    return {name for name in names if trim(keys.properties[name].value)}
+
+
+def find_controller_keys(keys: KeyValues, source: SourceKind) -> set[str]:
+    """Return the keys for the listener of the controllers that the daemon follows."""
+    names: tuple[str, ...] | None = keys.values[CONTROLLER_NAMES]
+    if source is not SourceKind.QUORUM or not names:
+        return set()
+    return list_controller_keys(names[0])
+
+
+def _refuse_set(keys: KeyValues, refused: Iterable[Key], reason: str) -> None:
+    for key in refused:
+        if key.name in keys.properties:
+            raise keys.refusal(key.name, reason)
+
+
+def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> FollowSettings:
+    voters: tuple[Server, ...] = keys.values[VOTERS]
+    servers = keys.values[BOOTSTRAP_SERVERS] or voters
+    if not servers:
+        reason = f"required to follow a quorum: add a line {BOOTSTRAP_SERVERS}=HOST:PORT"
+        raise keys.refusal(BOOTSTRAP_SERVERS, reason)
+    node_id: int = keys.values["node.id"]
+    if node_id in (voter.node_id for voter in voters):
+        reason = (
+            f"{node_id} is the id of a controller in {VOTERS}: choose an id that no node of the"
+            " followed cluster has"
+        )
+        raise keys.refusal("node.id", reason)
+    names: tuple[str, ...] | None = keys.values[CONTROLLER_NAMES]
+    if not names:
+        reason = (
+            "required to follow a quorum: set the name of the controllers' listener, as in their"
+            " own configuration"
+        )
+        raise keys.refusal(CONTROLLER_NAMES, reason)
+    log_in, tls = read_controller_access(keys, names[0], protocols)
+    return FollowSettings(
+        kind=SourceKind.QUORUM,
+        servers=servers,
+        log_in=log_in,
+        tls=tls,
+        request_timeout_ms=keys.values[REQUEST_TIMEOUT],
+    )
+
+
+def _read_brokers(keys: KeyValues) -> FollowSettings:
+    key = f"{SOURCE_PREFIX}bootstrap.servers"
+    servers: tuple[Server, ...] = keys.values[key]
+    if not servers:
+        reason = f"required with authorizerd.source=brokers: add a line {key}=HOST:PORT"
+        raise keys.refusal(key, reason)
+    poll_ms: int = keys.values[POLL]
+    if keys.values[STALE_MAX] <= poll_ms:
+        reason = f"expected more than {POLL} ({poll_ms}), found {keys.values[STALE_MAX]}"
+        raise keys.refusal(STALE_MAX, reason)
+    log_in, tls = read_broker_access(keys)
+    return FollowSettings(
+        kind=SourceKind.BROKERS,
+        servers=servers,
+        log_in=log_in,
+        tls=tls,
+        client_id=keys.values[f"{SOURCE_PREFIX}client.id"],
+        request_timeout_ms=keys.values[f"{SOURCE_PREFIX}request.timeout.ms"],
+        poll_ms=poll_ms,
+    )
+
+
+def _refuse_scram(keys: KeyValues, sasl_listeners: Mapping[str, SaslSettings]) -> None:
+    for name, sasl in sasl_listeners.items():
+        scram = [each for each in sasl.mechanisms if each != PLAIN]
+        if scram:
+            own = f"{listener_prefix(name)}sasl.enabled.mechanisms"
+            reason = (
+                f"{name} enables {scram[0]}, but only ACLs follow from authorizerd.source=brokers,"
+                " no SCRAM credentials: enable PLAIN alone, or use TLS client certificates"
+            )
+            raise keys.refusal(own if own in keys.properties else "sasl.enabled.mechanisms", reason)
+
+
+def _add_writes(
+    keys: KeyValues, follow: FollowSettings, sasl_listeners: Mapping[str, SaslSettings]
+) -> FollowSettings:
+    """Return the settings with those that both sources have."""
+    writes: Writes = keys.values[WRITES]
+    if writes is not Writes.FORWARD:
+        reason = f"only {WRITES}=forward uses this key: remove it, or set {WRITES}=forward"
+        _refuse_set(keys, FORWARD_KEYS, reason)
+    elif follow.kind is not SourceKind.QUORUM:
+        reason = "forward requires the source quorum, since only controllers accept forwarded"
+        raise keys.refusal(WRITES, f"{reason} requests: use as-self or refuse")
+    else:
+        _check_forwarded(keys, sasl_listeners)
+    return replace(
+        follow,
+        stale_max_ms=keys.values[STALE_MAX],
+        serves_copy=keys.values[SERVE_COPY],
+        writes=writes,
+        forwarded=keys.values[FORWARD_PRINCIPALS],
+        forwarded_privileged=keys.values[FORWARD_PRIVILEGED],
+    )
+
+
+def _check_forwarded(keys: KeyValues, sasl_listeners: Mapping[str, SaslSettings]) -> None:
+    forwarded: frozenset[str] = keys.values[FORWARD_PRINCIPALS]
+    if not forwarded:
+        reason = f"required with {WRITES}=forward: add a line {FORWARD_PRINCIPALS}=User:NAME"
+        raise keys.refusal(FORWARD_PRINCIPALS, reason)
+    local = {f"User:{user}" for each in sasl_listeners.values() for user in each.users.passwords}
+    for kind, principals, what in (
+        (Privileged.ANONYMOUS, {_ANONYMOUS}, "every client that has not logged in"),
+        (Privileged.SUPER_USERS, keys.values["super.users"], "a super user"),
+        (Privileged.LOCAL_USERS, local, "a PLAIN user of this file"),
+    ):
+        named = sorted(forwarded & principals)
+        if named and kind not in keys.values[FORWARD_PRIVILEGED]:
+            reason = f"{named[0]} is {what}: remove it, or add {kind} to {FORWARD_PRIVILEGED}"
+            raise keys.refusal(FORWARD_PRINCIPALS, reason)
