@@ -61,6 +61,7 @@ class Program(StrEnum):
     CONFIGS = "kafka-configs"
     TOPICS = "kafka-topics"
     DUMP_LOG = "kafka-dump-log"
+    METADATA_QUORUM = "kafka-metadata-quorum"
     METADATA_SHELL = "kafka-metadata-shell"
     STORAGE = "kafka-storage"
 
@@ -75,6 +76,7 @@ _MAIN_CLASSES: Final = {
     Program.CONFIGS: "kafka.admin.ConfigCommand",
     Program.TOPICS: "org.apache.kafka.tools.TopicCommand",
     Program.DUMP_LOG: "org.apache.kafka.tools.DumpLogSegments",
+    Program.METADATA_QUORUM: "org.apache.kafka.tools.MetadataQuorumCommand",
     Program.METADATA_SHELL: "org.apache.kafka.shell.MetadataShell",
     Program.STORAGE: "kafka.tools.StorageTool",
 }

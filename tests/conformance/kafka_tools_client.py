@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.broker import write_properties
+from ops.kafka_rig.properties import write_properties
 from ops.kafka_rig.rig import Program
 from tests.client_matrix.calls import (
     CONFIG_SOURCES,

@@ -14,7 +14,7 @@ import pytest
 
 from authorizerd.cli.acls.command import run_acl_command
 from authorizerd.cli.acls.runner import AclReader, Terminal
-from ops.kafka_rig.broker import client_properties, write_properties
+from ops.kafka_rig.properties import client_properties, write_properties
 from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.acl_command_cases import ADD, LIST, REFUSED, REMOVE, STORIES, Case
 from tests.conformance.acl_command_stories import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -14,12 +15,17 @@ class Programs:
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory = directory
+        self._path = os.environ["PATH"]
         self._calls = directory / "calls"
         for name in ("sh", "cat", "sleep", "touch"):
-            found = shutil.which(name)
-            assert found is not None
-            (directory / name).symlink_to(found)
+            self.link(name)
         monkeypatch.setenv("PATH", str(directory))
+
+    def link(self, name: str) -> None:
+        """Put one of the machine's own programs on the path."""
+        found = shutil.which(name, path=self._path)
+        assert found is not None
+        (self._directory / name).symlink_to(found)
 
     def write(self, name: str, script: str) -> None:
         """Put a program on the path; it may append lines to the file ``$calls``."""

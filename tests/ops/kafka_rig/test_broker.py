@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.config.properties import parse_properties
-from ops.kafka_rig import broker as broker_module
+from ops.kafka_rig import process as process_module
 from ops.kafka_rig.broker import (
     Broker,
     BrokerSettings,
@@ -16,8 +16,8 @@ from ops.kafka_rig.broker import (
     format_storage,
     running_broker,
     server_properties,
-    write_properties,
 )
+from ops.kafka_rig.properties import write_properties
 from ops.kafka_rig.rig import Program, Rig, RigError
 from tests.ops.kafka_rig.programs import Programs, has_ended, is_running
 
@@ -94,7 +94,7 @@ def test_broker_is_ended_with_sigterm(programs: Programs, tmp_path: Path) -> Non
 def test_broker_that_ignores_sigterm_is_killed(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_module, "STOP_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(process_module, "STOP_TIMEOUT_SECONDS", 0.1)
     programs.write("java", f"trap '' TERM; echo 'Kafka Server started'; {WAIT}")
     with pytest.raises(ZeroDivisionError), broker_in(tmp_path) as broker:
         raise ZeroDivisionError
@@ -115,7 +115,7 @@ def test_broker_that_ends_at_once_is_reported_with_its_first_error(
 def test_broker_that_never_becomes_ready_is_ended(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_module, "START_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(process_module, "START_TIMEOUT_SECONDS", 1)
     programs.write("java", f"{TRAP}; echo 'still loading'; {WAIT}")
     late = r"was not ready in 1 s; .* says\nstill loading"
     with pytest.raises(RigError, match=late), broker_in(tmp_path):
