@@ -29,6 +29,8 @@ from authorizerd.config.values import (
     SASL_PROTOCOLS,
     TLS_PROTOCOLS,
     SecurityProtocol,
+    trim,
+    words,
 )
 
 _PROTOCOL: Final = f"{SOURCE_PREFIX}security.protocol"
@@ -97,6 +99,12 @@ def list_controller_keys(listener_name: str) -> set[str]:
     prefix = listener_prefix(listener_name)
     log_ins = {key for each in SASL_MECHANISMS for key in controller_jaas_keys(listener_name, each)}
     return log_ins | {prefix + key.name for key in SOURCE_SSL_KEYS}
+
+
+def list_controller_tls_keys(values: Mapping[str, str]) -> set[str]:
+    """Return the keys with which the controllers' listener is reached, of a valid file's texts."""
+    prefix = listener_prefix(words(trim(values[CONTROLLER_NAMES]))[0])
+    return {before + key.name for key in SOURCE_SSL_KEYS for before in ("", prefix)}
 
 
 def _read_mechanism(keys: KeyValues, key: str) -> str:

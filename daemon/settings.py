@@ -2,7 +2,8 @@
 
 **Invariant:** only this module changes settings, all at once, between requests. An invalid
 configuration changes nothing and is logged. Values in the log for guarded keys, or for keys that
-need a restart, are ignored.
+need a restart, are ignored. So are all of them if the log is that of a cluster that the daemon
+follows: they are meant for its brokers.
 
 Source: KIP-226; Kafka 4.3 DynamicBrokerConfig.
 """
@@ -30,6 +31,8 @@ from authorizerd.config.dynamic import (
     split_valid,
 )
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.config.follow_access import list_controller_tls_keys
 from authorizerd.config.keys import is_reloadable
 from authorizerd.config.values import super_users, trim
 from authorizerd.daemon.errors import StartError
@@ -88,6 +91,8 @@ class Settings:
         self._standard = standard
         self._read = read
         self.node_id: Final = configuration.node_id
+        self.is_changed_by_file_alone: Final = configuration.follow is not None
+        """True if clients cannot set keys, because the daemon follows a cluster."""
         self._layers = Layers(file=configuration.file_values)
         self._texts = self._layers.merge()
         self._reloadable = configuration.reloadable
@@ -153,8 +158,8 @@ class Settings:
         self._prepare_stores = prepare
 
     def refresh(self) -> None:
-        """Apply the log's dynamic configs."""
-        configs = self._image.newest.configs
+        """Apply the log's dynamic configs, if the log is the daemon's own."""
+        configs = Map() if self.is_changed_by_file_alone else self._image.newest.configs
         everywhere = configs.get((BROKER_CONFIGS, EVERY_NODE), _NO_VALUES)
         node = configs.get((BROKER_CONFIGS, str(self.node_id)), _NO_VALUES)
         self._apply(self.with_dynamic(everywhere=everywhere, node=node))
@@ -274,10 +279,14 @@ class Settings:
     def _keys_that_need_restart(self, configuration: Configuration) -> list[str]:
         """Return the keys that differ and need a restart."""
         before, after = self._configuration.file_values, configuration.file_values
+        fixed: set[str] = set()
+        if _is_controller_tls_changed(self._configuration.follow, configuration.follow):
+            # A reload applies TLS keys to ports only, not to connections to controllers.
+            fixed = list_controller_tls_keys(before) | list_controller_tls_keys(after)
         return sorted(
             name
             for name in before.keys() | after.keys()
-            if before.get(name) != after.get(name) and not is_reloadable(name)
+            if before.get(name) != after.get(name) and (name in fixed or not is_reloadable(name))
         )
 
     def _apply(self, layers: Layers) -> None:
@@ -308,6 +317,12 @@ def needs_restart(before: Configuration, after: Configuration) -> bool:
     if before.http_tls is not None and after.http_tls is not None:
         unchanged = dataclasses.replace(unchanged, http_tls=before.http_tls)
     return unchanged != before
+
+
+def _is_controller_tls_changed(before: FollowSettings | None, after: FollowSettings | None) -> bool:
+    if before is None or after is None or {before.kind, after.kind} != {SourceKind.QUORUM}:
+        return False
+    return before.tls != after.tls
 
 
 def _keep_valid(values: Mapping[str, str], plugged: frozenset[str]) -> Mapping[str, str]:

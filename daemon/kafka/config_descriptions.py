@@ -52,13 +52,15 @@ class WantedResource:
 class Descriptions:
     """The answers to the request ``asked``, all from the same configs.
 
-    ``may`` is True if the caller has the right to describe configs.
+    ``may`` is True if the caller has the right to describe configs, ``are_fixed`` if no client can
+    set a key.
     """
 
     asked: DescribeConfigsRequest
     may: bool
     layers: Layers
     node_id: int
+    are_fixed: bool
 
     def describe(self, wanted: WantedResource) -> DescribedResource:
         """Return the description of one resource, whose keys are created as they are written."""
@@ -73,6 +75,7 @@ class Descriptions:
             _entry,
             self.layers,
             is_default=not name,
+            is_fixed=self.are_fixed,
             has_synonyms=self.asked.include_synonyms,
             has_documentation=getattr(self.asked, "include_documentation", False),
         )
@@ -122,7 +125,13 @@ def are_of_known_types(wanted: Sequence[WantedResource]) -> bool:
 
 
 def _entry(
-    layers: Layers, name: str, *, is_default: bool, has_synonyms: bool, has_documentation: bool
+    layers: Layers,
+    name: str,
+    *,
+    is_default: bool,
+    is_fixed: bool,
+    has_synonyms: bool,
+    has_documentation: bool,
 ) -> ConfigEntry:
     """Return the description of one key that has a value."""
     values = layers.look_up(name)
@@ -142,7 +151,7 @@ def _entry(
     return ConfigEntry(
         name=name,
         value=value if value is None or is_default else normalize_value(name, value),
-        read_only=not may_change(name, layers.plugged),
+        read_only=is_fixed or not may_change(name, layers.plugged),
         config_source=shown[0][1],
         is_default=shown[0][1] == ConfigSource.DEFAULT,
         is_sensitive=secret,

@@ -69,6 +69,11 @@ text of each error is created only when it is written.
 """
 _TWICE: Final = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
+_FILE_ALONE: Final = invalid_request(
+    "This daemon follows a cluster, so no client can set its keys: change them in its"
+    " configuration file, and send SIGHUP. Send changes for the cluster's brokers to a broker"
+)
+
 _RESOURCES_PER_STEP: Final = 16
 Resource = tuple[int, str]
 Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
@@ -116,7 +121,13 @@ class ConfigHandlers:
             resources = [(each.kind, each.name) for each in wanted]
             return await _write_undescribed(request, resources, unknown), 0.0
         may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
-        descriptions = Descriptions(asked, may, self._settings.layers, self._node_id)
+        descriptions = Descriptions(
+            asked,
+            may,
+            self._settings.layers,
+            self._node_id,
+            are_fixed=self._settings.is_changed_by_file_alone,
+        )
         answer = DescribeConfigsAnswer(LazyItems(descriptions.describe, wanted))
         body = await write_body(request, answer)
         await finish_in_turns(free(wanted))
@@ -200,7 +211,7 @@ class ConfigHandlers:
         if kind != BROKER_CONFIGS:
             return invalid_request(f"Unknown resource type {kind}")
         if name == EVERY_NODE or name == str(self._node_id):
-            return None
+            return _FILE_ALONE if self._settings.is_changed_by_file_alone else None
         number = broker_number(name)
         if number is None:
             return invalid_request(f"Node id must be an integer, but it is: {name}")

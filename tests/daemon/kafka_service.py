@@ -101,10 +101,12 @@ class KafkaService:
     Attributes:
         events: the audited events, at level DEBUG.
         faults: the errors that a plugged-in authorizer raised.
-        read: reads the configuration at a reload.
+        read: reads the configuration at a reload, by default that of ``lines``.
     """
 
-    def __init__(self, running: Running, plug_in: PlugIn | None = None) -> None:
+    def __init__(
+        self, running: Running, plug_in: PlugIn | None = None, lines: Sequence[str] = ()
+    ) -> None:
         self.running = running
         audit_log = RecordingAuditLog()
         self.events = audit_log.events
@@ -126,9 +128,9 @@ class KafkaService:
                 on_failure=self.faults.append,
             )
         self.decider = decider
-        self.read: Callable[[], Configuration] = read_configuration
+        self.read: Callable[[], Configuration] = lambda: read_configuration(*lines)
         self.settings = Settings(
-            read_configuration(),
+            self.read(),
             running.applier.cluster,
             decider,
             standard=self.authorizer,
@@ -245,12 +247,17 @@ async def start(
     requests_max: int = 100,
     plug_in: PlugIn | None = None,
     cluster_changes: Sequence[ClusterChange] = (),
+    lines: Sequence[str] = (),
 ) -> KafkaService:
-    """Return a service that has loaded ``acls`` and ``cluster_changes``."""
+    """Return a service that has loaded ``acls`` and ``cluster_changes``.
+
+    Args:
+        lines: of the configuration.
+    """
     running = Running(requests_max)
     await nursery.start(running.applier.run)
     await nursery.start(running.queue.run)
-    service = KafkaService(running, plug_in)
+    service = KafkaService(running, plug_in, lines)
     if is_loaded:
         await service.load(*acls, cluster_changes=cluster_changes)
     return service
