@@ -131,4 +131,38 @@ SETTING_MUTANTS: Final = (
         becomes="return entry",
         found_by="tests/config/test_tokens.py::test_wrong_token_is_not_found",
     ),
+    Mutant(
+        name="dynamic configs of a followed cluster's broker are settings of the daemon",
+        file="daemon/settings.py",
+        text="configs = Map() if self.is_changed_by_file_alone else self._image.newest.configs\n",
+        becomes="configs = self._image.newest.configs\n",
+        found_by="tests/daemon/kafka/test_follower_configs.py::test_configs_of_brokers_are_not_settings_of_a_follower",
+    ),
+    Mutant(
+        name="clients change settings of a daemon that follows a cluster",
+        file="daemon/kafka/configs.py",
+        text="return _FILE_ALONE if self._settings.is_changed_by_file_alone else None\n",
+        becomes="return None\n",
+        found_by="tests/daemon/kafka/test_follower_configs.py::test_no_client_sets_keys_of_a_follower",
+    ),
+    Mutant(
+        name="DescribeConfigs shows the password for the log-in to controllers",
+        file="config/dynamic.py",
+        text='name.endswith(("sasl.jaas.config", ',
+        becomes='name.endswith((".sasl.jaas.config", ',
+        found_by="tests/daemon/kafka/test_follower_configs.py::test_credentials_of_a_follower_are_described_as_null",
+    ),
+    Mutant(
+        name="anonymous clients are forwarded although no key allows it",
+        file="config/follow_rules.py",
+        text="if named and kind not in keys.values[FORWARD_PRIVILEGED]:\n",
+        becomes="if named and kind is Privileged.LOCAL_USERS:\n",
+        found_by="tests/config/test_follow_rules.py::test_contradiction_names_the_key_and_the_remedy",
+    ),
+    Mutant(
+        name="a follower of brokers opens a SCRAM listener without credentials",
+        file="config/follow_rules.py",
+        text="            _refuse_scram(keys, sasl_listeners)\n",
+        found_by="tests/config/test_follow_rules.py::test_contradiction_names_the_key_and_the_remedy",
+    ),
 )
