@@ -8,6 +8,7 @@ Source: Kafka 4.3 NetworkClient; KIP-511 for ApiVersions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -67,13 +68,19 @@ def entity_call(api_key: ApiKey, fields: object, answer: type[T]) -> Call[T]:
 
 
 class Node:
-    """A connection to one node, on which requests are answered one by one."""
+    """A connection to one node, on which requests are answered one by one.
+
+    Attributes:
+        renewal_time: trio's time from when on the user should connect anew, because the node
+            closes connections whose log-in is too old (KIP-368). Infinite if it does not.
+    """
 
     def __init__(self, address: Address, stream: trio.abc.Stream, client_id: str) -> None:
         self.address = address
         self._stream = stream
         self._connection = KafkaClientConnection(client_id, RESPONSE_BYTES_MAX)
         self._versions: Mapping[int, tuple[int, int]] = {}
+        self.renewal_time = math.inf
 
     async def aclose(self) -> None:
         """Close the connection at once."""

@@ -2,15 +2,17 @@
 
 **Invariant:** no error and no ``repr`` contains a password. With SCRAM, the password is never sent.
 
-Source: KIP-43, KIP-152; Kafka 4.3 SaslClientAuthenticator; RFC 4616 for PLAIN.
+Source: KIP-43, KIP-152, KIP-368; Kafka 4.3 SaslClientAuthenticator; RFC 4616 for PLAIN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from types import SimpleNamespace
+from typing import Final
 
 import trio
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
@@ -22,6 +24,9 @@ from authorizerd.kafka_client.scram import ScramError, ScramExchange, check_sign
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
+
+_LIFETIME_USED: Final = 0.85
+"""The part of a session's lifetime after which it is renewed, as in Kafka's client."""
 
 
 class Mechanism(StrEnum):
@@ -109,6 +114,10 @@ async def _authenticate(node: Node, token: bytes) -> bytes:
     if answer.error_code:
         error = ApiError(answer.error_code, answer.error_message)
         raise RequestFailedError(error, Cause.CREDENTIALS)
+    # Version 0 has no lifetime. A lifetime of 0 means that the session does not end.
+    lifetime = getattr(answer, "session_lifetime", timedelta())
+    if lifetime > timedelta():
+        node.renewal_time = trio.current_time() + _LIFETIME_USED * lifetime.total_seconds()
     return answer.auth_bytes
 
 
