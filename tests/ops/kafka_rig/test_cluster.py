@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.config.configuration import parse_values
+from authorizerd.config.follow import LogIn, SourceKind
 from authorizerd.config.properties import parse_properties
 from ops.kafka_rig.cluster import Cluster
-from ops.kafka_rig.cluster_settings import ClusterSettings
+from ops.kafka_rig.cluster_settings import FOLLOWER, POLLER, ClusterSettings
+from ops.kafka_rig.followers import brokers_source, quorum_source
 from ops.kafka_rig.member import Member
 from ops.kafka_rig.process import KafkaProcess
 from ops.kafka_rig.rig import Rig, RigError
@@ -70,6 +73,22 @@ def test_every_node_names_all_controllers(programs: Programs, tmp_path: Path) ->
     finally:
         cluster.close()
     assert all(has_ended(each.process.process_id) for each in cluster.members.values())
+
+
+def test_daemons_follow_by_settings_that_name_every_node(tmp_path: Path) -> None:
+    cluster = new_cluster(tmp_path, controllers=3)
+    for properties, kind, user, members in (
+        (quorum_source(cluster), SourceKind.QUORUM, FOLLOWER, cluster.controllers),
+        (brokers_source(cluster), SourceKind.BROKERS, POLLER, cluster.brokers),
+    ):
+        own = {"node.id": "9", "log.dirs": str(tmp_path)}
+        follow = parse_values(own | properties, source="rig").follow
+        assert follow is not None
+        assert follow.kind is kind
+        assert follow.log_in == LogIn(mechanism="PLAIN", username=user, password=f"{user}-secret")
+        assert [f"{each.host}:{each.port}" for each in follow.servers] == [
+            each.address for each in members
+        ]
 
 
 def new_process(directory: Path) -> KafkaProcess:
