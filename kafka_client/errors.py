@@ -102,3 +102,17 @@ class UnservedError(ConnectionFailedError):
         super().__init__(text)
         self.address = address
         self.stage = stage
+
+
+class UnusableNodeError(ConnectionFailedError):
+    """A node that cannot be used with these settings. The text names it, the reason and a remedy.
+
+    Trying again helps only after a change, here or at the node.
+
+    Args:
+        cause: None if the settings offer no remedy.
+    """
+
+    def __init__(self, text: str, cause: Cause | None) -> None:
+        super().__init__(text)
+        self.cause = cause

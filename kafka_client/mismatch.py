@@ -61,7 +61,7 @@ async def find_mismatch(
         case Stage.REQUEST if not has_credentials and await _is_log_in_required(
             address, open_stream
         ):
-            return _mismatch(address, own, _PROTOCOLS[has_tls, True], Cause.LOG_IN_REQUIRED)
+            return log_in_required(address, has_tls=has_tls)
         case Stage.NEGOTIATION if not has_tls and await speaks_tls(address, open_tcp):
             expected = f"{SecurityProtocol.SSL} or {SecurityProtocol.SASL_SSL}"
             return _mismatch(address, own, expected, Cause.TLS_REQUIRED)
@@ -69,6 +69,12 @@ async def find_mismatch(
             return _mismatch(address, own, found, Cause.TLS_UNEXPECTED)
         case _:
             return None
+
+
+def log_in_required(address: Address, *, has_tls: bool) -> RequestFailedError:
+    """Return the error for a listener that requires a log-in of a client without credentials."""
+    own, expected = _PROTOCOLS[has_tls, False], _PROTOCOLS[has_tls, True]
+    return _mismatch(address, own, expected, Cause.LOG_IN_REQUIRED)
 
 
 def _mismatch(address: Address, own: str, expected: str, cause: Cause) -> RequestFailedError:

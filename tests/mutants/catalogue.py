@@ -20,6 +20,7 @@ from tests.mutants.kafka_mutants import KAFKA_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.login_mutants import LOGIN_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.node_mutants import NODE_MUTANTS
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
@@ -35,6 +36,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Decision ports": DECISION_PORT_MUTANTS,
     "Connections": CONNECTION_MUTANTS,
     "TLS": TLS_MUTANTS,
+    "Nodes of a followed cluster": NODE_MUTANTS,
     "Settings": SETTING_MUTANTS,
     "Commands": COMMAND_MUTANTS,
     "Process": PROCESS_MUTANTS,

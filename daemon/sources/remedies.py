@@ -1,0 +1,94 @@
+"""What to change if a node of the followed cluster cannot be used: the key, or a right there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from authorizerd.config.follow import SourceKind
+from authorizerd.kafka_client.errors import Cause
+
+
+class _Keys(msgspec.Struct, frozen=True):
+    """The keys with which nodes are reached, for errors."""
+
+    servers: str
+    protocol: str
+    mechanism: str
+    jaas: str
+    ssl: str
+
+
+_KEYS: Final[Mapping[SourceKind, _Keys]] = {
+    SourceKind.QUORUM: _Keys(
+        servers="controller.quorum.bootstrap.servers (or controller.quorum.voters)",
+        protocol="listener.security.protocol.map, for the first of controller.listener.names,",
+        mechanism="sasl.mechanism.controller.protocol",
+        jaas="listener.name.NAME.MECHANISM.sasl.jaas.config (or sasl.jaas.config)",
+        ssl="listener.name.NAME.ssl",
+    ),
+    SourceKind.BROKERS: _Keys(
+        servers="authorizerd.source.bootstrap.servers",
+        protocol="authorizerd.source.security.protocol",
+        mechanism="authorizerd.source.sasl.mechanism",
+        jaas="authorizerd.source.sasl.jaas.config",
+        ssl="authorizerd.source.ssl",
+    ),
+}
+
+_REMEDIES: Final[Mapping[Cause, str]] = {
+    Cause.LOG_IN_REQUIRED: "change {protocol} to that protocol, and set {mechanism} and {jaas}",
+    Cause.LOG_IN_UNEXPECTED: (
+        "the listener has no log-in: change {protocol} to PLAINTEXT or SSL, or name another"
+        " listener in {servers}"
+    ),
+    Cause.MECHANISM: "set {mechanism} to one of the enabled mechanisms",
+    Cause.CREDENTIALS: "check username and password in {jaas}, and {mechanism}",
+    Cause.IMPOSTOR: "check {servers}: the node may be an impostor; the password was not sent",
+    Cause.TLS_REQUIRED: "change {protocol} to that protocol, and set {ssl}.truststore.location",
+    Cause.TLS_UNEXPECTED: "change {protocol} to the protocol that the listener expects",
+    Cause.CERTIFICATE_EXPIRED: "renew the node's certificate, or correct this machine's clock",
+    Cause.UNKNOWN_CA: "set {ssl}.truststore.location to the CA that issued the certificate",
+    Cause.WRONG_HOST: (
+        "connect to a host of the certificate ({servers}, and advertised.listeners of the nodes),"
+        " or issue another one for this host"
+    ),
+    Cause.CERTIFICATE_INVALID: "replace the node's certificate",
+    Cause.CLIENT_CERTIFICATE_REQUIRED: "set {ssl}.keystore.location to a key and its certificate",
+    Cause.CLIENT_CERTIFICATE_REJECTED: (
+        "check {ssl}.keystore.location: its certificate must be valid now, and issued by a CA in"
+        " the node's truststore"
+    ),
+    Cause.TLS_PARAMETERS: (
+        "compare {ssl}.enabled.protocols and {ssl}.cipher.suites with those of the listener"
+    ),
+}
+
+_RIGHTS: Final[Mapping[SourceKind, str]] = {
+    SourceKind.QUORUM: "CLUSTER_ACTION",
+    SourceKind.BROKERS: "DESCRIBE",
+}
+
+
+def remedy(kind: SourceKind, cause: Cause | None) -> str:
+    """Return what to change in the settings, or an empty text if they cannot help."""
+    keys = _KEYS[kind]
+    template = "" if cause is None else _REMEDIES.get(cause, "")
+    return template.format_map({name: getattr(keys, name) for name in keys.__struct_fields__})
+
+
+def missing_right(kind: SourceKind, user: str | None) -> str:
+    """Return the reason and the remedy for CLUSTER_AUTHORIZATION_FAILED from a node.
+
+    Args:
+        user: the name that the daemon logs in with; None if it does not log in.
+    """
+    right = _RIGHTS[kind]
+    who = "the daemon's principal" if user is None else f"User:{user}"
+    command = "kafka-acls --add --cluster --operation"
+    return (
+        f"{who} lacks {right} on the cluster: grant it ({command} {right.title().replace('_', '')}"
+        f" --allow-principal {'PRINCIPAL' if user is None else who})"
+    )

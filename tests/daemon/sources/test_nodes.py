@@ -1,0 +1,326 @@
+"""Connections to nodes: every security protocol, and errors that name a remedy."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from authorizerd.config.follow import FollowSettings, LogIn, SourceKind
+from authorizerd.config.tls import TlsSettings
+from authorizerd.daemon.sources.nodes import NodeOpener
+from authorizerd.daemon.sources.remedies import missing_right, remedy
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, UnusableNodeError
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.records.scram import ScramMechanism
+from tests.daemon.kafka_cluster import SILENCE, addresses, answer, without
+from tests.kafka_client.tls_cluster import TlsCluster, new_server_context, new_settings
+from tests.support.certificates import Authority, expired
+from tests.support.scram_server import ScramServer
+
+[FIRST] = addresses(1)
+NO_SASL = answer(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
+PLAIN_OFFERED = answer(error_code=0, mechanisms=("PLAIN",))
+ALICE = LogIn(mechanism="PLAIN", username="alice", password="TOP-SECRET")
+EVERY_KIND = pytest.mark.parametrize("kind", [SourceKind.QUORUM, SourceKind.BROKERS])
+
+
+def log_in_answer(code: int = 0, text: str | None = None) -> object:
+    return answer(error_code=code, error_message=text, auth_bytes=b"", session_lifetime=timedelta())
+
+
+@pytest.fixture
+async def cluster(nursery: trio.Nursery) -> TlsCluster:
+    return TlsCluster(nursery)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def opener(
+    cluster: TlsCluster,
+    log_in: LogIn | None = None,
+    tls: TlsSettings | None = None,
+    kind: SourceKind = SourceKind.QUORUM,
+) -> NodeOpener:
+    settings = FollowSettings(kind=kind, servers=(), log_in=log_in, tls=tls, client_id="us")
+    return NodeOpener(settings, cluster.connect)
+
+
+def secure(cluster: TlsCluster, authority: Authority) -> TlsSettings:
+    """Let the node speak TLS; return the settings of a client that trusts it."""
+    cluster.contexts[FIRST] = new_server_context(authority.issue("server", FIRST.host))
+    return new_settings(truststore_location=authority.ca_file)
+
+
+async def refusal(nodes: NodeOpener) -> UnusableNodeError:
+    with trio.fail_after(30), pytest.raises(UnusableNodeError) as error:
+        await nodes.open(FIRST.host, FIRST.port)
+    assert "TOP-SECRET" not in str(error.value)
+    return error.value
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+@pytest.mark.parametrize("mechanism", [None, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_node_is_opened(
+    cluster: TlsCluster, authority: Authority, has_tls: bool, mechanism: str | None
+) -> None:
+    """This holds for PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL."""
+    log_in = None if mechanism is None else replace(ALICE, mechanism=mechanism)
+    answers: list[object] = [NO_SASL]
+    if mechanism == "PLAIN":
+        answers = [PLAIN_OFFERED, log_in_answer()]
+    elif mechanism is not None:
+        server = ScramServer(ScramMechanism[mechanism.replace("-", "_")], ALICE.password)
+        answers = [*server.answers]
+    node = cluster.add(FIRST, *answers)
+    tls = secure(cluster, authority) if has_tls else None
+    opened = await opener(cluster, log_in, tls).open(FIRST.host, FIRST.port)
+    assert opened.address == FIRST
+    assert {request.client_id for request in node.asked} == {"us"}
+    assert (cluster.tried, node.answers) == ([FIRST], [])
+    await opened.aclose()
+
+
+async def test_node_without_sasl_handshake_is_opened(cluster: TlsCluster) -> None:
+    cluster.add(FIRST, served=without(ApiKey.SASL_HANDSHAKE))
+    await opener(cluster).open(FIRST.host, FIRST.port)
+
+
+Case = Callable[[TlsCluster, Authority], tuple[LogIn | None, TlsSettings | None]]
+
+
+def plain(*answers: object) -> Case:
+    """Return a node without TLS, and a client that logs in without TLS."""
+
+    def prepare(cluster: TlsCluster, _: Authority) -> tuple[LogIn | None, TlsSettings | None]:
+        cluster.add(FIRST, *answers)
+        return ALICE, None
+
+    return prepare
+
+
+def log_in_missing(cluster: TlsCluster, _: Authority) -> tuple[None, None]:
+    cluster.add(FIRST, PLAIN_OFFERED)
+    return None, None
+
+
+def tls_missing(cluster: TlsCluster, authority: Authority) -> tuple[None, None]:
+    cluster.add(FIRST)
+    secure(cluster, authority)
+    return None, None
+
+
+def tls_unexpected(cluster: TlsCluster, authority: Authority) -> tuple[None, TlsSettings]:
+    cluster.add(FIRST, NO_SASL)
+    return None, new_settings(truststore_location=authority.ca_file)
+
+
+def unknown_ca(cluster: TlsCluster, authority: Authority) -> tuple[LogIn, TlsSettings]:
+    cluster.add(FIRST)
+    secure(cluster, authority)
+    return ALICE, new_settings()
+
+
+def certificate_expired(cluster: TlsCluster, authority: Authority) -> tuple[LogIn, TlsSettings]:
+    cluster.add(FIRST)
+    old = authority.issue("old", FIRST.host, not_after=expired())
+    cluster.contexts[FIRST] = new_server_context(old)
+    return ALICE, new_settings(truststore_location=authority.ca_file)
+
+
+def certificate_required(cluster: TlsCluster, authority: Authority) -> tuple[None, TlsSettings]:
+    cluster.add(FIRST, NO_SASL)
+    keystore = authority.issue("server", FIRST.host)
+    cluster.contexts[FIRST] = new_server_context(keystore, authority.ca_file)
+    return None, new_settings(truststore_location=authority.ca_file)
+
+
+@pytest.mark.parametrize(
+    ("case", "cause", "reason", "advice"),
+    [
+        (
+            plain(PLAIN_OFFERED, log_in_answer(58, "Invalid username or password")),
+            Cause.CREDENTIALS,
+            "SASL_AUTHENTICATION_FAILED: Invalid username or password",
+            "check username and password in listener.name.NAME.MECHANISM.sasl.jaas.config",
+        ),
+        (
+            plain(answer(error_code=33, mechanisms=("GSSAPI",))),
+            Cause.MECHANISM,
+            "UNSUPPORTED_SASL_MECHANISM: Client SASL mechanism 'PLAIN' not enabled",
+            "set sasl.mechanism.controller.protocol to one of the enabled mechanisms",
+        ),
+        (
+            plain(NO_SASL),
+            Cause.LOG_IN_UNEXPECTED,
+            "ILLEGAL_SASL_STATE: Unexpected handshake request",
+            "the listener has no log-in: change listener.security.protocol.map",
+        ),
+        (
+            log_in_missing,
+            Cause.LOG_IN_REQUIRED,
+            "the listener expects SASL_PLAINTEXT, but the client uses PLAINTEXT",
+            "set sasl.mechanism.controller.protocol and listener.name",
+        ),
+        (
+            tls_missing,
+            Cause.TLS_REQUIRED,
+            "the listener expects SSL or SASL_SSL, but the client uses PLAINTEXT",
+            "set listener.name.NAME.ssl.truststore.location",
+        ),
+        (
+            tls_unexpected,
+            Cause.TLS_UNEXPECTED,
+            "the listener expects PLAINTEXT, but the client uses SSL",
+            "change listener.security.protocol.map",
+        ),
+        (
+            unknown_ca,
+            Cause.UNKNOWN_CA,
+            "is issued by an unknown CA",
+            "set listener.name.NAME.ssl.truststore.location to the CA",
+        ),
+        (
+            certificate_expired,
+            Cause.CERTIFICATE_EXPIRED,
+            "expired on 2020-01-01",
+            "renew the node's certificate",
+        ),
+        (
+            certificate_required,
+            Cause.CLIENT_CERTIFICATE_REQUIRED,
+            "the server requires a client certificate",
+            "set listener.name.NAME.ssl.keystore.location",
+        ),
+    ],
+)
+async def test_error_names_node_reason_and_remedy(
+    cluster: TlsCluster,
+    authority: Authority,
+    case: Case,
+    cause: Cause,
+    reason: str,
+    advice: str,
+) -> None:
+    """Within two seconds, and it closes every connection."""
+    log_in, tls = case(cluster, authority)
+    start = trio.current_time()
+    error = await refusal(opener(cluster, log_in, tls))
+    assert trio.current_time() - start < 2
+    assert error.cause is cause
+    assert str(error).startswith("host0:9000: ")
+    assert reason in str(error)
+    assert advice in str(error)
+    await trio.testing.wait_all_tasks_blocked()
+    if not cluster.contexts:  # the node counts connections after the TLS handshake
+        assert cluster.nodes[FIRST].closed == len(cluster.tried)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("cause", [each for each in Cause if each is not Cause.UNREACHABLE])
+def test_every_cause_has_a_remedy(kind: SourceKind, cause: Cause) -> None:
+    """It names only keys of that source."""
+    text = remedy(kind, cause)
+    assert text
+    assert "{" not in text
+    if kind is SourceKind.BROKERS:
+        assert "listener.name" not in text
+    else:
+        assert "authorizerd.source" not in text
+
+
+@EVERY_KIND
+def test_missing_right_is_named(kind: SourceKind) -> None:
+    right = {SourceKind.QUORUM: "ClusterAction", SourceKind.BROKERS: "Describe"}[kind]
+    text = missing_right(kind, "alice")
+    assert text.startswith("User:alice lacks")
+    assert f"--operation {right} --allow-principal User:alice" in text
+    assert "--allow-principal PRINCIPAL" in missing_right(kind, None)
+
+
+async def test_refused_connection_is_not_explained(cluster: TlsCluster) -> None:
+    with pytest.raises(ConnectionFailedError, match="host0:9000: Connection refused") as error:
+        await opener(cluster).open(FIRST.host, FIRST.port)
+    assert not isinstance(error.value, UnusableNodeError)
+    assert cluster.tried == [FIRST]
+
+
+async def test_silent_node_is_given_up(cluster: TlsCluster, autojump_clock: MockClock) -> None:
+    cluster.add(FIRST, SILENCE)
+    with pytest.raises(ConnectionFailedError, match="host0:9000: no"):
+        await opener(cluster).open(FIRST.host, FIRST.port)
+    assert trio.current_time() == pytest.approx(10, abs=0.1)
+
+
+async def test_cancelled_check_closes_the_connection(
+    cluster: TlsCluster, autojump_clock: MockClock
+) -> None:
+    node = cluster.add(FIRST, SILENCE)
+    streams: list[trio.abc.Stream] = []
+
+    async def connect(address: Address) -> trio.abc.HalfCloseableStream:
+        stream = await cluster.connect(address)
+        streams.append(stream)
+        return stream
+
+    settings = FollowSettings(kind=SourceKind.QUORUM, servers=())
+    with trio.move_on_after(1):
+        await NodeOpener(settings, connect).open(FIRST.host, FIRST.port)
+    assert node.names == ["API_VERSIONS 4", "SASL_HANDSHAKE 1"]
+    [stream] = streams
+    with pytest.raises(trio.ClosedResourceError):
+        await stream.send_all(b"x")
+
+
+async def test_changed_truststore_is_read_again(
+    cluster: TlsCluster, authority: Authority, tmp_path: Path
+) -> None:
+    """A file that cannot be used changes nothing, but is reported once."""
+    cluster.add(FIRST, NO_SASL, NO_SASL)
+    secure(cluster, authority)
+    trusted = tmp_path / "trusted.pem"
+    other = Authority(tmp_path, "other")
+    trusted.write_bytes(other.ca_file.read_bytes())
+    nodes = opener(cluster, tls=new_settings(truststore_location=trusted))
+    assert (await refusal(nodes)).cause is Cause.UNKNOWN_CA
+    trusted.write_bytes(authority.ca_file.read_bytes())
+    await (await nodes.open(FIRST.host, FIRST.port)).aclose()
+
+
+async def test_broken_truststore_changes_nothing(
+    cluster: TlsCluster, authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is reported once."""
+    cluster.add(FIRST, NO_SASL, NO_SASL, NO_SASL)
+    secure(cluster, authority)
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(authority.ca_file.read_bytes())
+    nodes = opener(cluster, tls=new_settings(truststore_location=trusted))
+    await (await nodes.open(FIRST.host, FIRST.port)).aclose()
+    trusted.write_text("-----BEGIN")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            await (await nodes.open(FIRST.host, FIRST.port)).aclose()
+    [warning] = caplog.messages
+    assert str(trusted) in warning
+    assert "keep the previous certificates" in warning
+
+
+async def test_missing_truststore_is_an_error(cluster: TlsCluster, tmp_path: Path) -> None:
+    """It names the key and the file."""
+    cluster.add(FIRST)
+    path = tmp_path / "missing.pem"
+    error = await refusal(opener(cluster, tls=new_settings(truststore_location=path)))
+    assert "ssl.truststore.location" in str(error)
+    assert str(path) in str(error)

@@ -1,0 +1,45 @@
+"""Mutants of connections to a followed cluster, and of what its nodes answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+NODE_MUTANTS: Final = (
+    Mutant(
+        name="an answer about another topic is taken for the metadata log",
+        file="protocol/kafka/fetch.py",
+        text="    if topic_id != METADATA_TOPIC_ID:\n",
+        becomes="    if False:\n",
+        found_by="tests/protocol/kafka/test_fetch.py::test_answer_about_something_else_is_rejected",
+    ),
+    Mutant(
+        name="a piece may lie outside of its snapshot",
+        file="protocol/kafka/fetch_snapshot.py",
+        text="    if error_code == 0 and not 0 <= position <= end <= size:\n",
+        becomes="    if False:\n",
+        found_by="tests/protocol/kafka/test_fetch_snapshot.py::test_piece_outside_of_the_snapshot_is_rejected",
+    ),
+    Mutant(
+        name="the answer to another envelope is taken for this one's",
+        file="protocol/kafka/envelope_client.py",
+        text="    if correlation_id != request.correlation_id:\n",
+        becomes="    if False:\n",
+        found_by="tests/protocol/kafka/test_envelope_client.py::test_answer_to_something_else_is_rejected",
+    ),
+    Mutant(
+        name="a node that requires a log-in is used without one",
+        file="daemon/sources/nodes.py",
+        text="        if is_required:\n",
+        becomes="        if False:\n",
+        found_by="tests/daemon/sources/test_nodes.py::test_error_names_node_reason_and_remedy",
+    ),
+    Mutant(
+        name="changed stores are not read again",
+        file="daemon/sources/nodes.py",
+        text="        if stamp != self._stamp:\n",
+        becomes="        if self._stamp is None:\n",
+        found_by="tests/daemon/sources/test_nodes.py::test_changed_truststore_is_read_again",
+    ),
+)
