@@ -7,21 +7,18 @@ created elsewhere: ``endpoints`` binds them, and ``servers`` creates their serve
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping
-from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.authorizer import Authorizer
+from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import Layers
 from authorizerd.config.ssl_key_names import is_http_ssl_key
@@ -31,20 +28,15 @@ from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
-from authorizerd.daemon.kafka.quorum import Leadership
 from authorizerd.daemon.kafka.request_latency import RequestTimes
+from authorizerd.daemon.origins.origin import Neighbours, Origin
+from authorizerd.daemon.origins.own_log import OwnLogOrigin
 from authorizerd.daemon.settings import Settings
-from authorizerd.daemon.sources.own_log_reader import LocalLogSource
-from authorizerd.daemon.sources.own_log_writer import Checkpointer, CheckpointPolicy, OwnLog
-from authorizerd.daemon.utc_time import now_ms
 from authorizerd.daemon.workers.pool import WorkerPool
-from authorizerd.image.cluster import ClusterImage
-from authorizerd.metadata.log import MetadataLog
-from authorizerd.metadata.storage import DISK, Storage
-from authorizerd.metadata.writer import LogWriter
+from authorizerd.metadata.meta_properties import MetaProperties
+from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.worker_feed import Files
 
-ACL_ID_BYTES: Final = 16
 BATCHES_WAITING_MAX: Final = 16
 
 _logger = logging.getLogger("authorizerd")
@@ -57,11 +49,14 @@ class Parts:
     ``workers``, ``audit`` and ``audit_log`` are None if they are not configured.
     """
 
-    def __init__(self, read_configuration: Callable[[], Configuration]) -> None:
+    def __init__(
+        self, read_configuration: Callable[[], Configuration], properties: MetaProperties
+    ) -> None:
         """Open the log and the audit file, and create the authorizer.
 
         Args:
             read_configuration: blocks; called again at each SIGHUP.
+            properties: those of the log directory.
 
         Raises:
             MetadataLogError: the log does not exist.
@@ -70,23 +65,24 @@ class Parts:
         """
         configuration = read_configuration()
         self.configuration: Final = configuration
-        self.log: Final = Log(configuration, DISK)
+        self.properties: Final = properties
         self.collector: Final = Collector()
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
-        self.applier: Final = RecordApplier(inbox, collect_garbage=self.collector.collect_garbage)
-        snapshot, image = self.applier.snapshot, self.applier.cluster
+        self.applier: Final = RecordApplier(
+            inbox,
+            collect_garbage=self.collector.collect_garbage,
+            on_misfit=None if configuration.follow is None else self._stop_deciding,
+        )
+        snapshot = self.applier.snapshot
         self.workers: Final = _new_worker_pool(
             configuration, feed, self.applier.applied, self._files
         )
         self.feed: Final = feed if self.workers is None else self.workers.feed
         self.audit: Final = open_audit(configuration)
         self.audit_log: Final = None if self.audit is None else self.audit.log
-        self.updates: Final = _new_update_queue(
-            configuration, self.log, self.feed, snapshot, image, self.workers, self.collector
-        )
-        self.checkpointer: Final = self.log.new_checkpointer(snapshot, image)
+        self.origin: Final = self._new_origin()
         self.standard: Final = StandardAuthorizer(
-            snapshot, self.updates, None if self.audit is None else self.audit.auditor
+            snapshot, self.origin.updates, None if self.audit is None else self.audit.auditor
         )
         self.authorizer: Final = choose_authorizer(
             configuration.authorizer_class_name, self.standard, snapshot
@@ -96,7 +92,7 @@ class Parts:
             _configure(authorizer, configuration)
         self.settings: Final = Settings(
             configuration,
-            image,
+            self.applier.cluster,
             self.authorizer,
             standard=self.standard,
             read=read_configuration,
@@ -115,6 +111,24 @@ class Parts:
             self.settings.follow_file(self.workers.prepare_reload)
         self.purgatory: Final = Purgatory(configuration.reloadable.update_timeout_ms)
         self.times: Final = RequestTimes()
+
+    def _new_origin(self) -> Origin:
+        workers = self.workers
+        neighbours = Neighbours(
+            feed=self.feed,
+            applier=self.applier,
+            applied_everywhere=_applied_here if workers is None else workers.applied_everywhere,
+            collector=self.collector,
+        )
+        return OwnLogOrigin(self.configuration, self.properties.cluster_id, DISK, neighbours)
+
+    def _stop_deciding(self, error: UnfitChangeError) -> None:
+        """Note that the cluster's log contradicts itself. The applier has stopped deciding."""
+        _logger.error("decisions stop: %s", error)
+        if self.origin.source.status is not None:
+            self.origin.source.status.fail(str(error), error.offset)
+        if self.workers is not None:
+            self.workers.stop_decisions(True)
 
     def _prepare_stores(
         self, values: Mapping[str, str], changed: frozenset[str]
@@ -141,82 +155,13 @@ class Parts:
         """Close the authorizer and the files; mark an undamaged log as cleanly shut down."""
         for authorizer in dict.fromkeys((self.authorizer, self.standard)):
             authorizer.close()
-        try:
-            self.log.writer.close()
-        except OSError as error:
-            _logger.warning("the clean shutdown could not be marked: %s", error)
+        self.origin.close()
         if self.audit is not None:
             self.audit.close()
 
 
-class Log:
-    """The parts of the daemon's own log: reader, writer, checkpoints."""
-
-    def __init__(self, configuration: Configuration, storage: Storage) -> None:
-        """Open the log.
-
-        Raises:
-            LogDirectoryError: the log does not exist.
-        """
-        log_dir = Path(configuration.metadata_log_dir)
-        self.writer: Final = LogWriter(
-            log_dir,
-            storage=storage,
-            segment_bytes_max=configuration.metadata_log_segment_bytes,
-            now_ms=now_ms,
-        )
-        self.own: Final = OwnLog(self.writer, node_id=configuration.node_id)
-        self.source: Final = LocalLogSource(MetadataLog.open(log_dir, storage), self.own.begin)
-        self._configuration = configuration
-        self._storage = storage
-
-    def leadership(self, snapshot: AclSnapshot | None) -> Leadership | None:
-        """Return the log's leadership as clients see it, None if ``snapshot`` is None."""
-        return None if snapshot is None else Leadership(self.writer.epoch, snapshot.offset + 1)
-
-    def new_checkpointer(
-        self, snapshot: View[AclSnapshot | None], cluster: View[ClusterImage]
-    ) -> Checkpointer:
-        configuration = self._configuration
-        return Checkpointer(
-            Path(configuration.metadata_log_dir),
-            self.writer,
-            snapshot,
-            cluster,
-            CheckpointPolicy(
-                bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
-                interval_ms=configuration.metadata_log_max_snapshot_interval_ms,
-                retention_bytes=configuration.metadata_max_retention_bytes,
-                retention_ms=configuration.metadata_max_retention_ms,
-            ),
-            replay=self.source.replay,
-            storage=self._storage,
-            bytes_read=lambda: self.source.bytes_since_checkpoint,
-        )
-
-
-def _new_update_queue(
-    configuration: Configuration,
-    log: Log,
-    feed: trio.MemorySendChannel[Message],
-    snapshot: View[AclSnapshot | None],
-    image: View[ClusterImage],
-    workers: WorkerPool | None,
-    collector: Collector,
-) -> UpdateQueue:
-    new_queue = partial(
-        UpdateQueue,
-        log.own,
-        feed,
-        snapshot,
-        image,
-        requests_max=configuration.queued_max_requests,
-        new_id=lambda: os.urandom(ACL_ID_BYTES),
-        collect_garbage=collector.collect_if_many,
-    )
-    if workers is None:
-        return new_queue()
-    return new_queue(applied_everywhere=workers.applied_everywhere)
+async def _applied_here() -> None:
+    """Return at once: no other process makes decisions."""
 
 
 def _new_worker_pool(

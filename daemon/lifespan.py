@@ -69,19 +69,18 @@ class Daemon:
     def __init__(
         self,
         parts: Parts,
-        properties: MetaProperties,
         ready_file: Path | None,
         service_manager: ServiceManager,
         inherited: InheritedSockets,
         forced_end: ForcedEnd,
     ) -> None:
         self._parts = parts
-        self._properties = properties
         self._ready_file = ready_file
         self._service_manager = service_manager
         self._inherited = inherited
         self._forced_end = forced_end
         self._drain_timeout_ms = 0
+        self._cluster: Cluster
         self._endpoints: Mapping[str, BoundEndpoint]
         self._gate: ListenerGate
         self._readiness: Readiness
@@ -99,16 +98,14 @@ class Daemon:
         with ExitStack() as stack:
             stack.enter_context(automatic_collection_off())
             self._endpoints = endpoints = await self._bind(stack)
-            cluster = new_cluster(
-                parts.configuration, self._properties.cluster_id, endpoints, socket.gethostname()
+            self._cluster = cluster = new_cluster(
+                parts.configuration, parts.origin.cluster_id, endpoints, socket.gethostname()
             )
             self._gate = self._start_authorizer(cluster)
             self._readiness = Readiness(
-                parts.applier, self._gate, lambda: parts.log.source.high_watermark, parts.workers
+                parts.applier, self._gate, parts.origin.source, parts.workers
             )
-            self._servers = servers = new_servers(
-                parts, cluster, self._gate, self._readiness, self._properties
-            )
+            self._servers = servers = new_servers(parts, cluster, self._gate, self._readiness)
             parts.settings.follow(partial(reconfigure_servers, servers, parts.configuration))
             parts.settings.follow(self._follow)
             signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))
@@ -144,7 +141,7 @@ class Daemon:
             ),
             services=(
                 parts.collector.run,
-                parts.checkpointer.run,
+                *parts.origin.services,
                 *(() if parts.workers is None else (parts.workers.relay,)),
             ),
         )
@@ -154,11 +151,13 @@ class Daemon:
         parts = self._parts
 
         async def finish(scope: trio.CancelScope) -> None:
-            parts.updates.close()
+            parts.origin.updates.close()
             if parts.applier.snapshot.newest is None:  # nothing was loaded, so nothing accepted
                 scope.cancel()
 
-        return Stage(name="writing accepted changes", awaited=(parts.updates.run,), end=finish)
+        return Stage(
+            name="writing accepted changes", awaited=(parts.origin.updates.run,), end=finish
+        )
 
     def _serving(self) -> Stage:
         """Return the stage of the servers, the workers, and the task that loads the log."""
@@ -247,10 +246,11 @@ class Daemon:
         """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
         snapshot = await load_log(parts)
+        self._cluster.cluster_id = parts.origin.cluster_id  # known by now, if not before
         await self._gate.wait_until_all_open()
         for name in self._servers:
             await self._endpoints[name].wait_until_listening()
-        report_log(parts.log.source)
+        report_log(parts.origin.source)
         _logger.info(
             "ready: %d ACLs at log offset %d, loaded in %.3f s",
             len(snapshot.acls),
@@ -288,7 +288,7 @@ def run_daemon(
     with (
         closing(ForcedEnd()) as forced_end,
         closing(ServiceManager(os.environ)) as service_manager,
-        closing(Parts(read_configuration)) as parts,
+        closing(Parts(read_configuration, properties)) as parts,
     ):
-        daemon = Daemon(parts, properties, ready_file, service_manager, inherited, forced_end)
+        daemon = Daemon(parts, ready_file, service_manager, inherited, forced_end)
         trio.run(daemon.run)

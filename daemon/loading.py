@@ -6,9 +6,8 @@ import logging
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.components import Parts
-from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
-from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.daemon.sources.source import Source
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 
 _logger = logging.getLogger("authorizerd")
@@ -24,7 +23,7 @@ async def load_log(parts: Parts) -> AclSnapshot:
         MetadataLogError, UnfitChangeError: the log is inconsistent.
     """
     try:
-        await _read_log(parts)
+        await parts.origin.load()
     except Exception as error:
         parts.standard.complete_initial_load(error)  # fail the tasks that wait for the authorizer
         raise
@@ -39,20 +38,9 @@ async def load_log(parts: Parts) -> AclSnapshot:
     return snapshot
 
 
-async def _read_log(parts: Parts) -> None:
-    log_dir = parts.configuration.metadata_log_dir
-    try:
-        await parts.log.source.run(parts.feed.clone())
-    except OSError as error:
-        raise StartError(f"{error.filename or log_dir}: {error.strerror or error}") from error
-    except CorruptLogError as error:
-        advice = f"run `authorizerd check-log {log_dir}`, then again with --repair"
-        raise StartError(f"{error}; {advice}") from error
-
-
-def report_log(source: LocalLogSource) -> None:
+def report_log(source: Source) -> None:
     """Log what an operator should know about the log that was read."""
-    torn = source.torn_tail
+    torn = source.torn_tail if isinstance(source, LocalLogSource) else None
     if torn is not None:
         _logger.warning(
             "%s: the last %d bytes, from byte %d, were an unfinished write and are cut off: %s",

@@ -49,7 +49,6 @@ from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import (
     LOOPBACK_HOSTS,
@@ -97,12 +96,11 @@ def new_servers(
     cluster: Cluster,
     gate: ListenerGate,
     readiness: Readiness,
-    properties: MetaProperties,
 ) -> dict[str, ConnectionServer]:
     """Return this process's servers by name. Workers, if any, serve the decision ports."""
     configuration = parts.configuration
     registry = CollectorRegistry()
-    kafka = _new_kafka_listeners(parts, cluster, derive_secret(properties))
+    kafka = _new_kafka_listeners(parts, cluster, derive_secret(parts.properties))
     own_tls = parts.certificates.own_ports
     http = _new_health_servers(parts, registry, readiness)
     streams: dict[str, StreamServer] = {}
@@ -117,11 +115,9 @@ def new_servers(
     measured = Measured(
         authorizer=parts.authorizer,
         applier=parts.applier,
-        source=parts.log.source,
+        origin=parts.origin,
         gate=gate,
         audit_log=parts.audit_log,
-        updates=parts.updates,
-        checkpointer=parts.checkpointer,
         purgatory=parts.purgatory,
         times=parts.times,
         http_servers=http,
@@ -246,8 +242,8 @@ def _new_kafka_listeners(
         image=parts.applier.cluster,
         purgatory=parts.purgatory,
         cluster=cluster,
-        leadership=lambda: parts.log.leadership(parts.applier.snapshot.newest),
-        updates=parts.updates,
+        leadership=lambda: parts.origin.leadership,
+        updates=parts.origin.updates,
         settings=parts.settings,
         times=parts.times,
     )

@@ -35,8 +35,11 @@ class Node(msgspec.Struct, frozen=True):
         return self.node_id
 
 
-class Cluster(msgspec.Struct, frozen=True):
-    """The cluster as clients see it: one node, with each listener's advertised address."""
+class Cluster(msgspec.Struct):
+    """The cluster as clients see it: one node, with each listener's advertised address.
+
+    ``cluster_id`` is empty until it is known: the daemon learns that of a followed cluster.
+    """
 
     cluster_id: str
     nodes: Mapping[str, Node]

@@ -46,6 +46,8 @@ class LocalLogSource:
         self._replay = Replay()
         self.bytes_since_checkpoint = 0
 
+    status = None
+
     @property
     def high_watermark(self) -> int:
         """The last offset read or written so far, -1 before the first."""

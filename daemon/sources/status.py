@@ -13,6 +13,7 @@ class SourceStatus:
     """Written by the source, read by readiness and metrics.
 
     Attributes:
+        cluster_id: the id of the followed cluster, empty until it is known.
         high_watermark: the last offset that the cluster has committed, as far as known; -1 before
             the first answer. Inclusive, unlike Kafka's.
         read_offset: the last offset that was passed on to the applier, -1 before the first.
@@ -26,6 +27,7 @@ class SourceStatus:
     """
 
     kind: SourceKind
+    cluster_id: str = ""
     high_watermark: int = -1
     read_offset: int = -1
     contact_time: float | None = None

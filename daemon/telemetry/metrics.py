@@ -20,7 +20,6 @@ from authorizerd.actors.decider import DecidingAuthorizer, DecisionCounts
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
-from authorizerd.actors.updates import Updates
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
@@ -29,9 +28,8 @@ from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.logging.setup import log_statistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.settings import ReloadStatistics
-from authorizerd.daemon.sources.own_log_reader import LocalLogSource
-from authorizerd.daemon.sources.own_log_writer import Checkpointer
 from authorizerd.daemon.telemetry.login_metrics import login_metrics
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.daemon.workers.pool import WorkerPool
@@ -60,11 +58,9 @@ class Measured:
 
     authorizer: DecidingAuthorizer
     applier: RecordApplier
-    source: LocalLogSource
+    origin: Origin
     gate: ListenerGate
     audit_log: AuditLog | None
-    updates: Updates
-    checkpointer: Checkpointer
     purgatory: Purgatory
     times: RequestTimes
     http_servers: Mapping[str, HttpServer]
@@ -97,12 +93,12 @@ class DaemonCollector(Collector):
         yield _gauge(
             "authorizerd_high_watermark",
             "Last committed log offset that the daemon has read, -1 before the first.",
-            measured.source.high_watermark,
+            measured.origin.source.high_watermark,
         )
         yield _gauge(
             "authorizerd_metadata_version",
             "Level of metadata.version in the log, -1 if the log does not set it.",
-            measured.source.metadata_version,
+            measured.origin.source.metadata_version,
         )
         yield _gauge(
             "authorizerd_metadata_version_known",
@@ -201,7 +197,7 @@ class DaemonCollector(Collector):
             family = GaugeMetricFamily(name, help_text, labels=["operation"])
             family.add_metric(["acl-update"], value)
             yield family
-        updates, checkpoints = measured.updates.statistics, measured.checkpointer.statistics
+        updates, checkpoints = measured.origin.updates.statistics, measured.origin.checkpoints
         yield _gauge(
             "authorizerd_updates_waiting",
             "Requests that the update queue has accepted but not answered.",

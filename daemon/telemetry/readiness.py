@@ -6,11 +6,14 @@ listen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
+
+import trio
 
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import RecordApplier
+from authorizerd.daemon.sources.source import Source
+from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.workers.pool import WorkerPool
 
 
@@ -18,7 +21,6 @@ class Readiness:
     """Report what the daemon is still waiting for.
 
     Args:
-        high_watermark: returns the last offset that the source has read.
         workers: None if the daemon makes all decisions itself.
     """
 
@@ -26,12 +28,12 @@ class Readiness:
         self,
         applier: RecordApplier,
         gate: ListenerGate,
-        high_watermark: Callable[[], int],
+        source: Source,
         workers: WorkerPool | None = None,
     ) -> None:
         self._applier: Final = applier
         self._gate: Final = gate
-        self._high_watermark: Final = high_watermark
+        self._source: Final = source
         self._workers: Final = workers
 
     @property
@@ -45,18 +47,40 @@ class Readiness:
     @property
     def text(self) -> str:
         """One line: what the daemon waits for, or the number of ACLs and their log offset."""
-        statistics = self._applier.statistics()
+        statistics, status = self._applier.statistics(), self._source.status
+        contact = "" if status is None else f", {_describe_contact(status)}"
         return (
             self._describe_wait()
-            or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}"
+            or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}{contact}"
         )
 
     def _describe_wait(self) -> str:
         """Return what the daemon waits for, empty if it is ready."""
         if not self.is_loaded:
-            return f"loading: read up to log offset {self._high_watermark()}"
+            return self._describe_loading()
         if not self._gate.is_all_open:
             return "waiting for the authorizer to start every endpoint"
         if self._workers is not None and not self._workers.is_ready:
             return f"waiting for workers: {self._workers.listening} listen"
         return ""
+
+    def _describe_loading(self) -> str:
+        status = self._source.status
+        if status is None:
+            return f"loading: read up to log offset {self._source.high_watermark}"
+        if status.fault:
+            place = "" if status.fault_offset < 0 else f" at log offset {status.fault_offset}"
+            return f"decisions have stopped{place}: {status.fault}"
+        if status.is_stale:
+            return f"decisions have stopped: {_describe_contact(status)}"
+        if status.contact_time is None:
+            return f"waiting for the cluster: {_describe_contact(status)}"
+        return (
+            f"loading: read up to log offset {status.read_offset} of {self._source.high_watermark}"
+        )
+
+
+def _describe_contact(status: SourceStatus) -> str:
+    if status.contact_time is None:
+        return "no contact so far"
+    return f"the last contact was {trio.current_time() - status.contact_time:.0f} s ago"

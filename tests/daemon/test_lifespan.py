@@ -89,9 +89,9 @@ async def test_change_under_way_is_answered_and_durable_before_the_actors_and_th
     with (
         trio.fail_after(SECONDS_MAX),
         closing(ServiceManager({})) as manager,
-        closing(Parts(lambda: parse(config.read_text(), source="test"))) as parts,
+        closing(Parts(lambda: parse(config.read_text(), source="test"), properties)) as parts,
     ):
-        daemon = Daemon(parts, properties, ready_file, manager, {}, forced_end)
+        daemon = Daemon(parts, ready_file, manager, {}, forced_end)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(daemon.run)
             while not ready_file.exists():  # noqa: ASYNC110 - a file has no event

@@ -161,12 +161,12 @@ async def running(
     ready_file = folder / f"ready-{os.urandom(4).hex()}.json"
     with (
         closing(ServiceManager({})) as manager,
-        closing(Parts(lambda: parse(text, source="server.properties"))) as parts,
-        nullcontext() if is_loaded else patch.object(parts.log.source, "run", _never_end),
+        closing(Parts(lambda: parse(text, source="server.properties"), properties)) as parts,
+        nullcontext() if is_loaded else patch.object(parts.origin.source, "run", _never_end),
         # A timed collection would make the number of new objects in a stretch depend on the clock.
         patch.object(gc_control, "COLLECT_SECONDS", math.inf),
     ):
-        daemon = _Daemon(parts, properties, ready_file, manager, {}, _NoForcedEnd())
+        daemon = _Daemon(parts, ready_file, manager, {}, _NoForcedEnd())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(daemon.run)
             IS_CLIENT.set(True)

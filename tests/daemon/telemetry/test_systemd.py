@@ -13,13 +13,24 @@ import trio
 
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.listener_gate import ListenerGate
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
+from authorizerd.daemon.sources.source import Source
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.daemon.telemetry.systemd import EXTENSION_SECONDS, MESSAGES_MAX, ServiceManager
 from tests.end_to_end.fake_service_manager import NotifySocket
 
 EXTENSION = {"EXTEND_TIMEOUT_USEC": str(EXTENSION_SECONDS * 1_000_000)}
 MEAL = {"WATCHDOG": "1"}
+
+
+class _Source(Source):
+    """The source of an own log that was read up to offset 5."""
+
+    high_watermark = 5
+    metadata_version = -1
+    status = None
+
+    async def run(self, applier: trio.MemorySendChannel[Message]) -> None: ...
 
 
 class Place:
@@ -30,7 +41,7 @@ class Place:
         self.applier = RecordApplier(inbox)
         self.opened = Completion[None]()
         self.gate = ListenerGate({"KAFKA": self.opened})
-        self.readiness = Readiness(self.applier, self.gate, lambda: 5)
+        self.readiness = Readiness(self.applier, self.gate, _Source())
 
     async def start(self, nursery: trio.Nursery) -> None:
         await nursery.start(self.applier.run)

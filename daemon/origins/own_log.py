@@ -1,0 +1,130 @@
+"""The own log as the origin of the ACLs: its reader, its writer, its checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.kafka.quorum import Leadership
+from authorizerd.daemon.origins.origin import Neighbours, Origin
+from authorizerd.daemon.sources.own_log_reader import LocalLogSource
+from authorizerd.daemon.sources.own_log_writer import (
+    Checkpointer,
+    CheckpointPolicy,
+    CheckpointStatistics,
+    OwnLog,
+)
+from authorizerd.daemon.stages import Service
+from authorizerd.daemon.utc_time import now_ms
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.storage import Storage
+from authorizerd.metadata.writer import LogWriter
+
+ACL_ID_BYTES: Final = 16
+
+_logger = logging.getLogger("authorizerd")
+
+
+class OwnLogOrigin(Origin):
+    """The parts of the daemon's own log."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cluster_id: str,
+        storage: Storage,
+        neighbours: Neighbours,
+    ) -> None:
+        """Open the log.
+
+        Raises:
+            LogDirectoryError: the log does not exist.
+        """
+        applier = neighbours.applier
+        log_dir = Path(configuration.metadata_log_dir)
+        self.writer: Final = LogWriter(
+            log_dir,
+            storage=storage,
+            segment_bytes_max=configuration.metadata_log_segment_bytes,
+            now_ms=now_ms,
+        )
+        own = OwnLog(self.writer, node_id=configuration.node_id)
+        self._log_dir = configuration.metadata_log_dir
+        self._cluster_id = cluster_id
+        self._applier = applier
+        self._feed = neighbours.feed
+        self._source = LocalLogSource(MetadataLog.open(log_dir, storage), own.begin)
+        self._updates = UpdateQueue(
+            own,
+            neighbours.feed,
+            applier.snapshot,
+            applier.cluster,
+            requests_max=configuration.queued_max_requests,
+            new_id=lambda: os.urandom(ACL_ID_BYTES),
+            applied_everywhere=neighbours.applied_everywhere,
+            collect_garbage=neighbours.collector.collect_if_many,
+        )
+        self._checkpointer = Checkpointer(
+            log_dir,
+            self.writer,
+            applier.snapshot,
+            applier.cluster,
+            CheckpointPolicy(
+                bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
+                interval_ms=configuration.metadata_log_max_snapshot_interval_ms,
+                retention_bytes=configuration.metadata_max_retention_bytes,
+                retention_ms=configuration.metadata_max_retention_ms,
+            ),
+            replay=self._source.replay,
+            storage=storage,
+            bytes_read=lambda: self._source.bytes_since_checkpoint,
+        )
+
+    @property
+    def source(self) -> LocalLogSource:
+        return self._source
+
+    @property
+    def updates(self) -> UpdateQueue:
+        return self._updates
+
+    @property
+    def checkpoints(self) -> CheckpointStatistics:
+        return self._checkpointer.statistics
+
+    @property
+    def services(self) -> Sequence[Service]:
+        return (self._checkpointer.run,)
+
+    @property
+    def cluster_id(self) -> str:
+        return self._cluster_id
+
+    @property
+    def leadership(self) -> Leadership | None:
+        snapshot = self._applier.snapshot.newest
+        return None if snapshot is None else Leadership(self.writer.epoch, snapshot.offset + 1)
+
+    async def load(self) -> None:
+        try:
+            await self._source.run(self._feed.clone())
+        except OSError as error:
+            place = error.filename or self._log_dir
+            raise StartError(f"{place}: {error.strerror or error}") from error
+        except CorruptLogError as error:
+            advice = f"run `authorizerd check-log {self._log_dir}`, then again with --repair"
+            raise StartError(f"{error}; {advice}") from error
+
+    def close(self) -> None:
+        """Close the log, and mark it as cleanly shut down unless writing to it has failed."""
+        try:
+            self.writer.close()
+        except OSError as error:
+            _logger.warning("the clean shutdown could not be marked: %s", error)
