@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
-from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.metadata.storage import DISK, ReadableFiles
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import (
     LENGTH_SIZE,
@@ -66,7 +66,12 @@ class BatchFile:
     """
 
     def __init__(
-        self, path: Path, next_offset: int, storage: Storage = DISK, *, from_disk: bool = False
+        self,
+        path: Path,
+        next_offset: int,
+        storage: ReadableFiles = DISK,
+        *,
+        from_disk: bool = False,
     ) -> None:
         """Open ``path``. Until the first batch, errors name ``next_offset``.
 

@@ -15,7 +15,7 @@ from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
 from authorizerd.metadata.directory import Checkpoint
 from authorizerd.metadata.epochs import EPOCH_MAX
 from authorizerd.metadata.errors import CorruptLogError
-from authorizerd.metadata.storage import Storage
+from authorizerd.metadata.storage import ReadableFiles
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
 from authorizerd.protocol.records.control import SnapshotHeader, decode_snapshot_header
@@ -27,7 +27,7 @@ class CheckpointReader:
     ``header`` is set after the first batch, if its version is known.
     """
 
-    def __init__(self, checkpoint: Checkpoint, storage: Storage) -> None:
+    def __init__(self, checkpoint: Checkpoint, storage: ReadableFiles) -> None:
         self._checkpoint: Final = checkpoint
         self._storage: Final = storage
         self.header: SnapshotHeader | None = None

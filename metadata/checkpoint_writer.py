@@ -9,7 +9,7 @@ Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftLog.maybeClean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -65,18 +65,34 @@ def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) ->
     for name in storage.names(directory):
         if name.endswith(f".checkpoint{PART_SUFFIX}"):
             storage.remove(directory / name)
-    try:
-        with closing(storage.append_to(part)) as file:
-            for batch in _batches(state):
-                file.append([batch])
-            file.sync()
+    with removed_on_error(part, storage):
+        write_part(part, state, storage)
         storage.rename(part, path)
-    except OSError:
-        with suppress(OSError):  # on a full disk the log needs the space
-            storage.remove(part)
-        raise
     storage.sync_directory(directory)
     return path
+
+
+def write_part(part: Path, state: CheckpointState, storage: Storage) -> None:
+    """Write a checkpoint durably under the name ``part``. The caller renames it. Blocks.
+
+    Raises:
+        OSError: the checkpoint could not be written. A partial file is left.
+    """
+    with closing(storage.append_to(part)) as file:
+        for batch in _batches(state):
+            file.append([batch])
+        file.sync()
+
+
+@contextmanager
+def removed_on_error(part: Path, storage: Storage) -> Iterator[None]:
+    """Remove ``part`` if the block raises an OSError: on a full disk the log needs the space."""
+    try:
+        yield
+    except OSError:
+        with suppress(OSError):
+            storage.remove(part)
+        raise
 
 
 def _batches(state: CheckpointState) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ CleanShutdownFileHandler.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -39,6 +39,7 @@ _KNOWN_IN_LOG_DIR: Final = re.compile(
     r"meta\.properties(\.tmp|\.part|\.format(\.part)?)?|\.lock|\.kafka_cleanshutdown|bootstrap\.checkpoint"
     r"|__cluster_metadata-0|(cleaner-offset|log-start-offset|recovery-point-offset"
     r"|replication-offset)-checkpoint(\.tmp)?|repair-\d{8}T\d{6}Z"
+    r"|copy\.properties(\.part)?|copy-set-aside"
     r"|[\w.-]+-\d+(\.[\w-]+-(delete|future|stray))?",  # a topic's partition
     re.ASCII,
 )
@@ -166,7 +167,7 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     try:
-        paths = sorted(directory / name for name in storage.names(directory))
+        paths = [directory / name for name in storage.names(directory)]
         was_shut_down_cleanly = CLEAN_SHUTDOWN_NAME in storage.names(log_dir)
     except FileNotFoundError as error:
         raise LogDirectoryError(describe_missing_log(log_dir)) from error
@@ -174,18 +175,22 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
         raise LogDirectoryError(f"{log_dir}: expected a log directory, found a file") from error
     except OSError as error:
         raise LogDirectoryError(f"{directory}: {error.strerror or error}") from error
-    segments = [
-        Segment(int(match[1]), path)
-        for path in paths
-        if (match := _SEGMENT_NAME.fullmatch(path.name))
-    ]
-    checkpoints = [
-        parse_checkpoint_name(path) for path in paths if _CHECKPOINT_NAME.fullmatch(path.name)
-    ]
-    if not (segments or checkpoints):
+    files = sort_files(paths, was_shut_down_cleanly=was_shut_down_cleanly)
+    if not (files.segments or files.checkpoints):
         raise LogDirectoryError(
             f"{directory}: expected a log segment or a checkpoint, found neither"
         )
+    return files
+
+
+def sort_files(paths: Iterable[Path], *, was_shut_down_cleanly: bool = False) -> LogFiles:
+    """Return the segments and checkpoints among ``paths``, in order."""
+    segments, checkpoints = [], []
+    for path in paths:
+        if match := _SEGMENT_NAME.fullmatch(path.name):
+            segments.append(Segment(int(match[1]), path))
+        elif _CHECKPOINT_NAME.fullmatch(path.name):
+            checkpoints.append(parse_checkpoint_name(path))
     return LogFiles(
         tuple(sorted(segments)),
         tuple(sorted(checkpoints)),

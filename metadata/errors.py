@@ -21,6 +21,10 @@ class LogNotWrittenError(MetadataLogError):
     """Nothing of an append was written. The log is unchanged, and a later append may succeed."""
 
 
+class CopyConflictError(MetadataLogError):
+    """The followed cluster contradicts what the copy of its log has."""
+
+
 class CorruptLogError(MetadataLogError):
     """Bytes of the log that cannot be trusted. Reading past them could lead to a wrong allow."""
 

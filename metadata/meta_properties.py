@@ -87,11 +87,11 @@ def format_directory(
         is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
         if storage.exists(log_dir / NAME) or (storage.exists(directory) and not is_unfinished):
             raise LogDirectoryError(f"{log_dir}: already formatted; nothing was changed")
-        _make_directories(log_dir, storage)
+        make_directories(log_dir, storage)
         if is_unfinished:
             _remove_unfinished(log_dir, storage)
-        _write_whole(log_dir / UNFINISHED_NAME, _encoded(properties), storage)
-        _make_directories(directory, storage)
+        write_whole(log_dir / UNFINISHED_NAME, _encoded(properties), storage)
+        make_directories(directory, storage)
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     begin_log()
@@ -119,7 +119,7 @@ def check_format_is_finished(log_dir: Path, storage: Storage) -> None:
         )
 
 
-def _make_directories(path: Path, storage: Storage) -> None:
+def make_directories(path: Path, storage: Storage) -> None:
     """Create ``path`` and its parents. Each is durable before anything is put into it."""
     missing = list(takewhile(lambda each: not storage.exists(each), (path, *path.parents)))
     made_before = missing[-1].parent if missing else path
@@ -151,12 +151,13 @@ def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: St
     """
     path = log_dir / NAME
     try:
-        _write_whole(path, _encoded(properties), storage)
+        write_whole(path, _encoded(properties), storage)
     except OSError as error:
         raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
 
 
-def _write_whole(path: Path, data: bytes, storage: Storage) -> None:
+def write_whole(path: Path, data: bytes, storage: Storage) -> None:
+    """Write a small file atomically and durably: after a crash it has all of ``data``, or none."""
     part = path.with_name(f"{path.name}.part")
     # Files are opened for appending, so an earlier attempt would stay at the beginning.
     with suppress(FileNotFoundError):

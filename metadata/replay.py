@@ -13,13 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.model import AclAdded, AclRemoved, Change, ChangeBatch
+from crc32c import crc32c
+
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
 from authorizerd.image.changes import (
     ClusterChange,
     ConfigChanged,
     CredentialAdded,
     FeatureLevel,
+    Partition,
     PartitionAdded,
+    ScramCredential,
     TopicAdded,
 )
 from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
@@ -28,6 +32,7 @@ from authorizerd.protocol.records.batch import HEADER_SIZE
 from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
 from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
+    METADATA_VERSION_KNOWN,
     NO_OP_TYPE,
     REGISTER_CONTROLLER_TYPE,
     AbortTransaction,
@@ -51,6 +56,19 @@ _ADDITIONS: Final = (
     CredentialAdded,
 )
 """The types of records that a checkpoint may contain."""
+
+KEPT_RECORDS: Final = "{}-{:08x}".format(
+    METADATA_VERSION_KNOWN,
+    crc32c(
+        repr(
+            [
+                (each.__name__, each.__struct_fields__)
+                for each in (*_ADDITIONS, Acl, Partition, ScramCredential)
+            ]
+        ).encode()
+    ),
+)
+"""What a checkpoint of this version keeps of the log: a text that changes whenever more is kept."""
 
 
 class TransactionFrame:

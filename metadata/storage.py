@@ -17,7 +17,6 @@ from typing import BinaryIO, Final, Protocol
 
 _PIECES_PER_CALL: Final = 512  # writev accepts at most 1,024 (IOV_MAX)
 SMALL_FILE_BYTES_MAX: Final = 64 * 1024
-_NEW_FILE_MODE: Final = 0o644
 
 
 class AppendFile(Protocol):
@@ -41,23 +40,11 @@ class Directory(Protocol):
     def close(self) -> None: ...
 
 
-class Storage(Protocol):
-    """The file operations. Every call raises OSError if it fails."""
-
-    def exists(self, path: Path) -> bool:
-        """Return True if there is anything at ``path``."""
-
-    def is_file(self, path: Path) -> bool:
-        """Return True if ``path`` is a file, False if access is denied. Never fails."""
-
-    def names(self, directory: Path) -> list[str]:
-        """Return the names in ``directory``."""
+class ReadableFiles(Protocol):
+    """What reading a file of batches needs. Every call raises OSError if it fails."""
 
     def size(self, path: Path) -> int:
         """Return the size of ``path`` in bytes."""
-
-    def modified_ms(self, path: Path) -> int:
-        """Return when ``path`` was last written, in milliseconds since 1970."""
 
     def open(self, path: Path) -> BinaryIO:
         """Open the regular file at ``path`` for reading. Never blocks."""
@@ -69,6 +56,22 @@ class Storage(Protocol):
         After a failed sync, the cache may contain data that the disk never received and that the
         kernel will not write again. A later sync succeeds all the same.
         """
+
+
+class Storage(ReadableFiles, Protocol):
+    """The file operations. Every call raises OSError if it fails."""
+
+    def exists(self, path: Path) -> bool:
+        """Return True if there is anything at ``path``."""
+
+    def is_file(self, path: Path) -> bool:
+        """Return True if ``path`` is a file, False if access is denied. Never fails."""
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the names in ``directory``."""
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when ``path`` was last written, in milliseconds since 1970."""
 
     def make_directory(self, path: Path) -> None:
         """Make a directory. It is durable once its parent is synced."""
@@ -84,6 +87,9 @@ class Storage(Protocol):
 
     def remove(self, path: Path) -> None:
         """Remove a file. The removal is durable once the directory is synced."""
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory. The removal is durable once its parent is synced."""
 
     def open_directory(self, directory: Path) -> Directory:
         """Open ``directory`` for syncing."""
@@ -108,9 +114,9 @@ class _DiskDirectory:
 class _DiskFile:
     """A file on the disk."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mode: int) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(path, flags, _NEW_FILE_MODE)
+        self._descriptor = os.open(path, flags, mode)
 
     def append(self, pieces: Sequence[bytes]) -> None:
         for start in range(0, len(pieces), _PIECES_PER_CALL):
@@ -133,7 +139,16 @@ class _DiskFile:
 
 
 class DiskStorage:
-    """The file operations of the operating system."""
+    """The file operations of the operating system.
+
+    Args:
+        file_mode: the permissions of new files, which the process's umask limits.
+        directory_mode: the permissions of new directories, likewise.
+    """
+
+    def __init__(self, *, file_mode: int = 0o644, directory_mode: int = 0o777) -> None:
+        self._file_mode = file_mode
+        self._directory_mode = directory_mode
 
     def exists(self, path: Path) -> bool:
         return path.exists()
@@ -168,10 +183,10 @@ class DiskStorage:
             os.close(descriptor)
 
     def make_directory(self, path: Path) -> None:
-        path.mkdir()
+        path.mkdir(self._directory_mode)
 
     def append_to(self, path: Path) -> AppendFile:
-        return _DiskFile(path)
+        return _DiskFile(path, self._file_mode)
 
     def truncate(self, path: Path, size: int) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -186,6 +201,9 @@ class DiskStorage:
 
     def remove(self, path: Path) -> None:
         path.unlink()
+
+    def remove_directory(self, path: Path) -> None:
+        path.rmdir()
 
     def open_directory(self, directory: Path) -> Directory:
         return _DiskDirectory(directory)
@@ -219,3 +237,6 @@ def read_small(storage: Storage, path: Path) -> bytes:
 
 
 DISK: Final = DiskStorage()
+
+PRIVATE_DISK: Final = DiskStorage(file_mode=0o600, directory_mode=0o700)
+"""The same, but no other user can read what it creates."""

@@ -187,6 +187,13 @@ class FaultDisk:
         directory = self._directory(path.parent)
         self._change("remove", path, lambda: directory.move(path.name, None, node))
 
+    def remove_directory(self, path: Path) -> None:
+        if self._directory(path).seen:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", str(path))
+        node = self._find(path)
+        directory = self._directory(path.parent)
+        self._change("remove_directory", path, lambda: directory.move(path.name, None, node))
+
     def open_directory(self, directory: Path) -> _OpenDirectory:
         self._call(
             "open_directory", directory, can_fail="EMFILE on open_directory", number=errno.EMFILE

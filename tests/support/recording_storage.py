@@ -104,6 +104,10 @@ class RecordingStorage:
         self.call("remove", path)
         self._disk.remove(path)
 
+    def remove_directory(self, path: Path) -> None:
+        self.call("remove_directory", path)
+        self._disk.remove_directory(path)
+
     def open_directory(self, directory: Path) -> Directory:
         self.call("open_directory", directory)
         return _RecordedDirectory(self, directory)
