@@ -42,8 +42,11 @@ def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
     return parse(read_configuration_text(path), source=str(path), overrides=overrides)
 
 
-def read_configuration_text(path: Path) -> str:
+def read_configuration_text(path: Path, name: str = "--config: ") -> str:
     """Return the file's text, decoded as Kafka decodes it.
+
+    Args:
+        name: of the argument that names the file, for errors.
 
     Raises:
         StartError: the file cannot be read, or is too large.
@@ -52,9 +55,9 @@ def read_configuration_text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(CONFIGURATION_BYTES_MAX + 1)
     except OSError as error:
-        raise StartError(f"--config: {path}: {error.strerror or error}") from error
+        raise StartError(f"{name}{path}: {error.strerror or error}") from error
     if len(data) > CONFIGURATION_BYTES_MAX:
         raise StartError(
-            f"--config: {path}: expected at most {CONFIGURATION_BYTES_MAX} bytes, found more"
+            f"{name}{path}: expected at most {CONFIGURATION_BYTES_MAX} bytes, found more"
         )
     return data.decode("iso-8859-1")

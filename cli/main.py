@@ -1,8 +1,8 @@
 """The command ``authorizerd``: parse the words, run the command, report a known error in one line.
 
 Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 invalid
-arguments, 3 ``explain``: denied. ``acls``, ``check-log``, ``doctor`` and ``replay`` define other
-codes; docs/exit-codes.md lists all of them.
+arguments, 3 ``explain``: denied. ``acls``, ``check-log``, ``doctor``, ``import-config`` and
+``replay`` define other codes; docs/exit-codes.md lists all of them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from authorizerd.cli.check_log import run_check_log
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.doctor.command import run_doctor
 from authorizerd.cli.explain import add_explain_arguments
+from authorizerd.cli.import_config import add_import_arguments
 from authorizerd.cli.offline import SnapshotAcls, read_snapshot
 from authorizerd.cli.replay import become_replay
 from authorizerd.cli.scram import read_scram_arguments
@@ -132,6 +133,12 @@ def new_parser() -> CommandParser:
     _add_worker(commands.add_parser("worker"))  # no help text: only the daemon runs it
     add_token_arguments(
         commands.add_parser("token", help="create a token for a caller of a decision port")
+    )
+    add_import_arguments(
+        commands.add_parser(
+            "import-config",
+            help="write a configuration that follows the cluster of a broker's server.properties",
+        )
     )
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
     commands.add_parser("check-log", help="validate a metadata log, or repair it")

@@ -16,6 +16,7 @@ _shtab_authorizerd_commands() {
     doctor:'find problems with the configuration, files, ports and log on this machine'
     explain:'show a decision and its reason, from a log or checkpoint'
     format:'create an empty log directory'
+    import-config:'write a configuration that follows the cluster of a broker'"'"'s server.properties'
     replay:'use Spark to check recorded traffic against other ACLs'
     serve:'run the daemon'
     token:'create a token for a caller of a decision port'
@@ -124,6 +125,17 @@ _shtab_authorizerd_format_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_format_defaults_added=0
+
+_shtab_authorizerd_import_config_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--output[write to this new file, with the secrets, so that only its owner can read it (default\: print the configuration without secrets)]:output:_files"
+  "--node-id[node.id of the daemon\: one that no node of the cluster has (default\: the broker\'s plus 10000)]:node_id:"
+  "--log-dir[directory of the daemon\'s copy of the cluster\'s log (default\: \/var\/lib\/authorizerd\/log)]:log_dir:"
+  ":the server.properties of a broker or controller of the cluster to follow:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_import_config_defaults_added=0
 
 _shtab_authorizerd_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -312,6 +324,7 @@ _shtab_authorizerd() {
         doctor) _arguments -C -s $_shtab_authorizerd_doctor_options ;;
         explain) _arguments -C -s $_shtab_authorizerd_explain_options ;;
         format) _arguments -C -s $_shtab_authorizerd_format_options ;;
+        import-config) _arguments -C -s $_shtab_authorizerd_import_config_options ;;
         replay) _shtab_authorizerd_replay ;;
         serve) _arguments -C -s $_shtab_authorizerd_serve_options ;;
         token) _arguments -C -s $_shtab_authorizerd_token_options ;;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli import check_log
+from authorizerd.cli import check_log, import_config
 from authorizerd.cli import explain as explain_command
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
@@ -100,6 +100,7 @@ def test_every_exit_code_is_explained() -> None:
     expected = {
         **dict.fromkeys(("serve", "format", "token"), general),
         "explain": general | {explain_command.EXIT_DENIED},
+        "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),
@@ -125,6 +126,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         "check_log.py",
         "doctor/command.py",
         "explain.py",
+        "import_config.py",
         "main.py",
     }
 

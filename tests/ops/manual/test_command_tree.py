@@ -14,7 +14,8 @@ def test_tree_has_every_command_with_its_flags() -> None:
     commands = dict(each_command(command_tree()))
     assert list(commands) == [
         "authorizerd",
-        *(f"authorizerd {name}" for name in ("serve", "format", "token", "acls", "check-log")),
+        *(f"authorizerd {name}" for name in ("serve", "format", "token", "import-config")),
+        *(f"authorizerd {name}" for name in ("acls", "check-log")),
         *("authorizerd doctor", "authorizerd replay"),
         *(f"authorizerd replay {name}" for name in ("ingest", "whatif", "usage", "load", "report")),
         "authorizerd explain",

@@ -1,0 +1,297 @@
+"""Turn a broker's server.properties into one for a daemon that follows the broker's cluster.
+
+**Invariant:** secrets are shown only by ``FollowerFile.write`` with secrets. Of the broker's users,
+passwords and keys, only those for the connection to the controllers are taken over.
+
+Source: Kafka 4.3 KafkaConfig, QuorumConfig; java.util.Properties.store.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.follow_access import controller_jaas_keys
+from authorizerd.config.follow_keys import (
+    BOOTSTRAP_SERVERS,
+    CONTROLLER_MECHANISM,
+    CONTROLLER_NAMES,
+    REQUEST_TIMEOUT,
+    SOURCE_SSL_KEYS,
+    VOTERS,
+)
+from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, parse_log_in
+from authorizerd.config.joined_rules import read_security_protocols
+from authorizerd.config.key import Key
+from authorizerd.config.key_values import read_key_values
+from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.properties import Property
+from authorizerd.config.sasl import listener_prefix
+from authorizerd.config.ssl_key_names import is_secret_ssl_key
+from authorizerd.config.values import (
+    PLAIN,
+    SASL_MECHANISMS,
+    SASL_PROTOCOLS,
+    STANDARD_AUTHORIZER,
+    TLS_PROTOCOLS,
+    SecurityProtocol,
+    trim,
+    words,
+)
+
+LISTENER_PORT: Final = 9096
+NODE_ID_STEP: Final = 10_000
+"""Added to the broker's id to get the default of the daemon's, which no node of the cluster has."""
+
+_AUTHORIZER: Final = "authorizer.class.name"
+_BUILDER: Final = "principal.builder.class"
+_PROTOCOLS: Final = "listener.security.protocol.map"
+_PLACES: Final = ("node.id", "listeners", CONTROLLER_NAMES, _PROTOCOLS)
+_PROVIDERS: Final = "config.providers"
+_WIDTH: Final = 98
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of the new file."""
+
+    key: str
+    value: str = field(repr=False)
+    is_secret: bool = False
+
+
+@dataclass(slots=True)
+class FollowerFile:
+    """The lines for the daemon, notes for its operator, and the names of keys that are left out."""
+
+    lines: list[Line] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def secrets(self) -> list[str]:
+        """The keys whose values are secret."""
+        return [line.key for line in self.lines if line.is_secret]
+
+    def write(self, *, with_secrets: bool) -> str:
+        """Return the file's text. A comment takes the place of a secret that is left out."""
+        return "".join(f"{each}\n" for each in self._rows(with_secrets=with_secrets))
+
+    def _rows(self, *, with_secrets: bool) -> Iterator[str]:
+        yield "# The configuration of a daemon that follows the cluster of a broker."
+        for note in self.notes:
+            yield from _comment(f"NOTE: {note}")
+        for line in self.lines:
+            if line.is_secret and not with_secrets:
+                yield f"# {line.key}: a secret, which is written only with --output FILE."
+            else:
+                yield f"{_escape(line.key, ' :=#!')}={_escape(line.value)}"
+        if self.left_out:
+            names = ", ".join(sorted(self.left_out))
+            yield from _comment(f"Left out, because the daemon does not need them: {names}")
+
+
+def import_broker(
+    properties: Mapping[str, Property], *, source: str, node_id: int | None, log_dir: str
+) -> FollowerFile:
+    """Return the lines with which a daemon follows a broker's cluster.
+
+    Args:
+        properties: the broker's.
+        source: the name of the broker's file, for errors.
+        node_id: the daemon's id, None for one that differs from the broker's.
+
+    Raises:
+        InvalidValueError: the file is not that of a broker, or a controller, in KRaft mode.
+        ConfigurationError: a listener of the broker is invalid.
+    """
+    return _Import(properties, source).run(node_id, log_dir)
+
+
+class _Import:
+    """Take over keys one by one, and remember which ones the broker has besides."""
+
+    def __init__(self, properties: Mapping[str, Property], source: str) -> None:
+        self._properties = properties
+        self._source = source
+        self._texts = {name: trim(each.value) for name, each in properties.items()}
+        self._made = FollowerFile()
+        self._known = {"node.id", "process.roles", "log.dirs", "log.dir", "metadata.log.dir"}
+
+    def run(self, node_id: int | None, log_dir: str) -> FollowerFile:
+        name = self._controllers()
+        protocol = self._protocol(name)
+        self._add_node(node_id, log_dir)
+        self._add_listeners(name, protocol)
+        for key in (BOOTSTRAP_SERVERS, VOTERS, REQUEST_TIMEOUT):
+            self._copy(KEYS_BY_NAME[key])
+        if protocol in SASL_PROTOCOLS:
+            self._add_log_in(name)
+        if protocol in TLS_PROTOCOLS:
+            for each in SOURCE_SSL_KEYS:
+                self._copy(each, listener_prefix(name) + each.name, each.name)
+        for key in ("super.users", "allow.everyone.if.no.acl.found"):
+            self._copy(KEYS_BY_NAME[key])
+        self._add_notes()
+        self._made.left_out = [each for each in self._texts if each not in self._known]
+        return self._made
+
+    def _controllers(self) -> str:
+        """Return the name of the controllers' listener.
+
+        Raises:
+            InvalidValueError: the file names no controllers.
+        """
+        if not (self._texts.get(BOOTSTRAP_SERVERS) or self._texts.get(VOTERS)):
+            reason = f"expected {BOOTSTRAP_SERVERS} or {VOTERS}: this is not the file of a broker"
+            raise InvalidValueError(f"{reason} in KRaft mode (Kafka 3.9 or newer)")
+        names = words(self._texts.get(CONTROLLER_NAMES, ""))
+        if not names:
+            raise InvalidValueError(f"expected {CONTROLLER_NAMES}, which every broker has")
+        return names[0]
+
+    def _protocol(self, name: str) -> SecurityProtocol:
+        own = {key: self._properties[key] for key in _PLACES if key in self._properties}
+        log_dirs = Property(key="log.dirs", value="/", source=self._source, line=None)
+        node_id = Property(key="node.id", value="0", source=self._source, line=None)
+        keys = read_key_values({"node.id": node_id, **own, "log.dirs": log_dirs}, self._source)
+        protocol = read_security_protocols(keys).get(name)
+        if protocol is not None:
+            return protocol
+        try:
+            return SecurityProtocol(name.upper())
+        except ValueError:
+            reason = f"{_PROTOCOLS} has no security protocol for {name}"
+            raise keys.refusal(CONTROLLER_NAMES, reason) from None
+
+    def _add(self, key: str, value: str, *, is_secret: bool = False) -> None:
+        self._known.add(key)
+        self._made.lines.append(Line(key=key, value=value, is_secret=is_secret))
+
+    def _add_node(self, node_id: int | None, log_dir: str) -> None:
+        if node_id is None:
+            own = self._texts.get("node.id", "0")
+            node_id = (int(own) if own.isdecimal() else 0) + NODE_ID_STEP
+            self._made.notes.append("node.id must be an id that no node of the cluster has.")
+        self._add("node.id", str(node_id))
+        self._add("log.dirs", log_dir)
+
+    def _add_listeners(self, name: str, protocol: SecurityProtocol) -> None:
+        own = "LOCAL" if name != "LOCAL" else "DAEMON"
+        self._add("listeners", f"{own}://127.0.0.1:{LISTENER_PORT}")
+        self._add(_PROTOCOLS, f"{own}:PLAINTEXT,{name}:{protocol}")
+        self._add(CONTROLLER_NAMES, name)
+
+    def _copy(self, key: Key, *names: str) -> None:
+        """Take over a key under the first of these names that is set; its own by default."""
+        names = names or (key.name,)
+        self._known.update(names)
+        name = next((each for each in names if each in self._texts), None)
+        if name is None or self._refers_to_provider(name):
+            return
+        try:
+            key.parse(self._texts[name])
+        except InvalidValueError as error:
+            is_secret = is_secret_ssl_key(name)
+            reason = "the value is invalid" if is_secret else str(error)
+            self._made.notes.append(f"{name} is left out: {reason}")
+            return
+        self._add(name, self._texts[name], is_secret=is_secret_ssl_key(name))
+
+    def _refers_to_provider(self, name: str) -> bool:
+        if _PROVIDERS not in self._texts or "${" not in self._texts[name]:
+            return False
+        note = f"{name} is left out, because a configuration provider has its value: add it."
+        self._made.notes.append(note)
+        return True
+
+    def _add_log_in(self, name: str) -> None:
+        self._copy(KEYS_BY_NAME[CONTROLLER_MECHANISM])
+        mechanism = self._texts.get(CONTROLLER_MECHANISM, "GSSAPI")
+        if mechanism not in SASL_MECHANISMS:
+            remedy = f"set {CONTROLLER_MECHANISM} to one of {', '.join(SASL_MECHANISMS)}"
+            self._made.notes.append(
+                f"the brokers log in to controllers with {mechanism}, which is not supported:"
+                f" {remedy}, enable it on the controllers' listener, and add a JAAS line."
+            )
+            return
+        names = controller_jaas_keys(name, mechanism)
+        self._known.update(names)
+        key = next((each for each in names if each in self._texts), None)
+        if key is None:
+            self._made.notes.append(f"{names[0]} is missing: add a JAAS line.")
+        elif not self._refers_to_provider(key):
+            self._copy_log_in(key, names[0], mechanism)
+
+    def _copy_log_in(self, key: str, name: str, mechanism: str) -> None:
+        """Take over username and password alone: a JAAS line may have more users."""
+        try:
+            user = parse_log_in(self._texts[key], mechanism)
+        except InvalidValueError as error:
+            self._made.notes.append(f"{key} is left out: {error}")
+            return
+        self._made.notes.append(
+            f"the daemon logs in as {user.username}, the broker's own user. Better give it a user"
+            " of its own, with CLUSTER_ACTION on the cluster and no other right."
+        )
+        module = PLAIN_LOGIN_MODULE if mechanism == PLAIN else SCRAM_LOGIN_MODULE
+        options = f"username={_quote(user.username)} password={_quote(user.password)}"
+        self._add(name, f"{module} required {options};", is_secret=True)
+
+    def _add_notes(self) -> None:
+        self._known.update((_AUTHORIZER, _BUILDER, *self._made_keys()))
+        authorizer, builder = self._texts.get(_AUTHORIZER, ""), self._texts.get(_BUILDER, "")
+        if authorizer != STANDARD_AUTHORIZER:
+            found = (
+                f"the brokers use {authorizer}" if authorizer else "the broker has no authorizer"
+            )
+            note = f"{found}, so the cluster may have no ACLs to follow: expected"
+            self._made.notes.append(f"{note} {_AUTHORIZER}={STANDARD_AUTHORIZER}.")
+        if builder and not builder.endswith(".DefaultKafkaPrincipalBuilder"):
+            self._made.notes.append(
+                f"the brokers get the names of principals from {builder}, which the daemon cannot"
+                " load: principals at its own listeners may have other names."
+            )
+
+    def _made_keys(self) -> Iterable[str]:
+        return (line.key for line in self._made.lines)
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        escape_unprintable(text),  # a line break would end the comment
+        _WIDTH,
+        initial_indent="# ",
+        subsequent_indent="#   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+_CONTROLS: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
+
+
+def _escape(text: str, also: str = "") -> str:
+    """Return a key or value as ``java.util.Properties`` reads it back."""
+    escaped = "".join(_escape_character(each, also) for each in text)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+def _escape_character(character: str, also: str) -> str:
+    if character == "\\" or character in also:
+        return f"\\{character}"
+    if " " <= character <= "~":
+        return character
+    if character in _CONTROLS:
+        return _CONTROLS[character]
+    code = character.encode("utf-16-be")
+    return "".join(f"\\u{code[at]:02x}{code[at + 1]:02x}" for at in range(0, len(code), 2))

@@ -1,0 +1,116 @@
+"""``authorizerd import-config``: a broker's server.properties, as a follower of its cluster.
+
+**Invariant:** secrets are written only to a new file of mode 0600, never to standard output.
+
+Exit codes: 0 a configuration with which the daemon starts, 1 a fault, 3 a configuration that lacks
+something; standard error says what.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from authorizerd.cli.configuration_file import read_configuration_text
+from authorizerd.cli.follower_file import FollowerFile, import_broker
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.faults import parse_or_faults
+from authorizerd.config.properties import parse_properties
+from authorizerd.daemon.errors import StartError
+
+EXIT_INCOMPLETE: Final = 3
+FILE_MODE: Final = 0o600
+LOG_DIR: Final = "/var/lib/authorizerd/log"
+
+
+def add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "broker",
+        type=Path,
+        metavar="BROKER_SERVER_PROPERTIES",
+        help="the server.properties of a broker or controller of the cluster to follow",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write to this new file, with the secrets, so that only its owner can read it"
+        " (default: print the configuration without secrets)",
+    )
+    parser.add_argument(
+        "--node-id",
+        type=int,
+        metavar="ID",
+        help="node.id of the daemon: one that no node of the cluster has (default: the broker's"
+        " plus 10000)",
+    )
+    parser.add_argument(
+        "--log-dir",
+        default=LOG_DIR,
+        metavar="DIRECTORY",
+        help="directory of the daemon's copy of the cluster's log (default: %(default)s)",
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Write the configuration; return the exit code.
+
+    Raises:
+        StartError: a file cannot be read or written, or is not a broker's.
+        ConfigurationError: the broker's file is malformed.
+    """
+    source = str(arguments.broker)
+    properties = parse_properties(read_configuration_text(arguments.broker, ""), source=source)
+    try:
+        made = import_broker(
+            properties, source=source, node_id=arguments.node_id, log_dir=arguments.log_dir
+        )
+    except InvalidValueError as error:
+        raise StartError(f"{source}: {error}") from None
+    if arguments.output is None:
+        sys.stdout.write(_to_ascii(made.write(with_secrets=False)))
+        for key in made.secrets:
+            _say(f"{key} is a secret, and is not printed: use --output FILE to write it to a file")
+    else:
+        _write(arguments.output, _to_ascii(made.write(with_secrets=True)))
+        _say(f"wrote {arguments.output}: check it with authorizerd doctor --config")
+    return _report_faults(made, str(arguments.output or "the configuration above"))
+
+
+def _report_faults(made: FollowerFile, source: str) -> int:
+    """Print what the configuration lacks, and return the exit code."""
+    faults = parse_or_faults(_to_ascii(made.write(with_secrets=True)), source=source)
+    if not isinstance(faults, list):
+        return 0
+    for fault in faults:
+        _say(f"change before use: {fault.key}: {fault.reason}")
+    return EXIT_INCOMPLETE
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        # A new file: an existing one could be readable by others, or a link to another place.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, FILE_MODE)
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+    except FileExistsError:
+        raise StartError(f"--output: {path}: exists: name a new file, or remove it") from None
+    except OSError as error:
+        raise StartError(f"--output: {path}: {error.strerror or error}") from error
+
+
+def _to_ascii(text: str) -> str:
+    """Return the text in ASCII. Only comments can contain other characters."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"authorizerd: {_to_ascii(text)}\n")
