@@ -16,7 +16,7 @@ SECONDS_MAX = 60
 class BlockingInThread:
     """The blocking client; each call runs in a thread."""
 
-    def __init__(self, address: str, **options: Any) -> None:  # noqa: ANN401 - the client's options
+    def __init__(self, address: str | list[str], **options: Any) -> None:  # noqa: ANN401 - the client's options
         self._client = blocking.Client(address, **options)
 
     @property
@@ -41,6 +41,13 @@ class BlockingInThread:
         ask = partial(self._client.filter_allowed, *arguments, **options)
         with trio.fail_after(SECONDS_MAX):
             return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
+
+    async def read_offset(self) -> int:
+        with trio.fail_after(SECONDS_MAX):
+            return await trio.to_thread.run_sync(self._client.read_offset, abandon_on_cancel=True)
+
+    def require_offset(self, offset: int) -> None:
+        self._client.require_offset(offset)
 
     def close(self) -> None:
         self._client.close()

@@ -18,8 +18,8 @@ from tests.support.daemon_process import ROOT, DaemonProcess
 
 NPM, NODE = shutil.which("npm"), shutil.which("node")
 MODULES = {
-    "__init__", "backoff", "blocking", "blocking_link", "errors", "protocol", "tls", "trio",
-    "trio_link", "values",
+    "__init__", "backoff", "blocking", "blocking_link", "blocking_links", "daemons", "errors",
+    "protocol", "tls", "trio", "trio_link", "trio_links", "values",
 }  # fmt: skip
 
 ASK_PYTHON = """

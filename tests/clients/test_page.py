@@ -102,6 +102,7 @@ def port_of(daemon: ExampleDaemon, documented: str) -> int:
 PYTHON = {
     "blocking": programs("python")[0],
     "trio": programs("python")[1],
+    "several": programs("python")[2],
     "README": programs("python", "clients/python/README.md")[0] + "print(may)",
 }
 JAVASCRIPT = {
@@ -211,7 +212,7 @@ def test_python_program_with_tls(
     tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority]
 ) -> None:
     daemon, authority = tls_daemon
-    program = be_patient(programs("python")[2])
+    program = be_patient(programs("python")[3])
     program = program.replace("8183", port_with_tls(daemon, "decision_stream"))
     path = str(ROOT / "clients" / "python" / "src")
 

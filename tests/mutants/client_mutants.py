@@ -8,6 +8,7 @@ from tests.mutants.mutant import Mutant
 
 _PACKAGE: Final = "clients/python/src/authorizerd_client"
 _BOTH: Final = "tests/clients/test_both_python_clients.py"
+_FAILOVER: Final = "tests/clients/test_failover.py"
 _TRIO: Final = "tests/clients/test_trio_client.py"
 _JAVASCRIPT: Final = "tests/clients/test_javascript_tls.py"
 _TLS: Final = "tests/clients/test_python_tls.py"
@@ -63,18 +64,52 @@ CLIENT_MUTANTS: Final = (
         found_by="tests/clients/test_protocol.py::test_delays_double_up_to_a_limit_and_differ",
     ),
     Mutant(
-        name="the blocking client does not repeat the question of a broken connection",
-        file=f"{_PACKAGE}/blocking.py",
-        text="            decisions = self._exchange(self._get_link(deadline), request, deadline)",
-        becomes="            raise",
-        found_by=f"{_BOTH}::test_restarted_daemon_is_found_again",
+        name="a client does not repeat the question of a broken connection",
+        file=f"{_PACKAGE}/daemons.py",
+        text="        if isinstance(outcome, ConnectionLostError):\n            return True\n",
+        found_by=f"{_TRIO}::test_question_of_a_broken_connection_is_sent_once_more",
     ),
     Mutant(
-        name="the trio client does not repeat the question of a broken connection",
+        name="a client keeps asking a daemon that is not ready",
+        file=f"{_PACKAGE}/daemons.py",
+        text="return is_not_ready(outcome) and self._count_others(daemon, now) > 0",
+        becomes="return False",
+        found_by=f"{_FAILOVER}::test_daemon_that_is_not_ready_is_skipped",
+    ),
+    Mutant(
+        name="a client returns to a daemon that is not ready",
+        file=f"{_PACKAGE}/trio_links.py",
+        text="elif found.offset < 0 <= link.offset:",
+        becomes="elif False:",
+        found_by=f"{_FAILOVER}::test_daemon_that_is_not_ready_gets_no_question",
+    ),
+    Mutant(
+        name="a silent daemon may use all the time of a question",
+        file=f"{_PACKAGE}/daemons.py",
+        text="if is_last or not others:",
+        becomes="if True:",
+        found_by=f"{_FAILOVER}::test_silent_daemon_costs_one_failover_at_most",
+    ),
+    Mutant(
+        name="two silent daemons hide all others",
+        file=f"{_PACKAGE}/daemons.py",
+        text="return min(due, key=_rank, default=None)",
+        becomes="return due[0] if due else None",
+        found_by=f"{_FAILOVER}::test_short_time_limit_is_divided_among_the_daemons",
+    ),
+    Mutant(
+        name="a question with an offset gives up a daemon that still has time",
+        file=f"{_PACKAGE}/daemons.py",
+        text="        if is_last or not others:\n",
+        becomes="        if not others:\n",
+        found_by=f"{_FAILOVER}::test_last_daemon_may_use_all_the_time_for_an_offset",
+    ),
+    Mutant(
+        name="a client forgets the offset that it must require",
         file=f"{_PACKAGE}/trio.py",
-        text="        except ConnectionLostError:\n            link = await self._get_link()",
-        becomes="        except ConnectionLostError:\n            raise",
-        found_by=f"{_TRIO}::test_question_of_a_broken_connection_is_sent_once_more",
+        text="min_offset = max(min_offset, self._required_offset)",
+        becomes="pass",
+        found_by=f"{_FAILOVER}::test_own_writes_are_read_through_another_daemon",
     ),
     Mutant(
         name="the trio client sends behind a frame that was cut off",
@@ -98,8 +133,8 @@ CLIENT_MUTANTS: Final = (
     Mutant(
         name="the trio client keeps a silent connection",
         file=f"{_PACKAGE}/trio_link.py",
-        text="self._waiting[oldest].limit <= trio.current_time():",
-        becomes="False:",
+        text="self._waiting[oldest].limit > trio.current_time():",
+        becomes="True:",
         found_by=f"{_TRIO}::test_silent_connection_is_replaced",
     ),
     Mutant(

@@ -16,80 +16,95 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from authorizerd_client.backoff import Backoff
-from authorizerd_client.blocking_link import BlockingLink, Deadline, open_socket
+from authorizerd_client.blocking_link import BlockingLink, Deadline
+from authorizerd_client.blocking_links import BlockingLinks
+from authorizerd_client.daemons import (
+    FAILOVER_SECONDS,
+    Daemon,
+    Daemons,
+    Outcome,
+)
 from authorizerd_client.errors import (
     AuthorizerdError,
-    ClosedError,
-    ConnectionLostError,
     TimedOutError,
 )
 from authorizerd_client.protocol import FRAME_BYTES_MAX, Request, encode_request, plan_frames
-from authorizerd_client.tls import new_endpoint
 from authorizerd_client.values import (
     AnyQuestion,
     Decisions,
     Question,
-    parse_address,
+    check_offset,
     select_allowed,
 )
 
 
 class Client:
-    """A client with one connection. Threads may share it; they take turns.
+    """A client with one connection at a time. Threads may share it; they take turns.
 
     The first question connects, and so does the first question after a failure. If the connection
-    breaks during a question, the client asks once more, within the time limit: questions change
-    nothing, so this is safe. While the daemon cannot be reached, attempts to connect wait for
+    breaks during a question, the client asks again, within the time limit: questions change
+    nothing, so this is safe. While no daemon can be reached, attempts to connect wait for
     increasing, random delays of up to 5 seconds. A question fails at once if its time limit ends
     before the next attempt.
 
+    With several addresses, the client asks the first daemon in the list that works. If a daemon
+    cannot be reached, is not ready, or is silent for ``failover_timeout_seconds``, the client asks
+    the next one, and avoids the failed one for up to 5 seconds, longer with each failure. Every 10
+    to 20 seconds, it tries to return to an earlier address; one question then waits up to 0.25
+    seconds.
+
     Args:
-        address: ``tls://HOST:PORT``, ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
+        address: ``tls://HOST:PORT``, ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``; or a
+            list of these, for daemons with the same ACLs, in order of preference.
         token: ``ID.SECRET``, if the daemon requires tokens and the client has no certificate.
         tls: how to check the daemon's certificate, and which certificate to present, for
             ``tls://``. None trusts the system's CAs and checks the host's name.
         timeout_seconds: time limit of a call, including waits for other threads and connecting.
         connect_timeout_seconds: time limit of one attempt to connect, with TLS and hello. Looking
             up a host name may take longer, since the operating system sets that limit.
+        failover_timeout_seconds: with several addresses, how long one daemon may take, to connect
+            or to answer, while another one could be asked. If the time that a call has left,
+            divided among these daemons, is shorter, then that applies.
         frame_bytes_max: the largest frame to send, in bytes: the daemon's
             ``authorizerd.stream.frame.max.bytes``. It also limits the frames that are received.
 
     Attributes:
-        offset: the newest log offset that the daemon has named, -1 before the first.
+        offset: the newest log offset that a daemon has named, -1 before the first.
 
     Raises:
-        ValueError: the address is invalid, or ``tls`` is given for an address without TLS.
+        ValueError: an address is invalid, there is none, or ``tls`` is given for an address
+            without TLS.
     """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         token: str | None = None,
         tls: ssl.SSLContext | None = None,
         timeout_seconds: float = 5.0,
         connect_timeout_seconds: float = 5.0,
+        failover_timeout_seconds: float = FAILOVER_SECONDS,
         frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
         self.offset = -1
-        self._address = parse_address(address)
-        self._tls = new_endpoint(self._address, tls)
-        self._token = token
+        self._daemons = Daemons(address, tls, failover_timeout_seconds)
+        self._links = BlockingLinks(
+            self._daemons,
+            token=token,
+            connect_timeout_seconds=connect_timeout_seconds,
+            frame_bytes_max=frame_bytes_max,
+        )
         self._timeout = timeout_seconds
-        self._connect_timeout = connect_timeout_seconds
         self._frame_bytes_max = frame_bytes_max
-        self._backoff = Backoff()
-        self._connect_error = "no attempt to connect was made"
+        self._required_offset = -1
         self._turn = threading.Lock()
-        self._link: BlockingLink | None = None
-        self._closing = threading.Event()
 
     def connect(self, *, timeout_seconds: float | None = None) -> None:
         """Connect now rather than with the first question, to find a wrong address or token early.
 
         Raises:
-            ConnectionLostError: the daemon could not be reached in time.
+            ConnectionLostError: no daemon could be reached in time.
             TlsError: a certificate is refused, or one side is without TLS.
             TokenRefusedError, OverloadedError, UnsupportedVersionError: the daemon refuses the
                 connection.
@@ -136,9 +151,9 @@ class Client:
             ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
                 as ``decide``.
         """
-        request = encode_request(questions, min_offset, self._frame_bytes_max)
+        request = self._encode(questions, min_offset)
         with self._take_turn(timeout_seconds) as deadline:
-            return self._ask(request, deadline)
+            return self._ask(request, deadline, {})
 
     def filter_allowed(
         self,
@@ -154,7 +169,7 @@ class Client:
         """Return those of ``names`` for which the principal may do the operation, in their order.
 
         Any number of names may be given. They travel in as many frames as needed; each frame is
-        judged by one state of the ACLs, and no later frame by an older state.
+        judged by one state of the ACLs, and no later frame by an older state of the same daemon.
 
         Raises:
             InvalidQuestionError, NotReadyError: a question is invalid or has no decision yet.
@@ -163,24 +178,45 @@ class Client:
         """
         repeated = Question(principal, host, operation, resource_type, "")
         allowed: list[str] = []
+        offsets: dict[Daemon, int] = {}
         with self._take_turn(timeout_seconds) as deadline:
             for questions in plan_frames(repeated, names, self._frame_bytes_max):
-                request = encode_request(questions, min_offset, self._frame_bytes_max)
-                decisions = self._ask(request, deadline)
+                request = self._encode(questions, min_offset)
+                decisions = self._ask(request, deadline, offsets)
                 allowed += select_allowed(questions, decisions)
-                min_offset = max(min_offset, decisions.offset)
         return allowed
+
+    def read_offset(self, *, timeout_seconds: float | None = None) -> int:
+        """Return the log offset of the ACLs by which the daemon decides now.
+
+        A daemon acknowledges a change of ACLs only after it decides by it. Ask the daemon that
+        acknowledged your change: the offset that it returns includes the change.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded yet.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                as ``decide``.
+        """
+        with self._take_turn(timeout_seconds) as deadline:
+            request = encode_request([], -1, self._frame_bytes_max)
+            return check_offset(self._ask(request, deadline, {}))
+
+    def require_offset(self, offset: int) -> None:
+        """From now on, accept only answers by ACLs that include this log offset.
+
+        It is as if every question had a ``min_offset`` of at least ``offset``. Use it to read your
+        own writes, with the result of ``read_offset``. The daemons of the client must follow the
+        same quorum: offsets of daemons with another source are their own.
+        """
+        self._required_offset = max(self._required_offset, offset)
 
     def close(self) -> None:
         """Close the connection for good. A call in another thread raises ``ClosedError``."""
-        self._closing.set()
-        link = self._link
-        if link is not None:
-            link.shut_down()
+        self._links.close()
         # That wakes a thread that is in a call, which then drops the connection itself.
         if self._turn.acquire(blocking=False):
             try:
-                self._drop_link()
+                self._links.drop()
             finally:
                 self._turn.release()
 
@@ -206,64 +242,50 @@ class Client:
         finally:
             self._turn.release()
 
-    def _ask(self, request: Request, deadline: Deadline) -> Decisions:
-        link = self._get_link(deadline)
-        try:
-            decisions = self._exchange(link, request, deadline)
-        except ConnectionLostError:
-            decisions = self._exchange(self._get_link(deadline), request, deadline)
-        self.offset = max(self.offset, decisions.offset)
-        return decisions
+    def _encode(self, questions: Sequence[AnyQuestion], min_offset: int) -> Request:
+        min_offset = max(min_offset, self._required_offset)
+        return encode_request(questions, min_offset, self._frame_bytes_max)
 
-    def _exchange(self, link: BlockingLink, request: Request, deadline: Deadline) -> Decisions:
-        try:
-            return link.ask(request, deadline)
-        finally:
-            if link.has_ended:
-                self._link = None
-            # After `close`, raise ClosedError, not the error of the socket that `close` shut down.
-            self._check_is_open()
+    def _ask(self, request: Request, deadline: Deadline, offsets: dict[Daemon, int]) -> Decisions:
+        """Ask until a daemon decides, or no attempt or time is left.
 
-    def _check_is_open(self) -> None:
-        if self._closing.is_set():
-            self._drop_link()
-            raise ClosedError("the client is closed")
-
-    def _drop_link(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        Args:
+            offsets: by which offset each daemon has decided for the same call; the answer is added.
+        """
+        for attempts_left in reversed(range(self._daemons.attempts_max)):
+            link = self._get_link(deadline)
+            own_offset = offsets.get(link.daemon, -1)
+            outcome = self._exchange(
+                link, request.with_min_offset(own_offset), deadline, is_last=not attempts_left
+            )
+            now = time.monotonic()
+            if not self._daemons.should_repeat(link.daemon, outcome, now):
+                break
+            self._daemons.set_aside(link.daemon, outcome, now)
+            self._links.drop()
+            if deadline.remaining <= 0:
+                break
+        if isinstance(outcome, AuthorizerdError):
+            raise outcome
+        link.daemon.backoff.succeed()
+        offsets[link.daemon] = decided = outcome.offset
+        self.offset = max(self.offset, decided)
+        return outcome
 
     def _get_link(self, deadline: Deadline) -> BlockingLink:
-        """Return the connection. Connect first if necessary."""
-        while self._link is None:
-            wait = self._backoff.next_attempt - time.monotonic()
-            if wait > deadline.remaining or deadline.remaining <= 0:
-                raise ConnectionLostError(f"not connected: {self._connect_error}")
-            # Why not time.sleep? `close` must end the wait.
-            self._closing.wait(max(0.0, wait))
-            self._check_is_open()
-            self._link = self._try_to_connect(deadline)
-        # `close` cannot end a connection that is still being made, so check again.
-        self._check_is_open()
-        return self._link
-
-    def _try_to_connect(self, deadline: Deadline) -> BlockingLink | None:
-        """Return a connection, or None if the daemon cannot be reached now."""
-        attempt = Deadline(min(self._connect_timeout, deadline.remaining))
-        try:
-            tls = None if self._tls is None else self._tls.new_session()
-            connected = open_socket(self._address, attempt)
-            link = BlockingLink(connected, tls, self._frame_bytes_max)
-            offset = link.greet(self._token, attempt)
-        except (OSError, AuthorizerdError) as error:
-            self._backoff.fail(time.monotonic())
-            self._connect_error = str(error)
-            if isinstance(error, OSError | ConnectionLostError | TimedOutError):
-                return None
-            raise  # the peer answered, so the caller must know its reason
-        self._backoff.succeed()
-        # Reported if the connection breaks when no time is left to connect again.
-        self._connect_error = "the connection broke at the time limit"
-        self.offset = max(self.offset, offset)
+        link = self._links.get(deadline)
+        self.offset = max(self.offset, link.offset)
         return link
+
+    def _exchange(
+        self, link: BlockingLink, request: Request, deadline: Deadline, *, is_last: bool
+    ) -> Outcome:
+        seconds = self._daemons.limit_attempt(
+            link.daemon, time.monotonic(), deadline.remaining, is_last=is_last
+        )
+        try:
+            return link.ask(request, deadline.shorten(seconds))
+        except AuthorizerdError as error:
+            return error
+        finally:
+            self._links.check(link)

@@ -6,7 +6,9 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 
+from authorizerd_client.daemons import Daemon
 from authorizerd_client.errors import ConnectionLostError, TimedOutError, TlsError
 from authorizerd_client.protocol import RECEIVE_BYTES, Connection, Request
 from authorizerd_client.tls import TlsSession
@@ -19,6 +21,10 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
+    def shorten(self, seconds: float) -> Deadline:
+        """Return the deadline that ends in ``seconds``, but not later than this one."""
+        return Deadline(min(seconds, self.remaining))
+
     @property
     def remaining(self) -> float:
         """Return the seconds that remain, or 0 if the limit is over."""
@@ -26,11 +32,22 @@ class Deadline:
 
 
 class BlockingLink:
-    """A connection and its socket. Any error closes both, except an answer with an error code."""
+    """A connection and its socket. Any error closes both, except an answer with an error code.
+
+    Attributes:
+        daemon: the peer.
+        offset: the log offset in the answer to the hello; -1 if the ACLs are not loaded.
+    """
 
     def __init__(
-        self, connected: socket.socket, tls: TlsSession | None, frame_bytes_max: int
+        self,
+        daemon: Daemon,
+        connected: socket.socket,
+        tls: TlsSession | None,
+        frame_bytes_max: int,
     ) -> None:
+        self.daemon: Final = daemon
+        self.offset = -1
         self._socket = connected
         self._tls = tls
         self._connection = Connection(frame_bytes_max)
@@ -39,15 +56,15 @@ class BlockingLink:
     def has_ended(self) -> bool:
         return self._connection.has_ended
 
-    def greet(self, token: str | None, deadline: Deadline) -> int:
-        """Do the TLS handshake if any, send the hello, and return the offset in its answer."""
+    def greet(self, token: str | None, deadline: Deadline) -> None:
+        """Do the TLS handshake if any, send the hello, and wait for its answer."""
         with self._closed_by_errors():
             if self._tls is not None:
                 self._shake_hands(self._tls, deadline)
             self._send(self._connection.encode_hello(token), deadline)
             while self._connection.offset is None:
                 self._receive(deadline)
-        return self._connection.offset
+        self.offset = self._connection.offset
 
     def ask(self, request: Request, deadline: Deadline) -> Decisions:
         """Return the decisions about the questions of one request."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -77,6 +77,10 @@ class Request:
     questions: msgspec.Raw
     count: int
     min_offset: int
+
+    def with_min_offset(self, offset: int) -> Request:
+        """Return the same request with a ``min_offset`` of at least ``offset``."""
+        return self if offset <= self.min_offset else replace(self, min_offset=offset)
 
 
 def encode_request(

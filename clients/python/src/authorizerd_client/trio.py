@@ -17,21 +17,25 @@ from typing import Self
 
 import trio
 
-from authorizerd_client.backoff import Backoff
+from authorizerd_client.daemons import (
+    FAILOVER_SECONDS,
+    Daemon,
+    Daemons,
+    Outcome,
+)
 from authorizerd_client.errors import (
     AuthorizerdError,
-    ClosedError,
     ConnectionLostError,
     TimedOutError,
 )
 from authorizerd_client.protocol import FRAME_BYTES_MAX, Request, encode_request, plan_frames
-from authorizerd_client.tls import new_endpoint
 from authorizerd_client.trio_link import TrioLink
+from authorizerd_client.trio_links import TrioLinks
 from authorizerd_client.values import (
     AnyQuestion,
     Decisions,
     Question,
-    parse_address,
+    check_offset,
     select_allowed,
 )
 
@@ -39,20 +43,27 @@ FRAMES_IN_FLIGHT_MAX = 256
 
 
 class Client:
-    """A client with one connection, for any number of tasks of one trio program.
+    """A client with one connection at a time, for any number of tasks of one trio program.
 
     The first question connects, and so does the first question after a failure. If the connection
-    breaks during a question, the client asks once more, within the time limit: questions change
-    nothing, so this is safe. While the daemon cannot be reached, attempts to connect wait for
+    breaks during a question, the client asks again, within the time limit: questions change
+    nothing, so this is safe. While no daemon can be reached, attempts to connect wait for
     increasing, random delays of up to 5 seconds. A question fails at once if its time limit ends
     before the next attempt.
+
+    With several addresses, the client asks the first daemon in the list that works. If a daemon
+    cannot be reached, is not ready, or is silent for ``failover_timeout_seconds``, the client asks
+    the next one, and avoids the failed one for up to 5 seconds, longer with each failure. Every 10
+    to 20 seconds, it tries to return to an earlier address; one question then waits up to 0.25
+    seconds.
 
     Cancelling a call does not make other calls fail. If it is cancelled while its frame is being
     sent, the client closes the connection, because the daemon would misread the next frame. The
     other calls then repeat their questions on a new connection.
 
     Args:
-        address: ``tls://HOST:PORT``, ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``.
+        address: ``tls://HOST:PORT``, ``tcp://HOST:PORT``, ``HOST:PORT`` or ``unix:PATH``; or a
+            list of these, for daemons with the same ACLs, in order of preference.
         token: ``ID.SECRET``, if the daemon requires tokens and the client has no certificate.
         tls: how to check the daemon's certificate, and which certificate to present, for
             ``tls://``. None trusts the system's CAs and checks the host's name.
@@ -60,55 +71,59 @@ class Client:
             the oldest frame of the connection has no answer by then, the connection is closed, and
             the other calls repeat their questions on a new one.
         connect_timeout_seconds: time limit of one attempt to connect, with TLS and hello.
+        failover_timeout_seconds: with several addresses, how long one daemon may take, to connect
+            or to answer, while another one could be asked. If the time that a call has left,
+            divided among these daemons, is shorter, then that applies.
         frame_bytes_max: the largest frame to send, in bytes: the daemon's
             ``authorizerd.stream.frame.max.bytes``. It also limits the frames that are received.
         frames_in_flight_max: how many frames may wait for answers. Further calls wait. A cancelled
             call's frame counts until its answer has arrived.
 
     Attributes:
-        offset: the newest log offset that the daemon has named, -1 before the first.
+        offset: the newest log offset that a daemon has named, -1 before the first.
 
     Raises:
-        ValueError: the address is invalid, or ``tls`` is given for an address without TLS.
+        ValueError: an address is invalid, there is none, or ``tls`` is given for an address
+            without TLS.
     """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         token: str | None = None,
         tls: ssl.SSLContext | None = None,
         timeout_seconds: float = 5.0,
         connect_timeout_seconds: float = 5.0,
+        failover_timeout_seconds: float = FAILOVER_SECONDS,
         frame_bytes_max: int = FRAME_BYTES_MAX,
         frames_in_flight_max: int = FRAMES_IN_FLIGHT_MAX,
     ) -> None:
         self.offset = -1
-        self._address = parse_address(address)
-        self._tls = new_endpoint(self._address, tls)
-        self._token = token
+        self._daemons = Daemons(address, tls, failover_timeout_seconds)
+        self._links = TrioLinks(
+            self._daemons,
+            token=token,
+            connect_timeout_seconds=connect_timeout_seconds,
+            frame_bytes_max=frame_bytes_max,
+            frames_in_flight_max=frames_in_flight_max,
+        )
         self._timeout = timeout_seconds
-        self._connect_timeout = connect_timeout_seconds
         self._frame_bytes_max = frame_bytes_max
-        self._frames_in_flight_max = frames_in_flight_max
-        self._backoff = Backoff()
-        self._connect_error: str | None = None
-        self._connecting = trio.Lock()
-        self._link: TrioLink | None = None
-        self._is_closed = False
+        self._required_offset = -1
 
     async def connect(self, *, timeout_seconds: float | None = None) -> None:
         """Connect now rather than with the first question, to find a wrong address or token early.
 
         Raises:
-            ConnectionLostError: the daemon could not be reached in time.
+            ConnectionLostError: no daemon could be reached in time.
             TlsError: a certificate is refused, or one side is without TLS.
             TokenRefusedError, OverloadedError, UnsupportedVersionError: the daemon refuses the
                 connection.
             ProtocolError: the peer is not a decision stream.
         """
-        with self._limit_time(timeout_seconds):
-            await self._get_link()
+        with self._limit_time(timeout_seconds) as limit:
+            await self._get_link(limit)
 
     async def decide(
         self, question: AnyQuestion, *, min_offset: int = -1, timeout_seconds: float | None = None
@@ -148,9 +163,9 @@ class Client:
             ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
                 as ``decide``.
         """
-        request = encode_request(questions, min_offset, self._frame_bytes_max)
+        request = self._encode(questions, min_offset)
         with self._limit_time(timeout_seconds) as limit:
-            return await self._ask(request, limit)
+            return await self._ask(request, limit, {})
 
     async def filter_allowed(
         self,
@@ -166,7 +181,7 @@ class Client:
         """Return those of ``names`` for which the principal may do the operation, in their order.
 
         Any number of names may be given. They travel in as many frames as needed; each frame is
-        judged by one state of the ACLs, and no later frame by an older state.
+        judged by one state of the ACLs, and no later frame by an older state of the same daemon.
 
         Raises:
             InvalidQuestionError, NotReadyError: a question is invalid or has no decision yet.
@@ -175,19 +190,41 @@ class Client:
         """
         repeated = Question(principal, host, operation, resource_type, "")
         allowed: list[str] = []
+        offsets: dict[Daemon, int] = {}
         with self._limit_time(timeout_seconds) as limit:
             for questions in plan_frames(repeated, names, self._frame_bytes_max):
-                request = encode_request(questions, min_offset, self._frame_bytes_max)
-                decisions = await self._ask(request, limit)
+                request = self._encode(questions, min_offset)
+                decisions = await self._ask(request, limit, offsets)
                 allowed += select_allowed(questions, decisions)
-                min_offset = max(min_offset, decisions.offset)
         return allowed
+
+    async def read_offset(self, *, timeout_seconds: float | None = None) -> int:
+        """Return the log offset of the ACLs by which the daemon decides now.
+
+        A daemon acknowledges a change of ACLs only after it decides by it. Ask the daemon that
+        acknowledged your change: the offset that it returns includes the change.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded yet.
+            ConnectionLostError, TlsError, TimedOutError, ProtocolError, ClosedError, AnswerError:
+                as ``decide``.
+        """
+        with self._limit_time(timeout_seconds) as limit:
+            request = encode_request([], -1, self._frame_bytes_max)
+            return check_offset(await self._ask(request, limit, {}))
+
+    def require_offset(self, offset: int) -> None:
+        """From now on, accept only answers by ACLs that include this log offset.
+
+        It is as if every question had a ``min_offset`` of at least ``offset``. Use it to read your
+        own writes, with the result of ``read_offset``. The daemons of the client must follow the
+        same quorum: offsets of daemons with another source are their own.
+        """
+        self._required_offset = max(self._required_offset, offset)
 
     def close(self) -> None:
         """Close the connection for good. Calls of other tasks raise ``ClosedError``."""
-        self._is_closed = True
-        if self._link is not None:
-            self._link.end(_closed_error)
+        self._links.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -208,85 +245,48 @@ class Client:
             yield scope.deadline
         if not scope.cancelled_caught:
             return
-        if self._connect_error is not None:
-            raise ConnectionLostError(f"not connected: {self._connect_error}")
-        if self._link is not None:
-            self._link.end_if_overdue()
+        if self._links.are_broken:
+            raise ConnectionLostError(self._daemons.explain())
+        self._links.drop_if_overdue()
         raise TimedOutError("the daemon did not answer in time")
 
-    async def _ask(self, request: Request, limit: float) -> Decisions:
-        link = await self._get_link()
-        try:
-            decisions = await link.ask(request, limit)
-        except ConnectionLostError:
-            link = await self._get_link()
-            decisions = await link.ask(request, limit)
-        self.offset = max(self.offset, decisions.offset)
-        return decisions
+    def _encode(self, questions: Sequence[AnyQuestion], min_offset: int) -> Request:
+        min_offset = max(min_offset, self._required_offset)
+        return encode_request(questions, min_offset, self._frame_bytes_max)
 
-    async def _get_link(self) -> TrioLink:
-        """Return the connection. Connect first if necessary."""
-        if self._link is not None:
-            # Callers that cancel before their time limit do not notice a silent daemon: check here.
-            self._link.end_if_overdue()
-            if not self._link.has_ended:
-                return self._link
-        async with self._connecting:
-            # Another task may have connected while this one waited for the lock.
-            while self._link is None or self._link.has_ended:
-                self._check_is_open()
-                if self._backoff.next_attempt > trio.current_effective_deadline():
-                    raise ConnectionLostError(f"not connected: {self._connect_error}")
-                await trio.sleep_until(max(self._backoff.next_attempt, trio.current_time()))
-                self._link = await self._try_to_connect()
-                # `close` cannot end a connection that is still being made, so check again.
-                self._check_is_open()
-            return self._link
+    async def _ask(self, request: Request, limit: float, offsets: dict[Daemon, int]) -> Decisions:
+        """Ask until a daemon decides, or no attempt is left.
 
-    def _check_is_open(self) -> None:
-        if self._is_closed:
-            if self._link is not None:
-                self._link.end(_closed_error)
-            raise _closed_error()
+        Args:
+            offsets: by which offset each daemon has decided for the same call; the answer is added.
+        """
+        for attempts_left in reversed(range(self._daemons.attempts_max)):
+            link = await self._get_link(limit)
+            own_offset = offsets.get(link.daemon, -1)
+            outcome = await self._exchange(
+                link, request.with_min_offset(own_offset), limit, is_last=not attempts_left
+            )
+            if not self._daemons.should_repeat(link.daemon, outcome, trio.current_time()):
+                break
+            self._links.set_aside(link, outcome)
+        if isinstance(outcome, AuthorizerdError):
+            raise outcome
+        link.daemon.backoff.succeed()
+        offsets[link.daemon] = decided = outcome.offset
+        self.offset = max(self.offset, decided)
+        return outcome
 
-    async def _try_to_connect(self) -> TrioLink | None:
-        """Return a connection, or None if the daemon cannot be reached now."""
-        # Reported if the time limit of the call ends this attempt.
-        self._connect_error = "the daemon did not answer in time"
-        try:
-            with trio.fail_after(self._connect_timeout):
-                link = await self._connect_and_greet()
-        except (OSError, trio.TooSlowError, AuthorizerdError) as error:
-            self._backoff.fail(trio.current_time())
-            self._connect_error = str(error) or self._connect_error
-            if isinstance(error, AuthorizerdError) and not isinstance(error, ConnectionLostError):
-                raise  # the peer answered, so the caller must know its reason
-            return None
-        except trio.Cancelled:  # also raised by the time limit of the call
-            self._backoff.fail(trio.current_time())
-            raise
-        self._backoff.succeed()
-        self._connect_error = None
+    async def _get_link(self, limit: float) -> TrioLink:
+        link = await self._links.get(limit)
+        self.offset = max(self.offset, link.offset)
         return link
 
-    async def _connect_and_greet(self) -> TrioLink:
-        if self._address.path is None:
-            stream = await trio.open_tcp_stream(self._address.host, self._address.port)
-        else:
-            stream = await trio.open_unix_socket(self._address.path)
-        link = TrioLink(
-            stream,
-            None if self._tls is None else self._tls.new_session(),
-            self._frame_bytes_max,
-            self._frames_in_flight_max,
-        )
+    async def _exchange(
+        self, link: TrioLink, request: Request, limit: float, *, is_last: bool
+    ) -> Outcome:
+        now = trio.current_time()
+        seconds = self._daemons.limit_attempt(link.daemon, now, limit - now, is_last=is_last)
         try:
-            self.offset = max(self.offset, await link.greet(self._token))
-        except BaseException:
-            link.end(lambda: ConnectionLostError("the daemon did not answer the hello"))
-            raise
-        return link
-
-
-def _closed_error() -> ClosedError:
-    return ClosedError("the client is closed")
+            return await link.ask(request, limit, seconds)
+        except AuthorizerdError as error:
+            return error

@@ -93,6 +93,17 @@ def select_allowed(questions: Sequence[AnyQuestion], decisions: Decisions) -> li
     ]
 
 
+def check_offset(decisions: Decisions) -> int:
+    """Return the offset of the ACLs behind ``decisions``.
+
+    Raises:
+        NotReadyError: the ACLs are not loaded yet.
+    """
+    if decisions.offset < 0:
+        raise new_answer_error(NOT_READY_ERROR)
+    return decisions.offset
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where the daemon listens: ``path`` of a Unix socket, or ``host`` and ``port``."""
