@@ -25,6 +25,7 @@ SLOW_PLACES = (
     "clients",
     "conformance",
     "daemon/test_lifespan.py",
+    "daemon/sources/brokers/test_schedules.py",
     "daemon/test_memory_growth.py",
     "daemon/workers/test_pool.py",
     "end_to_end",

@@ -1,0 +1,1 @@
+"""The source that follows a cluster through its brokers, by listing all ACLs."""

@@ -1,0 +1,93 @@
+"""Changes that the cluster has acknowledged through this daemon, until a listing has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+KEPT_SECONDS: Final = 60.0
+"""After this time, a listing that lacks a change is the truth: another client has undone it."""
+
+
+@dataclass(slots=True)
+class _Change:
+    """An acknowledged change.
+
+    Attributes:
+        made_at: the time of the acknowledgement.
+        high_watermark: one of the quorum that includes the change, None if none is known yet.
+        covered_at: listings that are asked for from then on include the change, or what undid it.
+    """
+
+    made_at: float
+    high_watermark: int | None = None
+    covered_at: float | None = None
+
+    def is_covered(self, asked: float) -> bool:
+        return self.covered_at is not None and self.covered_at <= asked
+
+
+class Acknowledged:
+    """The changes that are still expected, by the keys of their barriers."""
+
+    def __init__(self) -> None:
+        self._changes: dict[int, _Change] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    @property
+    def high_watermark(self) -> int:
+        """The high watermark that a broker needs to have them all, as far as known; or -1."""
+        return max((each.high_watermark or -1 for each in self._changes.values()), default=-1)
+
+    def add(self, key: int, now: float) -> None:
+        """Expect a change from now on."""
+        self._changes[key] = _Change(now)
+
+    def forget(self, key: int) -> None:
+        """Expect this change no longer."""
+        self._changes.pop(key, None)
+
+    def note_commit(self, high_watermark: int, asked: float) -> None:
+        """Note a high watermark that was asked for at ``asked``, after these changes."""
+        for each in self._changes.values():
+            if each.high_watermark is None and each.made_at <= asked:
+                each.high_watermark = high_watermark
+
+    def note_applied(self, log_end: int, since: float) -> None:
+        """Note that the broker's answers have everything below ``log_end`` from ``since`` on."""
+        for each in self._changes.values():
+            if each.high_watermark is not None and each.high_watermark <= log_end:
+                each.covered_at = since if each.covered_at is None else min(each.covered_at, since)
+
+    def restart(self) -> None:
+        """Forget what was applied: another broker answers from now on."""
+        for each in self._changes.values():
+            each.covered_at = None
+
+    def count_lacking(self, shown: Collection[int], asked: float) -> int:
+        """Return how many changes a listing lacks that was asked for at ``asked``."""
+        return sum(
+            each.made_at <= asked < each.made_at + KEPT_SECONDS
+            and key not in shown
+            and not each.is_covered(asked)
+            for key, each in self._changes.items()
+        )
+
+    def find_shown(self, shown: Collection[int], asked: float) -> frozenset[int]:
+        """Return the changes that a listing includes which was asked for at ``asked``."""
+        return frozenset(
+            key
+            for key, each in self._changes.items()
+            if key in shown or (each.made_at <= asked and each.is_covered(asked))
+        )
+
+    def remove(self, shown: Collection[int], asked: float) -> None:
+        """Expect these changes no longer, nor those that are too old."""
+        self._changes = {
+            key: each
+            for key, each in self._changes.items()
+            if key not in shown and asked < each.made_at + KEPT_SECONDS
+        }
