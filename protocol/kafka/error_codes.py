@@ -124,12 +124,17 @@ class ApiError(msgspec.Struct, frozen=True, gc=False):
     code: int
     message: str | None = None
 
+    @property
+    def name(self) -> str:
+        """The error's name, or its number if it is not known here."""
+        known = _KNOWN.get(self.code)
+        return f"error {self.code}" if known is None else known.name
+
     def __str__(self) -> str:
         """Return the error's name and text for people."""
         known = _KNOWN.get(self.code)
-        if known is None:
-            return f"error {self.code}: {self.message or 'no text'}"
-        return f"{known.name}: {self.message or known.text}"
+        text = "no text" if known is None else known.text
+        return f"{self.name}: {self.message or text}"
 
 
 _KNOWN: Final = {int(error): error for error in ErrorCode}

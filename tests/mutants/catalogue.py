@@ -22,6 +22,7 @@ from tests.mutants.login_mutants import LOGIN_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.node_mutants import NODE_MUTANTS
 from tests.mutants.process_mutants import PROCESS_MUTANTS
+from tests.mutants.quorum_mutants import QUORUM_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.tls_mutants import TLS_MUTANTS
@@ -37,6 +38,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Connections": CONNECTION_MUTANTS,
     "TLS": TLS_MUTANTS,
     "Nodes of a followed cluster": NODE_MUTANTS,
+    "Following a quorum": QUORUM_MUTANTS,
     "Settings": SETTING_MUTANTS,
     "Commands": COMMAND_MUTANTS,
     "Process": PROCESS_MUTANTS,

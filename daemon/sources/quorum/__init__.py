@@ -1,0 +1,1 @@
+"""The source that follows a KRaft quorum: a pure state machine, and a task that moves its bytes."""

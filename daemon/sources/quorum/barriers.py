@@ -1,0 +1,71 @@
+"""Barriers: waits until everything is applied that was committed when the wait began.
+
+**Invariant:** a barrier passes only after everything below the high watermark was passed on that
+the leader reported in a Fetch sent later than the barrier was added.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A high watermark (exclusive) that a leader reported, and the leader's epoch."""
+
+    high_watermark: int
+    leader_epoch: int
+
+    def is_reached(self, end_offset: int, epoch: int) -> bool:
+        """Return True if everything was passed on that was committed when the leader answered.
+
+        A leader knows what its predecessors committed only once its own epoch's first record is
+        committed. A high watermark below that record may be too old.
+
+        Args:
+            end_offset: the offset after everything that was passed on.
+            epoch: the epoch of the record before it.
+        """
+        return end_offset >= self.high_watermark and epoch >= self.leader_epoch
+
+
+class Barriers:
+    """Number barriers, and match them with answers."""
+
+    def __init__(self) -> None:
+        self._added = 0
+        self._sent = 0
+        self._answered = 0
+        self._goals: Final[deque[tuple[int, Goal]]] = deque()
+
+    @property
+    def are_waiting(self) -> bool:
+        """True if a barrier needs a Fetch."""
+        return self._added > self._answered
+
+    def add(self) -> int:
+        """Return the ticket of a new barrier."""
+        self._added += 1
+        return self._added
+
+    def send(self) -> None:
+        """Note that a Fetch is sent now, which counts for all barriers so far."""
+        self._sent = self._added
+
+    def answer(self, goal: Goal) -> None:
+        """Note what the leader answered to the Fetch."""
+        if self._sent > self._answered:
+            self._answered = self._sent
+            self._goals.append((self._sent, goal))
+
+    def reach(self, end_offset: int, epoch: int) -> int | None:
+        """Return the highest ticket that passes now, or None if no further one does.
+
+        The arguments are those of ``Goal.is_reached``.
+        """
+        reached = None
+        while self._goals and self._goals[0][1].is_reached(end_offset, epoch):
+            reached = self._goals.popleft()[0]
+        return reached

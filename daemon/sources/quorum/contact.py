@@ -1,0 +1,209 @@
+"""The contact with the quorum: which node is asked, and whether it answers as the leader.
+
+**Invariant:** only an answer of the leader of the newest known epoch is used, and only if the epoch
+is the one that was asked for.
+
+Source: KIP-595; Kafka 4.3 KafkaRaftClient (maybeHandleCommonResponse, validateLeaderOnlyRequest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from authorizerd.config.follow import Server
+from authorizerd.daemon.sources.quorum.errors import (
+    GarbageError,
+    OtherClusterError,
+    RestoredClusterError,
+)
+from authorizerd.daemon.sources.quorum.messages import (
+    Connect,
+    CountFailure,
+    Disconnect,
+    Effect,
+    Wait,
+)
+from authorizerd.daemon.sources.quorum.retries import Retries
+from authorizerd.daemon.sources.quorum.route import Route
+from authorizerd.kafka_client.address import Address
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.fetch import FetchAnswer
+from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+
+OLD_EPOCH_SECONDS: Final = 60.0
+"""If a node claims to lead an older epoch for so long, the cluster was restored.
+
+A deposed leader resigns within seconds, because no majority fetches from it.
+"""
+
+FREE_REDIRECTIONS: Final = 3
+"""How many nodes in a row may name another leader before the daemon waits between them."""
+
+LOG_CODES: Final = frozenset(
+    (
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        ErrorCode.POSITION_OUT_OF_RANGE,
+    )
+)
+"""Errors that a leader reports about its log."""
+
+_ELSEWHERE: Final = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+    )
+)
+"""Errors of a node that does not lead the requested epoch, or is shutting down."""
+
+_REMEDIES: Final[dict[int, str]] = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
+        "allow CLUSTER_ACTION on the cluster for the principal that the daemon logs in as"
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "name controllers, not brokers",
+    ErrorCode.UNKNOWN_TOPIC_ID: "name controllers, not brokers",
+}
+
+_Answer = FetchAnswer | SnapshotAnswer
+
+
+class Contact:
+    """Connect to the leader, and judge its answers.
+
+    Args:
+        servers: where to ask first.
+        epoch: the last epoch that is known, 0 if none is.
+        random: returns a number from 0 to 1.
+    """
+
+    def __init__(
+        self, servers: Sequence[Server], *, epoch: int, random: Callable[[], float]
+    ) -> None:
+        self.route: Final = Route(servers, epoch=epoch)
+        self.effects: Final[list[Effect]] = []
+        self.now = 0.0
+        self.target: Address | None = None
+        self.is_connected = False
+        self._retries: Final = Retries(random)
+        self._request_epoch = 0
+        self._is_leader = False
+        self._is_doubted = False
+        self._was_leader_found = False
+        self._old_epoch_since: float | None = None
+
+    @property
+    def leader(self) -> tuple[Address, int] | None:
+        """The leader's address and epoch, or None unless its last answer was that of a leader."""
+        if self.target is None or not self._is_leader:
+            return None
+        return self.target, self.route.epoch
+
+    def doubt_leader(self, address: Address) -> None:
+        """Forget that ``address`` leads, until it answers a request that is sent from now on."""
+        if address == self.target:
+            self._is_leader, self._is_doubted = False, True
+
+    def connect(self) -> Connect:
+        """Return the connection to try next."""
+        self.target = self.route.choose()
+        return Connect(self.target)
+
+    def begin_request(self) -> None:
+        """Note that a request is sent with the newest known epoch."""
+        self._request_epoch = self.route.epoch
+        self._is_doubted = False
+
+    def succeed(self) -> None:
+        """Note that following made progress, so the next failure is retried quickly."""
+        self._retries.succeed()
+
+    def pause(self) -> Wait:
+        """Return the wait before the next try."""
+        return Wait(self.now + self._retries.next_delay())
+
+    def count(self, reason: str, text: str) -> None:
+        """Count a failed exchange with the node."""
+        self.effects.append(CountFailure(reason, f"{self.target}: {text}"))
+
+    def give_up(self, reason: str, text: str) -> Wait:
+        """Count a failure, close the connection, and try another server after a pause."""
+        self.count(reason, text)
+        self.route.fail()
+        self.disconnect()
+        return self.pause()
+
+    def disconnect(self) -> None:
+        if self.is_connected:
+            self.effects.append(Disconnect())
+        self.is_connected = self._is_leader = False
+
+    def judge(self, answer: _Answer) -> Wait | None:
+        """Return None if the leader answered, without an error or with one of ``LOG_CODES``.
+
+        Otherwise return what to do next.
+
+        Raises:
+            GarbageError: no quorum answers like this.
+            PermanentFaultError: the node belongs to another or a restored cluster.
+        """
+        code = answer.error_code
+        if code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+            return self._on_other_cluster()
+        epoch, is_new = answer.leader_epoch, answer.leader_epoch > self.route.epoch
+        if self.route.learn(answer.leader_id, epoch, answer.endpoints):
+            self._old_epoch_since = None
+        elif epoch >= 0:
+            return self._on_old_epoch(answer)
+        if code in _ELSEWHERE or is_new:
+            return self._redirect(code, is_new=is_new)
+        if code and code not in LOG_CODES:
+            return self.give_up(ApiError(code).name, describe_code(code))
+        if epoch != self._request_epoch:
+            raise GarbageError(f"expected epoch {self._request_epoch}, found {epoch}")
+        self._is_leader = not self._is_doubted
+        self._was_leader_found = True
+        return None
+
+    def _on_other_cluster(self) -> Wait:
+        # A stray node that takes over an address must not stop a daemon that follows its cluster.
+        if self._was_leader_found:
+            code = ErrorCode.INCONSISTENT_CLUSTER_ID
+            return self.give_up(code.name, describe_code(code))
+        raise OtherClusterError(
+            f"{self.target}: this node belongs to another cluster than the daemon's copy of the "
+            "log: correct the servers in the configuration. To follow the other cluster, stop the "
+            "daemon, run `authorizerd reset-copy --config FILE`, and start it again"
+        )
+
+    def _on_old_epoch(self, answer: _Answer) -> Wait:
+        """Leave a node that is behind, unless this lasts so long that the cluster was restored."""
+        found = f"expected epoch {self.route.epoch}, found the older epoch {answer.leader_epoch}"
+        claimed = answer.endpoints.get(answer.leader_id)
+        if claimed is not None and Address(*claimed) == self.target:
+            if self._old_epoch_since is None:
+                self._old_epoch_since = self.now
+            elif self.now - self._old_epoch_since >= OLD_EPOCH_SECONDS:
+                raise RestoredClusterError(f"{self.target}: {found} for {OLD_EPOCH_SECONDS:.0f} s")
+        return self.give_up(ErrorCode.UNKNOWN_LEADER_EPOCH.name, found)
+
+    def _redirect(self, code: int, *, is_new: bool) -> Wait | None:
+        """Go on with the leader that the node named."""
+        if not is_new and self.route.leader in (None, self.target):
+            return self.give_up(ApiError(code).name, describe_code(code))
+        self._is_leader = False
+        if self.route.leader != self.target:
+            self.disconnect()
+        if self._retries.count < FREE_REDIRECTIONS:
+            self._retries.count += 1
+            return Wait(self.now)
+        return self.pause()
+
+
+def describe_code(code: int) -> str:
+    """Return an error code's text, and its remedy if there is one."""
+    remedy = _REMEDIES.get(code)
+    return str(ApiError(code)) + (f": {remedy}" if remedy else "")

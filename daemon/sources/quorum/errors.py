@@ -1,0 +1,30 @@
+"""The errors of following a quorum."""
+
+from __future__ import annotations
+
+
+class GarbageError(Exception):
+    """An answer that no leader sends. Nothing of it is used, and its connection is dropped."""
+
+
+class PermanentFaultError(Exception):
+    """Following cannot go on until an operator acts. The text names the remedy."""
+
+
+class OtherClusterError(PermanentFaultError):
+    """A node belongs to another cluster than the daemon's copy of the log."""
+
+
+class RestoredClusterError(PermanentFaultError):
+    """The cluster's log lacks records that it had committed before.
+
+    Args:
+        found: what contradicts the records that the daemon has.
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"{found}: the cluster was restored from a backup or formatted anew. If this is "
+            "intended, stop the daemon, run `authorizerd reset-copy --config FILE`, and start it "
+            "again"
+        )

@@ -1,0 +1,328 @@
+"""The state machine of an observer of a KRaft quorum: events in, effects and one request out.
+
+It finds the leader, fetches the log, and decides what is committed. It never waits, and has no
+clock: each event brings the time.
+
+**Invariant:** what it passes on is a prefix of the log that the quorum committed, in order, nothing
+twice. It never follows a leader of an older epoch than it knows. An answer that no leader sends
+changes nothing that was passed on.
+
+Source: KIP-595, KIP-630, KIP-853, KIP-1166; Kafka 4.3 KafkaRaftClient (the observer's side).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, assert_never
+
+from authorizerd.config.follow import Server
+from authorizerd.daemon.sources.quorum.barriers import Barriers, Goal
+from authorizerd.daemon.sources.quorum.contact import Contact
+from authorizerd.daemon.sources.quorum.errors import GarbageError, PermanentFaultError
+from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
+from authorizerd.daemon.sources.quorum.messages import (
+    AbandonSnapshot,
+    AppendSnapshot,
+    ApplySnapshot,
+    AskCluster,
+    BeginSnapshot,
+    ClusterAnswered,
+    Confirm,
+    Connected,
+    ConnectionLost,
+    Event,
+    FetchAnswered,
+    PassOn,
+    ReleaseBarriers,
+    ReportFault,
+    ReportLoaded,
+    Request,
+    SendFetch,
+    SnapshotAnswered,
+    SnapshotApplied,
+    SnapshotDamaged,
+    Stop,
+    TimePassed,
+    Turn,
+    Wait,
+)
+from authorizerd.daemon.sources.quorum.snapshot_fetch import SnapshotFetch
+from authorizerd.kafka_client.address import Address
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotId
+from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.records.batch import RecordBatch
+
+FETCH_BYTES: Final = 1 << 20
+FETCH_WAIT_MS: Final = 500
+"""How long the leader waits for a new record, as for Kafka's own followers."""
+
+SHORT_WAIT_MS: Final = 4
+"""The wait if the answer is needed soon. It doubles while nothing changes."""
+
+DOUBLINGS_MAX: Final = 7
+FULL_SECONDS: Final = 0.1
+"""The pause between two fetches that can only bring the high watermark."""
+
+THROTTLE_SECONDS_MAX: Final = 30.0
+
+VERSION_WITH_HIGH_WATERMARK: Final = 18
+"""The version of Fetch from which on a leader announces a new high watermark at once."""
+
+
+class Machine:
+    """Follow a quorum.
+
+    Args:
+        servers: where to ask first.
+        log: the end of what was passed on before.
+        cluster_id: the id that the cluster must have; None if it is not known yet.
+        random: returns a number from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        log: FetchedLog,
+        *,
+        cluster_id: str | None,
+        random: Callable[[], float],
+    ) -> None:
+        self._contact: Final = Contact(servers, epoch=log.committed_epoch, random=random)
+        self._log: Final = log
+        self._barriers: Final = Barriers()
+        self._snapshot: SnapshotFetch | None = None
+        self._fetch_version = 0
+        self._leader_watermark = -1
+        self._watermark_epoch = -1
+        self._goal: Goal | None = None
+        self._is_loaded = False
+        self._is_stopped = False
+        self._short_waits = 0
+        self.cluster_id = cluster_id
+        self.high_watermark = -1
+
+    @property
+    def leader(self) -> tuple[Address, int] | None:
+        """The leader's address and epoch, or None unless its last answer was that of a leader."""
+        return self._contact.leader
+
+    @property
+    def leader_id(self) -> int:
+        """The node id of the newest leader that was named, or -1."""
+        return self._contact.route.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        """The newest epoch that was named, 0 before the first."""
+        return self._contact.route.epoch
+
+    @property
+    def committed_end(self) -> int:
+        """The offset after everything that was passed on."""
+        return self._log.committed_end
+
+    def add_barrier(self) -> int:
+        """Return the ticket of a new barrier; see ``Barriers``."""
+        return self._barriers.add()
+
+    def doubt_leader(self, address: Address) -> None:
+        """Forget that ``address`` leads, until it answers a request that is sent from now on."""
+        self._contact.doubt_leader(address)
+
+    def learn_voters(self, nodes: Mapping[int, Address]) -> None:
+        """Remember where the voters are, by node id, for the time when no other node answers."""
+        self._contact.route.add_nodes(nodes)
+
+    def step(self, event: Event, now: float) -> Turn:
+        """Return what to do about an event.
+
+        Args:
+            now: seconds on a clock that never goes back.
+        """
+        self._contact.now = now
+        try:
+            request = Stop() if self._is_stopped else self._handle(event)
+        except GarbageError as error:
+            text = f"expected an answer of the quorum's leader: {error}"
+            request = self._contact.give_up("garbage", text)
+        except PermanentFaultError as error:
+            request = self._stop(str(error))
+        effects = tuple(self._contact.effects)
+        self._contact.effects.clear()
+        return Turn(effects, request)
+
+    def _handle(self, event: Event) -> Request:
+        match event:
+            case TimePassed():
+                return self._ask()
+            case Connected():
+                self._contact.is_connected = True
+                self._fetch_version = event.fetch_version
+                return self._ask()
+            case ConnectionLost():
+                return self._contact.give_up(event.reason, event.text)
+            case ClusterAnswered():
+                self.cluster_id = event.cluster_id
+                return self._ask()
+            case FetchAnswered():
+                return self._on_fetch(event.answer, event.batches)
+            case SnapshotAnswered():
+                return self._on_snapshot_piece(event.answer)
+            case SnapshotApplied():
+                return self._on_snapshot_applied()
+            case SnapshotDamaged():
+                self._snapshot = None
+                return self._contact.give_up("snapshot", event.text)
+            case _:
+                assert_never(event)
+
+    def _stop(self, text: str) -> Request:
+        self._abandon_snapshot()
+        self._contact.disconnect()
+        self._contact.effects.append(ReportFault(text, self._log.committed_end - 1))
+        self._is_stopped = True
+        return Stop()
+
+    def _ask(self) -> Request:
+        """Return the next request on the connection, or to open one."""
+        if not self._contact.is_connected:
+            return self._contact.connect()
+        if self.cluster_id is None:
+            return AskCluster()
+        self._contact.begin_request()
+        epoch = self._contact.route.epoch
+        if self._snapshot is not None:
+            # Another leader's snapshot of the same id may have other bytes.
+            if self._snapshot.leader_epoch == epoch:
+                return self._snapshot.request(FETCH_BYTES)
+            self._abandon_snapshot()
+        self._barriers.send()
+        position = FetchPosition(
+            offset=self._log.end_offset,
+            last_epoch=self._log.last_epoch,
+            leader_epoch=epoch,
+            high_watermark=self._known_watermark(),
+        )
+        return SendFetch(position, self._choose_wait_ms(), FETCH_BYTES)
+
+    def _choose_wait_ms(self) -> int:
+        """Return how long the leader may wait for a new record before it answers."""
+        is_announced = self._fetch_version >= VERSION_WITH_HIGH_WATERMARK
+        if not self._barriers.are_waiting and (is_announced or not self._log.has_pending):
+            self._short_waits = 0
+            return FETCH_WAIT_MS
+        wait_ms = SHORT_WAIT_MS << min(self._short_waits, DOUBLINGS_MAX)
+        self._short_waits += 1
+        return min(wait_ms, FETCH_WAIT_MS)
+
+    def _known_watermark(self) -> int:
+        """Return the high watermark that the newest leader reported, or -1.
+
+        An earlier leader's does not count: a record above the new leader's may be truncated.
+        """
+        is_current = self._watermark_epoch == self._contact.route.epoch
+        return self._leader_watermark if is_current else -1
+
+    def _on_fetch(self, answer: FetchAnswer, batches: Sequence[RecordBatch]) -> Request:
+        other = self._contact.judge(answer)
+        if other is not None:
+            return other
+        if answer.error_code:
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._log.go_back(self._log.end_offset)
+            return self._on_log_error(answer.error_code)
+        if answer.diverging is not None:
+            if not self._log.truncate(answer.diverging):
+                raise GarbageError(f"{answer.diverging} truncates nothing")
+        elif answer.snapshot is not None:
+            self._begin_snapshot(answer.snapshot)
+        else:
+            self._take_records(answer, batches)
+            self._contact.succeed()
+        return self._ask_after(answer.throttle_ms)
+
+    def _ask_after(self, throttle_ms: int) -> Request:
+        """Return the next request, after a pause if the leader throttles or memory is short."""
+        if throttle_ms > 0:
+            return Wait(self._contact.now + min(throttle_ms / 1000, THROTTLE_SECONDS_MAX))
+        if self._log.is_full:
+            return Wait(self._contact.now + FULL_SECONDS)
+        return self._ask()
+
+    def _on_log_error(self, code: int) -> Request:
+        self._contact.count(ApiError(code).name, "the leader's log lacks what was requested")
+        self._abandon_snapshot()
+        return self._contact.pause()
+
+    def _take_records(self, answer: FetchAnswer, batches: Sequence[RecordBatch]) -> None:
+        self._log.append(batches, leader_epoch=answer.leader_epoch)
+        if batches:
+            self._short_waits = 0
+        if answer.high_watermark < 0:
+            return
+        self._leader_watermark = max(answer.high_watermark, self._known_watermark())
+        self._watermark_epoch = answer.leader_epoch
+        self.high_watermark = max(answer.high_watermark, self.high_watermark)
+        goal = Goal(answer.high_watermark, answer.leader_epoch)
+        self._goal = goal if self._goal is None else self._goal
+        self._barriers.answer(goal)
+        self._advance()
+        if self._is_loaded and self._is_reached(goal):
+            self._contact.effects.append(Confirm())
+
+    def _is_reached(self, goal: Goal) -> bool:
+        return goal.is_reached(self._log.committed_end, self._log.committed_epoch)
+
+    def _advance(self) -> None:
+        """Pass on what is committed, and report what is reached by it."""
+        effects = self._contact.effects
+        committed = self._log.commit(self._known_watermark())
+        if committed:
+            self._short_waits = 0
+            effects.append(PassOn(committed))
+        if not self._is_loaded and self._goal is not None and self._is_reached(self._goal):
+            self._is_loaded = True
+            effects.append(ReportLoaded())
+        ticket = self._barriers.reach(self._log.committed_end, self._log.committed_epoch)
+        if ticket is not None:
+            effects.append(ReleaseBarriers(ticket))
+
+    def _begin_snapshot(self, snapshot: SnapshotId) -> None:
+        if snapshot.end_offset == 0 == self._log.committed_end:
+            raise GarbageError("a snapshot that ends at offset 0")
+        if snapshot.end_offset <= self._log.committed_end:
+            self._log.go_back(snapshot.end_offset)
+            return
+        self._snapshot = SnapshotFetch(snapshot, self._contact.route.epoch)
+        self._contact.effects.append(BeginSnapshot(snapshot))
+
+    def _abandon_snapshot(self) -> None:
+        if self._snapshot is not None:
+            self._contact.effects.append(AbandonSnapshot())
+        self._snapshot = None
+
+    def _on_snapshot_piece(self, answer: SnapshotAnswer) -> Request:
+        other = self._contact.judge(answer)
+        if other is not None:
+            return other
+        if answer.error_code:
+            return self._on_log_error(answer.error_code)
+        assert self._snapshot is not None, "only pieces of this snapshot are requested"
+        try:
+            self._snapshot.add(answer)
+        except GarbageError:
+            self._abandon_snapshot()
+            raise
+        self._contact.effects.append(AppendSnapshot(answer.data))
+        if self._snapshot.is_complete:
+            return ApplySnapshot(self._snapshot.snapshot)
+        return self._ask_after(answer.throttle_ms)
+
+    def _on_snapshot_applied(self) -> Request:
+        assert self._snapshot is not None, "only a complete snapshot is applied"
+        snapshot, self._snapshot = self._snapshot.snapshot, None
+        self._log.replace(snapshot.end_offset, snapshot.epoch)
+        self._contact.succeed()
+        self._advance()
+        return self._ask()

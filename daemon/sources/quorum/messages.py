@@ -1,0 +1,226 @@
+"""What happens to the state machine of a follower, and what the machine wants done.
+
+The machine answers each event with a ``Turn``: effects to make in order, then one request. Its
+result is the next event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from authorizerd.kafka_client.address import Address
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotId
+from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.records.batch import RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """The wait is over, or the task begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A node answered ApiVersions and the log-in. ``fetch_version`` is the version to fetch in."""
+
+    fetch_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """A connection failed, broke, or brought something that is not an answer.
+
+    ``reason`` names the failure in metrics; ``text`` is for the log.
+    """
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAnswered:
+    """A node named its cluster's id."""
+
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswered:
+    """A node answered a Fetch. ``batches`` are the complete batches of its records."""
+
+    answer: FetchAnswer
+    batches: Sequence[RecordBatch] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotAnswered:
+    """A node answered a FetchSnapshot."""
+
+    answer: SnapshotAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotApplied:
+    """The fetched snapshot was verified and passed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDamaged:
+    """The fetched snapshot was not usable, and is gone."""
+
+    text: str
+
+
+Event = (
+    TimePassed
+    | Connected
+    | ConnectionLost
+    | ClusterAnswered
+    | FetchAnswered
+    | SnapshotAnswered
+    | SnapshotApplied
+    | SnapshotDamaged
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """Apply committed batches, and save them. They continue what was passed on before."""
+
+    batches: tuple[RecordBatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginSnapshot:
+    """Make room for a snapshot."""
+
+    snapshot: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class AppendSnapshot:
+    """Save the next piece of the snapshot."""
+
+    data: bytes | bytearray
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonSnapshot:
+    """Forget the pieces of the snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLoaded:
+    """Everything was passed on that the quorum had committed when the daemon connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Everything was passed on that is committed, as far as the leader knew just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBarriers:
+    """Let barriers up to ``ticket`` pass, once everything passed on so far is applied."""
+
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountFailure:
+    """Count a failed exchange by ``reason``, and log ``text``."""
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Close the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFault:
+    """Stop all decisions until an operator acts. ``offset`` is the last one passed on, or -1."""
+
+    text: str
+    offset: int
+
+
+Effect = (
+    PassOn
+    | BeginSnapshot
+    | AppendSnapshot
+    | AbandonSnapshot
+    | ReportLoaded
+    | Confirm
+    | ReleaseBarriers
+    | CountFailure
+    | Disconnect
+    | ReportFault
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Connect to a node: ``Connected`` or ``ConnectionLost`` follows."""
+
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class AskCluster:
+    """Ask the node for its cluster's id: ``ClusterAnswered`` follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendFetch:
+    """Send a Fetch: ``FetchAnswered`` follows."""
+
+    position: FetchPosition
+    max_wait_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendFetchSnapshot:
+    """Send a FetchSnapshot: ``SnapshotAnswered`` follows. ``position`` is in bytes."""
+
+    snapshot: SnapshotId
+    position: int
+    leader_epoch: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApplySnapshot:
+    """Verify the complete snapshot and pass it on.
+
+    ``SnapshotApplied`` or ``SnapshotDamaged`` follows.
+    """
+
+    snapshot: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing until the clock shows ``until``: ``TimePassed`` follows."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Do nothing any more."""
+
+
+Request = Connect | AskCluster | SendFetch | SendFetchSnapshot | ApplySnapshot | Wait | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The machine's answer to an event."""
+
+    effects: tuple[Effect, ...]
+    request: Request

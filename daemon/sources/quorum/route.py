@@ -1,0 +1,88 @@
+"""Whom to ask next: the leader if it is known, else every known server in turn.
+
+**Invariant:** the epoch never goes back, and an epoch has one leader.
+
+Source: KIP-595, KIP-853; Kafka 4.3 KafkaRaftClient (maybeTransition, pollFollowerAsObserver).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from authorizerd.config.follow import Server
+from authorizerd.daemon.sources.quorum.errors import GarbageError
+from authorizerd.kafka_client.address import Address
+from authorizerd.protocol.kafka.fetch import Endpoints
+
+NODES_MAX: Final = 64
+"""How many controllers are remembered: a quorum has a few voters."""
+
+UNKNOWN: Final = -1
+
+
+class Route:
+    """Remember the leader, its epoch and the controllers' addresses.
+
+    Args:
+        servers: where to ask first, and again whenever no known controller answers.
+        epoch: the last epoch that is known, 0 if none is.
+    """
+
+    def __init__(self, servers: Sequence[Server], *, epoch: int = 0) -> None:
+        self._servers: Final = tuple(Address(server.host, server.port) for server in servers)
+        self._nodes: dict[int, Address] = {
+            server.node_id: Address(server.host, server.port)
+            for server in servers
+            if server.node_id is not None
+        }
+        self._turn = 0
+        self._is_leader_failed = False
+        self.epoch = epoch
+        self.leader_id = UNKNOWN
+
+    def learn(self, leader_id: int, epoch: int, endpoints: Endpoints) -> bool:
+        """Take over what an answer says about the leader. Return False if it is out of date.
+
+        Raises:
+            GarbageError: the answer names another leader of the same epoch.
+        """
+        if epoch < self.epoch:
+            return False
+        if epoch == self.epoch and self.leader_id >= 0 <= leader_id != self.leader_id:
+            raise GarbageError(
+                f"epoch {epoch}: expected leader {self.leader_id}, found leader {leader_id}"
+            )
+        if epoch > self.epoch:
+            self.epoch, self.leader_id = epoch, UNKNOWN
+        if leader_id >= 0:
+            self.leader_id = leader_id
+            self._is_leader_failed = False
+        self.add_nodes({node: Address(*endpoint) for node, endpoint in endpoints.items()})
+        return True
+
+    def add_nodes(self, nodes: Mapping[int, Address]) -> None:
+        """Remember where controllers are. The oldest of too many are forgotten."""
+        for node_id, address in nodes.items():
+            self._nodes.pop(node_id, None)
+            self._nodes[node_id] = address
+        for node_id in list(self._nodes)[:-NODES_MAX]:
+            del self._nodes[node_id]
+
+    @property
+    def leader(self) -> Address | None:
+        """The leader's address, or None if the leader or its address is unknown."""
+        return self._nodes.get(self.leader_id)
+
+    def choose(self) -> Address:
+        """Return the leader's address, unless it has failed, else the next server's."""
+        if self.leader is not None and not self._is_leader_failed:
+            return self.leader
+        candidates = list(dict.fromkeys((*self._servers, *self._nodes.values())))
+        chosen = candidates[self._turn % len(candidates)]
+        self._turn += 1
+        return chosen
+
+    def fail(self) -> None:
+        """Ask another server before the leader is tried again."""
+        self._is_leader_failed = True

@@ -1,0 +1,571 @@
+"""The machine of a follower, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from authorizerd.config.follow import Server
+from authorizerd.daemon.sources.quorum.contact import OLD_EPOCH_SECONDS
+from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
+from authorizerd.daemon.sources.quorum.machine import FETCH_WAIT_MS, SHORT_WAIT_MS, Machine
+from authorizerd.daemon.sources.quorum.messages import (
+    AbandonSnapshot,
+    ApplySnapshot,
+    AskCluster,
+    ClusterAnswered,
+    Confirm,
+    Connect,
+    Connected,
+    ConnectionLost,
+    CountFailure,
+    Disconnect,
+    Effect,
+    Event,
+    FetchAnswered,
+    PassOn,
+    ReleaseBarriers,
+    ReportFault,
+    ReportLoaded,
+    Request,
+    SendFetch,
+    SendFetchSnapshot,
+    SnapshotAnswered,
+    SnapshotApplied,
+    SnapshotDamaged,
+    Stop,
+    TimePassed,
+    Wait,
+)
+from authorizerd.daemon.sources.quorum.retries import SECONDS_MAX
+from authorizerd.daemon.sources.quorum.route import NODES_MAX
+from authorizerd.kafka_client.address import Address
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, SnapshotId
+from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.records.batch import RecordBatch
+from tests.daemon.sources.quorum.quorum_model import leader_change_batch, new_batch
+
+EPOCH = 5
+LEADER = 1
+HOST = "controller-1"
+ENDPOINTS = {LEADER: (HOST, 9093)}
+SERVERS = (Server(HOST, 9093), Server("controller-2", 9093))
+FIRST = leader_change_batch(0, EPOCH)
+
+
+ANSWER = FetchAnswer(error_code=0, leader_id=LEADER, leader_epoch=EPOCH, endpoints=ENDPOINTS)
+PIECE = SnapshotAnswer(
+    error_code=0,
+    leader_id=LEADER,
+    leader_epoch=EPOCH,
+    endpoints=ENDPOINTS,
+    snapshot=SnapshotId(10, EPOCH),
+)
+
+
+def answered(*batches: RecordBatch, **fields: object) -> FetchAnswered:
+    """Return the leader's answer, in which ``fields`` replace the usual ones."""
+    return FetchAnswered(replace(ANSWER, **fields), batches)
+
+
+def piece(position: int, data: bytes, size: int, **fields: object) -> SnapshotAnswered:
+    """Return the leader's answer with a piece of snapshot 10-5."""
+    return SnapshotAnswered(replace(PIECE, position=position, data=data, size=size, **fields))
+
+
+class Script:
+    """A machine, and its answer to the last event."""
+
+    def __init__(
+        self,
+        *,
+        end_offset: int = 0,
+        epoch: int = 0,
+        servers: Sequence[Server] = SERVERS,
+        cluster_id: str | None = "cluster",
+        bytes_max: int = 1000,
+    ) -> None:
+        log = FetchedLog(end_offset, epoch, bytes_max=bytes_max)
+        self.machine = Machine(servers, log, cluster_id=cluster_id, random=lambda: 0.5)
+        self.now = 0.0
+        self.effects: list[Effect] = []
+        self.request: Request = Stop()
+
+    def tell(self, *events: Event) -> Request:
+        """Let the machine handle events; return its last request."""
+        for event in events:
+            turn = self.machine.step(event, self.now)
+            self.effects, self.request = list(turn.effects), turn.request
+        return self.request
+
+    def follow(self, version: int = 18) -> None:
+        """Find the leader of epoch 5 at the first server."""
+        self.tell(TimePassed(), Connected(version))
+        if self.machine.leader_epoch < EPOCH:
+            self.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH), TimePassed())
+
+    def sent(self) -> SendFetch:
+        assert isinstance(self.request, SendFetch)
+        return self.request
+
+    def waited(self) -> float:
+        """Return the seconds that the machine waits, and let them pass."""
+        assert isinstance(self.request, Wait)
+        seconds = self.request.until - self.now
+        self.now = self.request.until
+        self.tell(TimePassed())
+        return seconds
+
+    def counted(self) -> list[str]:
+        return [effect.reason for effect in self.effects if isinstance(effect, CountFailure)]
+
+    def fault(self) -> ReportFault:
+        [fault] = [effect for effect in self.effects if isinstance(effect, ReportFault)]
+        assert self.request == Stop()
+        assert self.tell(TimePassed()) == Stop()
+        return fault
+
+
+def test_the_leader_is_found_by_the_answer_of_any_server() -> None:
+    """The first Fetch names no epoch; the answer names epoch and leader, wherever it is."""
+    script = Script()
+    assert script.tell(TimePassed()) == Connect(Address(HOST, 9093))
+    script.tell(Connected(18))
+    assert script.sent().position.leader_epoch == 0
+    assert script.sent().position.last_epoch == 0
+    code = ErrorCode.FENCED_LEADER_EPOCH
+    script.tell(answered(error_code=code, leader_id=7, endpoints={7: ("elsewhere", 19)}))
+    assert script.effects == [Disconnect()]
+    assert script.waited() == 0
+    assert script.request == Connect(Address("elsewhere", 19))
+    script.tell(Connected(18))
+    assert script.sent().position.leader_epoch == EPOCH
+
+
+def test_the_connection_is_kept_if_the_server_itself_leads() -> None:
+    script = Script()
+    script.follow()
+    assert script.effects == []
+    assert script.sent().position.leader_epoch == EPOCH
+
+
+def test_the_cluster_is_asked_for_its_id_before_the_first_fetch() -> None:
+    script = Script(cluster_id=None)
+    assert script.tell(TimePassed(), Connected(18)) == AskCluster()
+    assert isinstance(script.tell(ClusterAnswered("id")), SendFetch)
+    assert script.machine.cluster_id == "id"
+
+
+def test_servers_are_tried_in_turn_with_growing_pauses() -> None:
+    """The pauses double up to a limit. A success makes them short again."""
+    script = Script()
+    script.tell(TimePassed())
+    hosts, pauses = [], []
+    for _ in range(10):
+        assert isinstance(script.request, Connect)
+        hosts.append(script.request.address.host)
+        script.tell(ConnectionLost("connection", "refused"))
+        assert script.counted() == ["connection"]
+        pauses.append(script.waited())
+    assert hosts[:4] == [HOST, "controller-2", HOST, "controller-2"]
+    assert pauses[:3] == [pytest.approx(0.05), pytest.approx(0.1), pytest.approx(0.2)]
+    assert pauses[-1] == pytest.approx(SECONDS_MAX)
+    script.tell(Connected(18), answered(error_code=ErrorCode.FENCED_LEADER_EPOCH))
+    script.tell(TimePassed(), answered(FIRST))
+    script.tell(ConnectionLost("connection", "cut"))
+    assert script.waited() == pytest.approx(0.05)
+
+
+def test_nodes_that_name_each_other_are_not_asked_without_a_pause() -> None:
+    """Each names the other in the same epoch, as after a leader died."""
+    script = Script()
+    pauses = []
+    script.tell(TimePassed())
+    for number in range(8):
+        other = {2: ("b", 1)} if number % 2 else {1: ("a", 1)}
+        event = answered(
+            error_code=ErrorCode.FENCED_LEADER_EPOCH,
+            leader_id=next(iter(other)),
+            leader_epoch=EPOCH + number,
+            endpoints=other,
+        )
+        script.tell(Connected(18), event)
+        pauses.append(script.waited())
+    assert pauses[:3] == [0, 0, 0]
+    assert min(pauses[3:]) > 0.3
+
+
+def test_only_records_below_the_high_watermark_are_passed_on() -> None:
+    """The leader serves more, and its first answers have no high watermark."""
+    script = Script()
+    script.follow()
+    second, third = new_batch(1, EPOCH, 2, b"a"), new_batch(3, EPOCH, 1, b"b")
+    script.tell(answered(FIRST, second, high_watermark=-1))
+    assert script.effects == []
+    assert script.sent().position.offset == 3
+    script.tell(answered(third, high_watermark=2))
+    assert script.effects == [PassOn((FIRST,))]
+    script.tell(answered(high_watermark=4))
+    assert script.effects == [PassOn((second, third)), ReportLoaded(), Confirm()]
+    assert script.machine.committed_end == 4
+
+
+def test_loaded_is_reported_once_at_the_first_high_watermark() -> None:
+    """What is committed later does not delay it; nor does it count as confirmed yet."""
+    script = Script()
+    script.follow()
+    batches = [FIRST, *[new_batch(n, EPOCH, 1, b"") for n in range(1, 6)]]
+    script.tell(answered(*batches[:2], high_watermark=4))
+    assert script.effects == [PassOn(tuple(batches[:2]))]
+    script.tell(answered(*batches[2:4], high_watermark=6))
+    assert script.effects == [PassOn(tuple(batches[2:4])), ReportLoaded()]
+    script.tell(answered(*batches[4:], high_watermark=6))
+    assert script.effects == [PassOn(tuple(batches[4:])), Confirm()]
+
+
+def test_an_old_high_watermark_of_a_new_leader_confirms_nothing() -> None:
+    """A leader knows what is committed once a record of its own epoch is."""
+    script = Script(end_offset=3, epoch=EPOCH - 1)
+    script.follow()
+    change = leader_change_batch(3, EPOCH)
+    script.tell(answered(change, high_watermark=2))
+    assert script.effects == []
+    ticket = script.machine.add_barrier()
+    script.tell(answered(high_watermark=3))
+    script.tell(answered(high_watermark=3))
+    assert script.effects == []
+    script.tell(answered(high_watermark=4))
+    assert script.effects == [PassOn((change,)), ReportLoaded(), ReleaseBarriers(ticket), Confirm()]
+
+
+def test_a_barrier_needs_a_fetch_that_is_sent_later() -> None:
+    script = Script()
+    script.follow()
+    script.tell(answered(FIRST, high_watermark=1))
+    ticket = script.machine.add_barrier()
+    script.tell(answered(high_watermark=1))  # sent before
+    assert script.effects == [Confirm()]
+    assert script.sent().max_wait_ms == SHORT_WAIT_MS
+    later = script.machine.add_barrier()
+    script.tell(answered(high_watermark=1))
+    assert script.effects == [ReleaseBarriers(ticket), Confirm()]
+    script.tell(answered(high_watermark=1))
+    assert script.effects == [ReleaseBarriers(later), Confirm()]
+    assert script.sent().max_wait_ms == FETCH_WAIT_MS
+
+
+def test_a_barrier_waits_for_records_that_the_answer_does_not_bring() -> None:
+    script = Script()
+    script.follow()
+    script.tell(answered(FIRST, high_watermark=1))
+    ticket = script.machine.add_barrier()
+    script.tell(answered(high_watermark=1), answered(high_watermark=2))
+    assert script.effects == []
+    batch = new_batch(1, EPOCH, 1, b"")
+    script.tell(answered(batch, high_watermark=2))
+    assert script.effects == [PassOn((batch,)), ReleaseBarriers(ticket), Confirm()]
+
+
+@pytest.mark.parametrize(
+    ("version", "waits"),
+    [(17, [SHORT_WAIT_MS, 2 * SHORT_WAIT_MS, 4 * SHORT_WAIT_MS]), (18, [FETCH_WAIT_MS] * 3)],
+)
+def test_an_old_leader_is_asked_often_while_records_are_not_committed(
+    version: int, waits: list[int]
+) -> None:
+    """From version 18 on, the leader answers as soon as it has a higher high watermark."""
+    script = Script()
+    script.follow(version)
+    found = []
+    for batches in ([FIRST], [], []):
+        script.tell(answered(*batches, high_watermark=0))
+        found.append(script.sent().max_wait_ms)
+    assert found == waits
+    for _ in range(20):
+        script.tell(answered(high_watermark=0))
+    assert script.sent().max_wait_ms == FETCH_WAIT_MS
+    script.tell(answered(high_watermark=1))
+    assert script.sent().max_wait_ms == FETCH_WAIT_MS
+
+
+def test_uncommitted_records_are_bounded() -> None:
+    """Beyond the bound, records are not kept, and the leader is asked less often."""
+    script = Script(bytes_max=250)
+    script.follow()
+    more = [new_batch(n, EPOCH, 1, b"x" * 100) for n in range(1, 9)]
+    script.tell(answered(FIRST, *more, high_watermark=0))
+    assert script.waited() > 0
+    kept = script.sent().position.offset
+    assert kept < 5
+    script.tell(answered(*more[kept - 1 :], high_watermark=0))
+    assert script.waited() > 0
+    assert script.sent().position.offset == kept
+    script.tell(answered(*more[kept - 1 :], high_watermark=3))
+    assert script.effects[0] == PassOn((FIRST, *more[:2]))
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (answered(FIRST, FIRST, high_watermark=9), "garbage"),
+        (answered(FIRST, *[new_batch(1, EPOCH, 1, b"")] * 2, high_watermark=9), "garbage"),
+        (answered(new_batch(3, EPOCH, 1, b""), high_watermark=9), "garbage"),
+        (answered(FIRST, new_batch(1, EPOCH - 1, 1, b""), high_watermark=9), "garbage"),
+        (answered(FIRST, leader_change_batch(1, EPOCH + 1), high_watermark=9), "garbage"),
+        (answered(new_batch(0, EPOCH, 1, b""), high_watermark=9), "garbage"),
+        (answered(high_watermark=9, diverging=EpochEnd(EPOCH, 9)), "garbage"),
+        (answered(high_watermark=9, snapshot=SnapshotId(0, 0)), "garbage"),
+        (answered(high_watermark=9, leader_id=2), "garbage"),
+        (answered(high_watermark=9, leader_epoch=-1, leader_id=-1), "garbage"),
+        (answered(high_watermark=9, leader_epoch=EPOCH - 1), "UNKNOWN_LEADER_EPOCH"),
+        (answered(error_code=31), "CLUSTER_AUTHORIZATION_FAILED"),
+        (answered(error_code=777), "error 777"),
+        (answered(error_code=8), "BROKER_NOT_AVAILABLE"),
+        (answered(error_code=104), "INCONSISTENT_CLUSTER_ID"),
+        (ConnectionLost("connection", "cut"), "connection"),
+        (SnapshotDamaged("no footer"), "snapshot"),
+    ],
+)
+def test_a_useless_answer_drops_the_connection_and_changes_nothing(
+    event: Event, reason: str
+) -> None:
+    script = Script()
+    script.follow()
+    script.tell(answered(high_watermark=0))
+    script.tell(event)
+    assert script.counted() == [reason]
+    assert script.effects[-1] == Disconnect()
+    assert script.machine.committed_end == 0
+    assert script.waited() > 0
+    assert script.request == Connect(Address("controller-2", 9093))
+    assert script.machine.leader is None
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"), [(31, "CLUSTER_ACTION"), (3, "not brokers"), (100, "not brokers")]
+)
+def test_the_text_of_an_error_names_the_remedy(code: int, remedy: str) -> None:
+    script = Script()
+    script.follow()
+    script.tell(answered(error_code=code))
+    [failure] = [effect for effect in script.effects if isinstance(effect, CountFailure)]
+    assert failure.text.startswith(f"{HOST}:9093: ")
+    assert remedy in failure.text
+
+
+def test_records_that_a_new_leader_lacks_are_truncated() -> None:
+    """They are dropped from the epoch on that the new leader does not have."""
+    script = Script(end_offset=3, epoch=EPOCH - 1)
+    script.follow()
+    own = [
+        leader_change_batch(3, EPOCH),
+        new_batch(4, EPOCH, 1, b"a"),
+        new_batch(5, EPOCH, 1, b"b"),
+    ]
+    script.tell(answered(*own, high_watermark=3))
+    newer: dict[str, object] = {
+        "leader_epoch": EPOCH + 1,
+        "leader_id": 2,
+        "endpoints": {2: ("b", 1)},
+    }
+    script.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH, **newer))
+    script.waited()
+    script.tell(Connected(18), answered(diverging=EpochEnd(EPOCH, 5), **newer))
+    assert script.sent().position.offset == 5
+    assert script.sent().position.last_epoch == EPOCH
+    script.tell(answered(diverging=EpochEnd(EPOCH - 1, 3), **newer))
+    assert script.sent().position.offset == 3
+    change = leader_change_batch(3, EPOCH + 1)
+    script.tell(answered(change, high_watermark=4, **newer))
+    assert script.effects[0] == PassOn((change,))
+
+
+def test_a_high_watermark_of_an_earlier_leader_commits_nothing() -> None:
+    """Another leader has other records at these offsets until it commits them."""
+    script = Script()
+    script.follow()
+    script.tell(answered(FIRST, high_watermark=9))
+    newer: dict[str, object] = {
+        "leader_epoch": EPOCH + 1,
+        "leader_id": 2,
+        "endpoints": {2: ("b", 1)},
+    }
+    script.tell(answered(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, **newer))
+    script.waited()
+    script.tell(Connected(18), answered(leader_change_batch(1, EPOCH + 1), **newer))
+    assert not [effect for effect in script.effects if isinstance(effect, PassOn)]
+
+
+@pytest.mark.parametrize(
+    "contradiction",
+    [
+        {"diverging": EpochEnd(EPOCH, 9)},
+        {"diverging": EpochEnd(EPOCH - 1, 12)},
+        {"snapshot": SnapshotId(10, EPOCH)},
+        {"snapshot": SnapshotId(8, EPOCH)},
+        {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE},
+    ],
+)
+def test_a_log_without_what_was_passed_on_is_a_permanent_fault(
+    contradiction: dict[str, object],
+) -> None:
+    """Records beyond it are dropped first: only they may be wrong."""
+    script = Script(end_offset=10, epoch=EPOCH)
+    script.follow()
+    script.tell(answered(new_batch(10, EPOCH, 1, b""), high_watermark=10))
+    script.tell(answered(**contradiction))
+    if isinstance(script.request, Wait):
+        script.waited()
+    assert script.sent().position.offset == 10
+    script.tell(answered(**contradiction))
+    fault = script.fault()
+    assert fault.offset == 9
+    assert "authorizerd reset-copy" in fault.text
+
+
+def test_another_cluster_at_the_first_contact_is_a_permanent_fault() -> None:
+    script = Script(end_offset=10, epoch=EPOCH)
+    script.tell(TimePassed(), Connected(18), answered(error_code=104))
+    assert "another cluster" in script.fault().text
+
+
+def claim_old_epoch(script: Script, endpoints: object) -> None:
+    """Let the connected server claim that controller 1 leads an older epoch."""
+    script.tell(Connected(18))
+    script.tell(answered(error_code=75, leader_epoch=EPOCH - 1, endpoints=endpoints))
+
+
+def test_a_leader_that_stays_in_an_older_epoch_is_a_permanent_fault() -> None:
+    """A deposed leader resigns within seconds."""
+    script = Script(end_offset=10, epoch=EPOCH, servers=SERVERS[:1])
+    script.tell(TimePassed())
+    while script.now < OLD_EPOCH_SECONDS:
+        claim_old_epoch(script, ENDPOINTS)
+        assert script.counted() == ["UNKNOWN_LEADER_EPOCH"]
+        script.waited()
+    claim_old_epoch(script, ENDPOINTS)
+    assert "older epoch 4" in script.fault().text
+
+
+def test_a_follower_of_an_older_epoch_is_no_fault() -> None:
+    """A voter that is cut off from the quorum may name its last leader for ever."""
+    script = Script(end_offset=10, epoch=EPOCH, servers=SERVERS[:1])
+    script.tell(TimePassed())
+    while script.now < 3 * OLD_EPOCH_SECONDS:
+        claim_old_epoch(script, {LEADER: ("elsewhere", 1)})
+        assert script.counted() == ["UNKNOWN_LEADER_EPOCH"]
+        script.waited()
+
+
+def begin_snapshot(script: Script) -> None:
+    script.follow()
+    script.tell(answered(snapshot=SnapshotId(10, EPOCH), high_watermark=12))
+    assert isinstance(script.request, SendFetchSnapshot)
+
+
+def test_a_snapshot_is_fetched_in_pieces_and_replaces_the_log() -> None:
+    script = Script(end_offset=2, epoch=1)
+    begin_snapshot(script)
+    script.tell(piece(0, b"abc", 5))
+    assert isinstance(script.request, SendFetchSnapshot)
+    assert script.request.position == 3
+    # A broken connection to the same leader does not begin it anew.
+    script.tell(ConnectionLost("connection", "cut"))
+    script.waited()
+    script.tell(Connected(18))
+    assert isinstance(script.request, SendFetchSnapshot)
+    assert script.request.position == 3
+    assert script.tell(piece(3, b"de", 5)) == ApplySnapshot(SnapshotId(10, EPOCH))
+    script.tell(SnapshotApplied())
+    assert script.sent().position.offset == 10
+    assert script.sent().position.last_epoch == EPOCH
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        piece(0, b"", 5, error_code=ErrorCode.SNAPSHOT_NOT_FOUND),
+        piece(0, b"", 5, error_code=ErrorCode.POSITION_OUT_OF_RANGE),
+        piece(2, b"abc", 5),
+        piece(3, b"", 5),
+        piece(3, b"abc", 5),
+        piece(3, b"de", 6),
+        piece(3, b"de", 5, snapshot=SnapshotId(11, EPOCH)),
+        piece(3, b"de", 5, error_code=ErrorCode.FENCED_LEADER_EPOCH, leader_epoch=EPOCH + 1),
+    ],
+)
+def test_a_snapshot_begins_anew_if_a_piece_does_not_fit(event: SnapshotAnswered) -> None:
+    script = Script()
+    begin_snapshot(script)
+    script.tell(piece(0, b"abc", 5), event)
+    effects = list(script.effects)
+    script.waited()
+    if isinstance(script.request, Connect):
+        script.tell(Connected(18))
+    effects += script.effects
+    assert AbandonSnapshot() in effects
+    assert script.sent().position.offset == 0
+
+
+def test_a_throttled_daemon_waits() -> None:
+    script = Script()
+    script.follow()
+    script.tell(answered(FIRST, high_watermark=1, throttle_ms=700))
+    assert script.waited() == pytest.approx(0.7)
+    script.tell(answered(high_watermark=1, throttle_ms=10**9))
+    assert script.waited() == pytest.approx(30)
+
+
+def test_the_leader_is_named_only_while_it_answers() -> None:
+    script = Script()
+    script.follow()
+    assert script.machine.leader is None
+    script.tell(answered(FIRST, high_watermark=1))
+    leader = (Address(HOST, 9093), EPOCH)
+    assert script.machine.leader == leader
+    script.machine.doubt_leader(Address("another", 1))
+    assert script.machine.leader == leader
+    script.machine.doubt_leader(leader[0])
+    script.tell(answered(high_watermark=1))  # sent before
+    assert script.machine.leader is None
+    script.tell(answered(high_watermark=1))
+    assert script.machine.leader == leader
+
+
+def test_voters_are_asked_when_no_server_answers() -> None:
+    """All endpoints of the cluster were replaced since the daemon began."""
+    script = Script()
+    script.machine.learn_voters({3: Address("new", 9093)})
+    script.tell(TimePassed())
+    hosts = []
+    for _ in range(4):
+        assert isinstance(script.request, Connect)
+        hosts.append(script.request.address.host)
+        script.tell(ConnectionLost("connection", "refused"))
+        script.waited()
+    assert hosts == [HOST, "controller-2", "new", HOST]
+
+
+def test_the_number_of_remembered_controllers_is_bounded() -> None:
+    script = Script()
+    for number in range(3 * NODES_MAX):
+        script.machine.learn_voters({number: Address(f"voter-{number}", 1)})
+    hosts = set()
+    script.tell(TimePassed())
+    for _ in range(4 * NODES_MAX):
+        assert isinstance(script.request, Connect)
+        hosts.add(script.request.address.host)
+        script.tell(ConnectionLost("connection", "refused"))
+        script.waited()
+    assert len(hosts) == len(SERVERS) + NODES_MAX
+
+
+def test_a_static_quorum_finds_an_address_by_node_id() -> None:
+    """Old versions of Fetch name the leader without its address."""
+    script = Script(servers=(Server("a", 1, node_id=4), Server("b", 2, node_id=LEADER)))
+    script.tell(TimePassed(), Connected(16))
+    script.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH, endpoints={}), TimePassed())
+    assert script.request == Connect(Address("b", 2))

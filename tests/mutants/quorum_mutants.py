@@ -1,0 +1,69 @@
+"""Mutants of the follower of a quorum: what it passes on, and whom it believes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_TESTS: Final = "tests/daemon/sources/quorum"
+
+QUORUM_MUTANTS: Final = (
+    Mutant(
+        name="a follower passes on records that are not committed",
+        file="daemon/sources/quorum/fetched_log.py",
+        text="self._pending[0].last_offset < high_watermark:",
+        becomes="self._pending[0].last_offset <= high_watermark:",
+        found_by=f"{_TESTS}/test_machine.py::test_only_records_below_the_high_watermark_are_passed_on",
+    ),
+    Mutant(
+        name="a follower accepts a batch that does not continue the log",
+        file="daemon/sources/quorum/fetched_log.py",
+        text="        if batch.base_offset != expected:\n",
+        becomes="        if batch.base_offset > expected:\n",
+        found_by=(
+            f"{_TESTS}/test_machine.py::test_a_useless_answer_drops_the_connection_and_changes_nothing"
+        ),
+    ),
+    Mutant(
+        name="a follower believes a leader of an older epoch",
+        file="daemon/sources/quorum/route.py",
+        text="        if epoch < self.epoch:\n",
+        becomes="        if epoch < 0:\n",
+        found_by=(
+            f"{_TESTS}/test_machine.py::test_a_useless_answer_drops_the_connection_and_changes_nothing"
+        ),
+    ),
+    Mutant(
+        name="a follower trusts a new leader's old high watermark",
+        file="daemon/sources/quorum/barriers.py",
+        text="        return end_offset >= self.high_watermark and epoch >= self.leader_epoch\n",
+        becomes="        return end_offset >= self.high_watermark\n",
+        found_by=(
+            f"{_TESTS}/test_machine.py::test_an_old_high_watermark_of_a_new_leader_confirms_nothing"
+        ),
+    ),
+    Mutant(
+        name="a barrier passes by a Fetch that was sent before it",
+        file="daemon/sources/quorum/barriers.py",
+        text="            self._answered = self._sent\n",
+        becomes="            self._answered = self._sent = self._added\n",
+        found_by=f"{_TESTS}/test_machine.py::test_a_barrier_needs_a_fetch_that_is_sent_later",
+    ),
+    Mutant(
+        name="a follower truncates what it has passed on",
+        file="daemon/sources/quorum/fetched_log.py",
+        text="        if end < self.committed_end:\n",
+        becomes="        if end < 0:\n",
+        found_by=(
+            f"{_TESTS}/test_machine.py::test_a_log_without_what_was_passed_on_is_a_permanent_fault"
+        ),
+    ),
+    Mutant(
+        name="a snapshot is put together from two leaders",
+        file="daemon/sources/quorum/machine.py",
+        text="            if self._snapshot.leader_epoch == epoch:\n",
+        becomes="            if self._snapshot.leader_epoch <= epoch:\n",
+        found_by=f"{_TESTS}/test_machine.py::test_a_snapshot_begins_anew_if_a_piece_does_not_fit",
+    ),
+)
