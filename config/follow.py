@@ -64,6 +64,7 @@ class FollowSettings:
     ``log_in`` and ``tls`` are None if the security protocol has none. ``stale_max_ms`` is the time
     after which decisions stop if contact is lost. ``serves_copy`` allows decisions from the local
     copy before the first contact. ``forwarded`` has the principals whose changes are forwarded.
+    ``cluster_id`` is the only cluster to follow, None if no key names it.
     """
 
     kind: SourceKind
@@ -72,6 +73,7 @@ class FollowSettings:
     tls: TlsSettings | None = None
     client_id: str = "authorizerd"
     request_timeout_ms: int = 30_000
+    cluster_id: str | None = None
     poll_ms: int = 5_000
     stale_max_ms: int = 300_000
     serves_copy: bool = False

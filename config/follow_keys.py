@@ -36,6 +36,7 @@ CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 CONTROLLER_NAMES: Final = "controller.listener.names"
 JAAS: Final = "sasl.jaas.config"
 STALE_MAX: Final = "authorizerd.source.stale.max.ms"
+CLUSTER_ID: Final = "authorizerd.source.cluster.id"
 SERVE_COPY: Final = "authorizerd.source.serve.copy"
 POLL: Final = "authorizerd.source.poll.ms"
 
@@ -48,6 +49,7 @@ _PORT_MAX: Final = 65535
 _ADDRESS: Final = re.compile(
     r"(?:[0-9a-zA-Z\-%._]*://)?\[?(?P<host>[0-9a-zA-Z\-%._:]+)\]?:(?P<port>[0-9]{1,5})"
 )
+_CLUSTER_ID: Final = re.compile("[0-9A-Za-z_-]{1,200}")
 _NODE_ID: Final = integer(0, _INT32_MAX)
 
 
@@ -80,6 +82,13 @@ def _server(text: str, shape: str, node_id: int | None = None) -> Server:
     if not 1 <= int(match["port"]) <= _PORT_MAX:
         raise invalid(text, f"a port from 1 to {_PORT_MAX}", what="address")
     return Server(match["host"], int(match["port"]), node_id)
+
+
+def cluster_id(text: str) -> str:
+    """Return a cluster's id, which is usually a UUID in base64."""
+    if _CLUSTER_ID.fullmatch(text) is None:
+        raise invalid(text, "1 to 200 letters, digits, '-' or '_'", what="cluster id")
+    return text
 
 
 def security_protocol(text: str) -> SecurityProtocol:
@@ -247,6 +256,15 @@ FOLLOW_KEYS: Final = (
             " quorum if controller.quorum.bootstrap.servers is set, or if controller.quorum.voters"
             " names others than this node; log otherwise. Kafka's keys for a broker apply to"
             " quorum; the keys authorizerd.source.* that Kafka's clients have apply to brokers."
+        ),
+    ),
+    Key(
+        name=CLUSTER_ID,
+        parse=cluster_id,
+        doc=(
+            "Id of the cluster to follow (kafka-cluster cluster-id shows it). The daemon then"
+            " follows no other cluster, not even at first. Controllers tell their cluster's id only"
+            " to users with ALTER, which the daemon does not need otherwise."
         ),
     ),
     Key(

@@ -21,6 +21,7 @@ from authorizerd.config.follow_access import (
 from authorizerd.config.follow_keys import (
     BOOTSTRAP_SERVERS,
     BROKERS_KEYS,
+    CLUSTER_ID,
     CONTROLLER_NAMES,
     FOLLOW_KEYS,
     FORWARD_KEYS,
@@ -192,6 +193,7 @@ def _add_writes(
         _check_forwarded(keys, sasl_listeners)
     return replace(
         follow,
+        cluster_id=keys.values[CLUSTER_ID],
         stale_max_ms=keys.values[STALE_MAX],
         serves_copy=keys.values[SERVE_COPY],
         writes=writes,

@@ -110,6 +110,7 @@ def test_each_key_sets_its_field() -> None:
         *BROKERS,
         *shared,
         "authorizerd.source.client.id=me",
+        "authorizerd.source.cluster.id=AAAAAAAAQACAAAAAAAAAA-",
         "authorizerd.source.request.timeout.ms=7",
         "authorizerd.source.poll.ms=100",
     )
@@ -117,6 +118,7 @@ def test_each_key_sets_its_field() -> None:
         kind=SourceKind.BROKERS,
         servers=(Server("b1", 9092),),
         client_id="me",
+        cluster_id="AAAAAAAAQACAAAAAAAAAA-",
         request_timeout_ms=7,
         poll_ms=100,
         stale_max_ms=9000,
@@ -238,6 +240,7 @@ def test_protocol_of_controllers_is_by_default_that_of_their_name(name: str) -> 
             "expected more than authorizerd.source.poll.ms (5000), found 5000",
         ),
         ([*QUORUM, "authorizerd.source.pol.ms=1"], "authorizerd.source.pol.ms", "source.poll.ms?"),
+        ([*BROKERS, "authorizerd.source.cluster.id=a b"], "authorizerd.source.cluster.id", "'a b'"),
         # the controllers
         ([BOOTSTRAP], "controller.listener.names", "required to follow a quorum"),
         (
