@@ -11,7 +11,9 @@ know. Controllers of Kafka know these versions:
 | DescribeCluster | 0-1  | 0-2  | 0-2  | 0-2  | 0-2  |
 | CreateAcls      | 0-3  | 1-3  | 1-3  | 1-3  | 1-3  |
 | DeleteAcls      | 0-3  | 1-3  | 1-3  | 1-3  | 1-3  |
-| Envelope        | 0    | 0    | 0    | 0    | 0    |
+| Envelope        | 0-0  | 0-0  | 0-0  | 0-0  | 0-0  |
+| ApiVersions     | 0-4  | 0-4  | 0-4  | 0-4  | 0-4  |
+| SaslHandshake   | 0-1  | 0-1  | 0-1  | 0-1  | 0-1  |
 
 Source: the jars of Kafka 3.9.1, 4.0.0, 4.1.0, 4.2.0 and 4.3.1 (ApiMessageType).
 """

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode as KioErrorCode
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.fetch import (
@@ -25,11 +24,10 @@ from authorizerd.protocol.kafka.fetch import (
 )
 from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
 from tests.protocol.decoding import check_any, check_cuts
-from tests.support.kio_messages import read_by_kio, response_module, written_by_kio
+from tests.support.kio_messages import read_by_kio, response_module
+from tests.support.quorum_answers import FETCH_VERSION_WITH_ENDPOINTS, write_fetch
 
 VERSIONS = REQUESTED_APIS[QuorumKey.FETCH].versions
-VERSION_WITH_ENDPOINTS = 16
-HIGH_WATERMARK_UNSUPPORTED = 2**63 - 1
 MIB = 1 << 20
 each_version = pytest.mark.parametrize("version", VERSIONS)
 some_examples = settings(max_examples=20)
@@ -55,63 +53,8 @@ answers = st.builds(
 )
 
 
-def written(
-    version: int,
-    answer: FetchAnswer,
-    *,
-    top_error: int = 0,
-    topics: int = 1,
-    partitions: int = 1,
-    **changed: object,
-) -> bytes:
-    """Return an answer as kio writes it; ``changed`` has other fields of the partition."""
-    kio = response_module(QuorumKey.FETCH, version)
-    found, snapshot = answer.diverging, answer.snapshot
-    partition = {
-        "partition_index": 0,
-        "error_code": KioErrorCode(answer.error_code),
-        "high_watermark": answer.high_watermark,
-        "last_stable_offset": -1,
-        "log_start_offset": answer.log_start_offset,
-        "current_leader": kio.LeaderIdAndEpoch(
-            leader_id=answer.leader_id, leader_epoch=answer.leader_epoch
-        ),
-        "aborted_transactions": None,
-        "records": bytes(answer.records),
-    }
-    if found is not None:
-        partition["diverging_epoch"] = kio.EpochEndOffset(
-            epoch=found.epoch, end_offset=found.end_offset
-        )
-    if snapshot is not None:
-        partition["snapshot_id"] = kio.SnapshotId(
-            end_offset=snapshot.end_offset, epoch=snapshot.epoch
-        )
-    name: dict[str, object] = (
-        {"topic": METADATA_TOPIC} if version == VERSIONS[0] else {"topic_id": METADATA_TOPIC_ID}
-    )
-    name = {key: changed.pop(key, value) for key, value in name.items()}
-    topic = kio.FetchableTopicResponse(
-        **name, partitions=(kio.PartitionData(**{**partition, **changed}),) * partitions
-    )
-    ends: dict[str, Any] = {}
-    if version >= VERSION_WITH_ENDPOINTS:
-        ends["node_endpoints"] = tuple(
-            kio.NodeEndpoint(node_id=node_id, host=host, port=port)
-            for node_id, (host, port) in answer.endpoints.items()
-        )
-    return written_by_kio(
-        kio.FetchResponse(
-            throttle_time=timedelta(milliseconds=answer.throttle_ms),
-            error_code=KioErrorCode(top_error),
-            responses=(topic,) * topics,
-            **ends,
-        )
-    )
-
-
 def without_endpoints(version: int, answer: FetchAnswer) -> Endpoints:
-    return answer.endpoints if version >= VERSION_WITH_ENDPOINTS else {}
+    return answer.endpoints if version >= FETCH_VERSION_WITH_ENDPOINTS else {}
 
 
 FULL = FetchAnswer(
@@ -199,7 +142,7 @@ def test_answer_of_kio_is_decoded(version: int, answer: FetchAnswer) -> None:
             "endpoints": without_endpoints(version, answer),
         }
     )
-    body = written(version, answer)
+    body = write_fetch(version, answer)
     assert decode_fetch(version, body) == expected
     assert decode_fetch(version, bytearray(body)) == expected
 
@@ -208,19 +151,19 @@ def test_answer_of_kio_is_decoded(version: int, answer: FetchAnswer) -> None:
 def test_error_of_the_whole_answer_comes_first(version: int) -> None:
     """Such an answer need not have a partition."""
     for topics in (0, 1):
-        body = written(version, FULL, top_error=31, topics=topics)
+        body = write_fetch(version, FULL, top_error=31, topics=topics)
         assert decode_fetch(version, body).error_code == 31
 
 
 @each_version
 def test_null_records_are_empty(version: int) -> None:
-    assert decode_fetch(version, written(version, FULL, records=None)).records == b""
+    assert decode_fetch(version, write_fetch(version, FULL, records=None)).records == b""
 
 
 def test_aborted_transactions_are_skipped() -> None:
     kio = response_module(QuorumKey.FETCH, 17)
     aborted = (kio.AbortedTransaction(producer_id=1, first_offset=2),) * 3
-    assert decode_fetch(17, written(17, FULL, aborted_transactions=aborted)) == FULL
+    assert decode_fetch(17, write_fetch(17, FULL, aborted_transactions=aborted)) == FULL
 
 
 @pytest.mark.parametrize(
@@ -238,7 +181,7 @@ def test_aborted_transactions_are_skipped() -> None:
 def test_answer_about_something_else_is_rejected(changed: dict[str, Any], said: str) -> None:
     version = 12 if "topic" in changed else 17
     with pytest.raises(DecodeError, match=said):
-        decode_fetch(version, written(version, FULL, **changed))
+        decode_fetch(version, write_fetch(version, FULL, **changed))
 
 
 @pytest.mark.parametrize(
@@ -252,27 +195,27 @@ def test_answer_about_something_else_is_rejected(changed: dict[str, Any], said: 
 def test_half_of_a_position_is_rejected(field: str, type_name: str, values: dict[str, int]) -> None:
     kio = response_module(QuorumKey.FETCH, 17)
     with pytest.raises(DecodeError, match=f"{field}: found epoch"):
-        decode_fetch(17, written(17, FULL, **{field: getattr(kio, type_name)(**values)}))
+        decode_fetch(17, write_fetch(17, FULL, **{field: getattr(kio, type_name)(**values)}))
 
 
 def test_impossible_port_is_rejected() -> None:
     answer = FetchAnswer(error_code=0, endpoints={1: ("host", 65536)})
     with pytest.raises(DecodeError, match="port: expected 0 to 65535, found 65536"):
-        decode_fetch(17, written(17, answer))
+        decode_fetch(17, write_fetch(17, answer))
 
 
 def test_number_of_items_is_limited() -> None:
     endpoints = dict.fromkeys(range(ITEMS_MAX), ("", 0))
     answer = FetchAnswer(error_code=0, endpoints=endpoints)
     with pytest.raises(DecodeError, match=f"exceed the limit of {ITEMS_MAX}"):
-        decode_fetch(17, written(17, answer))
+        decode_fetch(17, write_fetch(17, answer))
 
 
 @each_version
 def test_cut_answer_is_rejected(version: int) -> None:
-    check_cuts(partial(decode_fetch, version), written(version, FULL))
+    check_cuts(partial(decode_fetch, version), write_fetch(version, FULL))
     with pytest.raises(DecodeError, match="1 bytes too many"):
-        decode_fetch(version, written(version, FULL) + b"\0")
+        decode_fetch(version, write_fetch(version, FULL) + b"\0")
 
 
 @settings(max_examples=200)
@@ -286,7 +229,7 @@ def test_cut_answer_is_rejected(version: int) -> None:
 def test_damaged_answer_is_an_answer_or_a_decode_error(
     version: int, answer: FetchAnswer, place: int, byte: int, garbage: bytes
 ) -> None:
-    body = bytearray(written(version, answer))
+    body = bytearray(write_fetch(version, answer))
     body[place % len(body)] = byte
     check_any(partial(decode_fetch, version), bytes(body))
     check_any(partial(decode_fetch, version), garbage)
@@ -295,7 +238,7 @@ def test_damaged_answer_is_an_answer_or_a_decode_error(
 def test_records_are_not_copied() -> None:
     """A copy of 8 MiB takes milliseconds: the body itself becomes the records."""
     records = bytes(8 * MIB)
-    body = bytearray(written(17, FetchAnswer(error_code=0, records=records)))
+    body = bytearray(write_fetch(17, FetchAnswer(error_code=0, records=records)))
     start = time.thread_time()
     answer = decode_fetch(17, body)
     seconds = time.thread_time() - start

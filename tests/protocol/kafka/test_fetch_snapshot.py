@@ -1,14 +1,12 @@
 """FetchSnapshot: against kio's reader and writer, cut, damaged, and too large to copy."""
 
 import time
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode as KioErrorCode
 from msgspec.structs import replace
 
 from authorizerd.protocol.errors import DecodeError
@@ -20,7 +18,8 @@ from authorizerd.protocol.kafka.fetch_snapshot import (
 )
 from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
 from tests.protocol.decoding import check_any, check_cuts
-from tests.support.kio_messages import read_by_kio, response_module, written_by_kio
+from tests.support.kio_messages import read_by_kio
+from tests.support.quorum_answers import write_fetch_snapshot
 
 VERSIONS = REQUESTED_APIS[QuorumKey.FETCH_SNAPSHOT].versions
 MIB = 1 << 20
@@ -66,51 +65,6 @@ FULL = SnapshotAnswer(
 )
 
 
-def written(
-    version: int,
-    answer: SnapshotAnswer,
-    *,
-    top_error: int = 0,
-    topics: int = 1,
-    partitions: int = 1,
-    **changed: object,
-) -> bytes:
-    """Return an answer as kio writes it; ``changed`` has other fields of the partition."""
-    kio = response_module(QuorumKey.FETCH_SNAPSHOT, version)
-    assert answer.snapshot is not None
-    partition = kio.PartitionSnapshot(
-        index=changed.get("index", 0),
-        error_code=KioErrorCode(answer.error_code),
-        snapshot_id=kio.SnapshotId(
-            end_offset=answer.snapshot.end_offset, epoch=answer.snapshot.epoch
-        ),
-        current_leader=kio.LeaderIdAndEpoch(
-            leader_id=answer.leader_id, leader_epoch=answer.leader_epoch
-        ),
-        size=answer.size,
-        position=answer.position,
-        unaligned_records=bytes(answer.data),
-    )
-    topic = kio.TopicSnapshot(
-        name=changed.get("name", METADATA_TOPIC),
-        partitions=(partition,) * partitions,
-    )
-    ends: dict[str, Any] = {}
-    if version:
-        ends["node_endpoints"] = tuple(
-            kio.NodeEndpoint(node_id=node_id, host=host, port=port)
-            for node_id, (host, port) in answer.endpoints.items()
-        )
-    return written_by_kio(
-        kio.FetchSnapshotResponse(
-            throttle_time=timedelta(milliseconds=answer.throttle_ms),
-            error_code=KioErrorCode(top_error),
-            topics=(topic,) * topics,
-            **ends,
-        )
-    )
-
-
 @each_version
 @some_examples
 @given(
@@ -153,7 +107,7 @@ def test_request_of_an_observer_is_read_by_kio(
 @given(answer=any_answer())
 def test_answer_of_kio_is_decoded(version: int, answer: SnapshotAnswer) -> None:
     expected = answer if version else replace(answer, endpoints={})
-    body = written(version, answer)
+    body = write_fetch_snapshot(version, answer)
     assert decode_fetch_snapshot(version, body) == expected
     assert decode_fetch_snapshot(version, bytearray(body)) == expected
 
@@ -162,7 +116,7 @@ def test_answer_of_kio_is_decoded(version: int, answer: SnapshotAnswer) -> None:
 def test_error_of_the_whole_answer_comes_first(version: int) -> None:
     """Such an answer need not have a partition."""
     for topics in (0, 1):
-        body = written(version, FULL, top_error=31, topics=topics)
+        body = write_fetch_snapshot(version, FULL, top_error=31, topics=topics)
         assert decode_fetch_snapshot(version, body).error_code == 31
 
 
@@ -177,7 +131,7 @@ def test_error_of_the_whole_answer_comes_first(version: int) -> None:
 )
 def test_answer_about_something_else_is_rejected(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(DecodeError, match=said):
-        decode_fetch_snapshot(1, written(1, FULL, **changed))
+        decode_fetch_snapshot(1, write_fetch_snapshot(1, FULL, **changed))
 
 
 @pytest.mark.parametrize(("position", "size"), [(-1, 100), (96, 100), (0, -1)])
@@ -185,15 +139,18 @@ def test_piece_outside_of_the_snapshot_is_rejected(position: int, size: int) -> 
     """An answer with an error may have any numbers."""
     answer = replace(FULL, position=position, size=size)
     with pytest.raises(DecodeError, match=f"position: bytes {position} to {position + 5} of"):
-        decode_fetch_snapshot(1, written(1, answer))
-    assert decode_fetch_snapshot(1, written(1, replace(answer, error_code=99))).error_code == 99
+        decode_fetch_snapshot(1, write_fetch_snapshot(1, answer))
+    assert (
+        decode_fetch_snapshot(1, write_fetch_snapshot(1, replace(answer, error_code=99))).error_code
+        == 99
+    )
 
 
 @each_version
 def test_cut_answer_is_rejected(version: int) -> None:
-    check_cuts(partial(decode_fetch_snapshot, version), written(version, FULL))
+    check_cuts(partial(decode_fetch_snapshot, version), write_fetch_snapshot(version, FULL))
     with pytest.raises(DecodeError, match="1 bytes too many"):
-        decode_fetch_snapshot(version, written(version, FULL) + b"\0")
+        decode_fetch_snapshot(version, write_fetch_snapshot(version, FULL) + b"\0")
 
 
 @settings(max_examples=200)
@@ -207,7 +164,7 @@ def test_cut_answer_is_rejected(version: int) -> None:
 def test_damaged_answer_is_an_answer_or_a_decode_error(
     version: int, answer: SnapshotAnswer, place: int, byte: int, garbage: bytes
 ) -> None:
-    body = bytearray(written(version, answer))
+    body = bytearray(write_fetch_snapshot(version, answer))
     body[place % len(body)] = byte
     check_any(partial(decode_fetch_snapshot, version), bytes(body))
     check_any(partial(decode_fetch_snapshot, version), garbage)
@@ -216,7 +173,7 @@ def test_damaged_answer_is_an_answer_or_a_decode_error(
 def test_data_is_not_copied() -> None:
     """A copy of 8 MiB takes milliseconds: the body itself becomes the data."""
     answer = replace(FULL, position=0, size=8 * MIB, data=bytes(8 * MIB))
-    body = bytearray(written(1, answer))
+    body = bytearray(write_fetch_snapshot(1, answer))
     start = time.thread_time()
     found = decode_fetch_snapshot(1, body)
     seconds = time.thread_time() - start

@@ -1,11 +1,8 @@
 """The APIs that the client requests, and the versions that it chooses."""
 
-import re
-
 import pytest
 from kio.index import load_request_schema, load_response_schema
 
-from authorizerd.protocol.kafka import requested_apis
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.requested_apis import (
     REQUESTED_APIS,
@@ -14,15 +11,9 @@ from authorizerd.protocol.kafka.requested_apis import (
     choose_version,
     expects_response_tags,
 )
+from tests.support.kafka_versions import read_table
 
-KAFKAS = ("3.9", "4.0", "4.1", "4.2", "4.3")
-
-
-def documented_versions(api_name: str) -> list[tuple[int, int]]:
-    """Return the versions of an API in the module's table, one pair for each Kafka."""
-    [row] = re.findall(rf"^\| {api_name} +\|(.*)\|$", requested_apis.__doc__ or "", re.MULTILINE)
-    ranges = [cell.strip().partition("-") for cell in row.split("|")]
-    return [(int(first), int(last or first)) for first, _, last in ranges]
+KAFKAS = read_table()
 
 
 @pytest.mark.parametrize("api_key", QuorumKey)
@@ -52,9 +43,9 @@ def test_quorums_apis_are_those_of_kio(api_key: QuorumKey) -> None:
     ],
 )
 def test_version_is_chosen_for_each_kafka(api_key: RequestedKey, chosen: list[int]) -> None:
-    versions = documented_versions(REQUESTED_APIS[api_key].name)
-    assert len(versions) == len(KAFKAS)
-    assert [choose_version(api_key, *each) for each in versions] == chosen
+    """The table was read from the jars of these Kafkas."""
+    assert list(KAFKAS) == ["3.9", "4.0", "4.1", "4.2", "4.3"]
+    assert [choose_version(api_key, *each[api_key]) for each in KAFKAS.values()] == chosen
 
 
 @pytest.mark.parametrize(

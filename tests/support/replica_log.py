@@ -1,0 +1,141 @@
+"""The metadata log of one controller, as a model: append, truncate, and what a follower lacks.
+
+Source: Kafka 4.3 KafkaRaftLog.validateOffsetAndEpoch, endOffsetForEpoch; LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.protocol.kafka.fetch import EpochEnd, FetchPosition, SnapshotId
+from authorizerd.protocol.records.batch import RecordBatch, decode_batch, encode_batch
+from authorizerd.protocol.records.control import Record, leader_change
+from authorizerd.protocol.records.metadata import MetadataRecord, encode_value
+from tests.support.log_files import METADATA_VERSION, TIME_MS, checkpoint_batches
+
+AnyRecord = MetadataRecord | bytes
+"""A record, or the bytes of one that nobody knows."""
+
+
+class Entry(NamedTuple):
+    """A batch, and the records in it; none if it is a control batch."""
+
+    batch: RecordBatch
+    records: tuple[AnyRecord, ...] = ()
+
+
+class ReplicaLog:
+    """All batches ever appended. The first ones may be served as a snapshot only.
+
+    Attributes:
+        snapshots: the bytes of each snapshot that can be fetched.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.snapshots: dict[SnapshotId, bytes] = {}
+
+    @property
+    def start_offset(self) -> int:
+        return max((each.end_offset for each in self.snapshots), default=0)
+
+    @property
+    def end_offset(self) -> int:
+        return self.entries[-1].batch.last_offset + 1 if self.entries else 0
+
+    @property
+    def last_epoch(self) -> int:
+        return self.entries[-1].batch.leader_epoch if self.entries else 0
+
+    def begin_epoch(self, epoch: int, leader_id: int) -> None:
+        """Append the record that begins an epoch."""
+        self._append(epoch, [leader_change(leader_id)], is_control=True)
+
+    def append(self, epoch: int, records: Sequence[AnyRecord]) -> int:
+        """Append one batch; return its last offset."""
+        values = [each if isinstance(each, bytes) else encode_value(each) for each in records]
+        self._append(epoch, [(None, value) for value in values], records)
+        return self.end_offset - 1
+
+    def _append(
+        self,
+        epoch: int,
+        encoded: Sequence[Record],
+        records: Sequence[AnyRecord] = (),
+        *,
+        is_control: bool = False,
+    ) -> None:
+        data = encode_batch(self.end_offset, epoch, TIME_MS, encoded, is_control=is_control)
+        self.entries.append(Entry(decode_batch(data), tuple(records)))
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove the batches that end at ``end_offset`` or later, and the snapshots after it."""
+        self.entries = [each for each in self.entries if each.batch.last_offset < end_offset]
+        self.snapshots = {
+            key: data for key, data in self.snapshots.items() if key.end_offset <= end_offset
+        }
+
+    def follow(self, leader: ReplicaLog) -> None:
+        """Become equal to the leader's log."""
+        self.entries, self.snapshots = list(leader.entries), dict(leader.snapshots)
+
+    def take_snapshot(self, end_offset: int) -> SnapshotId:
+        """Replace what is below ``end_offset``, which must be the end of a batch, by a snapshot."""
+        [epoch] = [
+            each.batch.leader_epoch
+            for each in self.entries
+            if each.batch.last_offset == end_offset - 1
+        ]
+        added = [AclAdded(key, acl) for key, acl in self.acls(end_offset).items()]
+        taken = SnapshotId(end_offset, epoch)
+        batches = checkpoint_batches([METADATA_VERSION, *added], epoch=epoch)
+        self.snapshots[taken] = b"".join(batches)
+        return taken
+
+    def acls(self, end_offset: int | None = None) -> dict[bytes, Acl]:
+        """Return the ACLs by id, those of all records below ``end_offset``."""
+        end = self.end_offset if end_offset is None else end_offset
+        acls: dict[bytes, Acl] = {}
+        for record in self._records(end):
+            if isinstance(record, AclAdded):
+                acls[record.id] = record.acl
+            elif isinstance(record, AclRemoved):
+                acls.pop(record.id, None)
+        return acls
+
+    def _records(self, end_offset: int) -> Iterator[AnyRecord]:
+        for entry in self.entries:
+            if entry.batch.last_offset < end_offset:
+                yield from entry.records
+
+    def read(self, offset: int, bytes_max: int) -> bytes:
+        """Return the batches from ``offset`` on: at least one, the last one possibly cut off."""
+        found = [each.batch.data for each in self.entries if each.batch.last_offset >= offset]
+        if not found:
+            return b""
+        return b"".join(found)[: max(bytes_max, len(found[0]))]
+
+    def compare(self, position: FetchPosition) -> EpochEnd | SnapshotId | None:
+        """Return where a follower's log diverges, or which snapshot it needs; None if neither."""
+        if self.start_offset == 0 and position.offset == 0:
+            return None
+        newest = max(self.snapshots, key=lambda each: each.end_offset, default=None)
+        if newest is not None and (
+            position.offset < newest.end_offset
+            or (position.offset == newest.end_offset and position.last_epoch != newest.epoch)
+            or position.last_epoch < newest.epoch
+        ):
+            return newest
+        end = self._end_of_epoch(position.last_epoch)
+        is_valid = end.epoch == position.last_epoch and end.end_offset >= position.offset
+        return None if is_valid else end
+
+    def _end_of_epoch(self, epoch: int) -> EpochEnd:
+        if epoch > self.last_epoch:
+            return EpochEnd(self.last_epoch, self.end_offset)
+        upto = [each.batch for each in self.entries if each.batch.leader_epoch <= epoch]
+        if not upto:
+            return EpochEnd(epoch, 0)
+        return EpochEnd(upto[-1].leader_epoch, upto[-1].last_offset + 1)
