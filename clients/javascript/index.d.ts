@@ -54,6 +54,12 @@ export interface ClientOptions {
   connectTimeoutMs?: number;
   /** The daemon's `authorizerd.stream.frame.max.bytes`; 131072 by default. */
   frameBytesMax?: number;
+  /**
+   * With several addresses, how long one daemon may take, to connect or to answer, while another
+   * one could be asked; 1000 by default. If the time that a call has left, divided among these
+   * daemons, is shorter, then that applies.
+   */
+  failoverTimeoutMs?: number;
   /** How many frames may wait for answers; further calls wait. 256 by default. */
   framesInFlightMax?: number;
 }
@@ -66,19 +72,25 @@ export interface AskOptions {
 }
 
 /**
- * A client with one connection. The first call connects, and so does the first call after a
- * failure. If the connection breaks during a question, the client asks once more. If there is no
+ * A client with one connection at a time. The first call connects, and so does the first call after
+ * a failure. If the connection breaks during a question, the client asks again. If there is no
  * decision, the promise rejects with an `AuthorizerdError`: deny then.
+ *
+ * With several addresses, the client asks the first daemon in the list that works. If a daemon
+ * cannot be reached, is not ready, or is silent for `failoverTimeoutMs`, the client asks the next
+ * one, and avoids the failed one for up to 5 seconds, longer with each failure. Every 10 to 20
+ * seconds, it tries to return to an earlier address; no question waits for that.
  *
  * An open connection keeps the process running: call `close` at the end.
  */
 export class Client {
   /**
-   * `address` is `tls://HOST:PORT`, `tcp://HOST:PORT`, `HOST:PORT` or `unix:PATH`. Throws TypeError
-   * otherwise, and if `tls` is given for an address without TLS.
+   * `address` is `tls://HOST:PORT`, `tcp://HOST:PORT`, `HOST:PORT` or `unix:PATH`; or a list of
+   * these, for daemons with the same ACLs, in order of preference. Throws TypeError otherwise, and
+   * if `tls` is given for an address without TLS.
    */
-  constructor(address: string, options?: ClientOptions);
-  /** The newest log offset that the daemon has named, -1 before the first. */
+  constructor(address: string | readonly string[], options?: ClientOptions);
+  /** The newest log offset that a daemon has named, -1 before the first. */
   readonly offset: number;
   /** Connect now rather than with the first question, to find a wrong address or token early. */
   connect(options?: { timeoutMs?: number }): Promise<void>;
@@ -95,6 +107,18 @@ export class Client {
     names: readonly string[],
     options?: AskOptions,
   ): Promise<string[]>;
+  /**
+   * Resolve to the log offset of the ACLs by which the daemon decides now. A daemon acknowledges a
+   * change of ACLs only after it decides by it: the offset of the daemon that acknowledged your
+   * change includes the change.
+   */
+  readOffset(options?: { timeoutMs?: number }): Promise<number>;
+  /**
+   * From now on, accept only answers by ACLs that include this log offset. Use it to read your own
+   * writes, with the result of `readOffset`. The daemons of the client must follow the same quorum:
+   * offsets of daemons with another source are their own.
+   */
+  requireOffset(offset: number): void;
   /** Close the connection for good. Pending calls reject with a `ClosedError`. */
   close(): void;
 }
@@ -103,7 +127,7 @@ export class Client {
 export class AuthorizerdError extends Error {}
 /** A question is invalid, or too large for a frame. */
 export class InvalidQuestionError extends AuthorizerdError {}
-/** The daemon could not be reached, or the connection broke before the answer arrived. */
+/** No daemon could be reached, or the connection broke before the answer arrived. */
 export class ConnectionLostError extends AuthorizerdError {}
 /** The answer did not arrive within the client's time limit. */
 export class TimedOutError extends AuthorizerdError {}

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import signal
-import socket
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from shutil import copytree
 
 import pytest
 import trio
 
-from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd_client import (
     ConnectionLostError,
@@ -23,12 +18,11 @@ from authorizerd_client import (
     TokenRefusedError,
     daemons,
 )
+from tests.clients.pairs import closed_address, new_snapshot, running_pair, start
 from tests.clients.python_clients import CLIENTS, SECONDS_MAX, AnyClient
 from tests.clients.stand_in import GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback, until
-from tests.support.acls import acl, snapshot_of
-from tests.support.daemon_process import DaemonProcess, running
 
 ALICE = Question("User:alice", None, "READ", "TOPIC", "orders")
 BOB = Question("User:bob", None, "READ", "TOPIC", "orders")
@@ -40,39 +34,6 @@ CALL_SECONDS_MAX = 20
 @pytest.fixture(params=CLIENTS)
 def new_client(request: pytest.FixtureRequest) -> AnyClient:
     return CLIENTS[request.param]
-
-
-@contextmanager
-def running_pair(folder: Path, log: Path) -> Iterator[tuple[DaemonProcess, DaemonProcess]]:
-    """Start two daemons with the same ACLs."""
-    with ExitStack() as stack:
-        pair = []
-        for name in ("first", "second"):
-            (folder / name).mkdir()
-            log_dir = Path(copytree(log, folder / name / "log"))
-            pair.append(stack.enter_context(running(folder / name, log_dir)))
-        yield pair[0], pair[1]
-
-
-def addresses_of(pair: tuple[DaemonProcess, DaemonProcess]) -> list[str]:
-    return [each.ready["decision_stream"] for each in pair]
-
-
-def closed_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
-
-
-async def start(nursery: trio.Nursery, offset: int | None) -> tuple[str, Place]:
-    """Start a daemon's stream in this process, with one ACL at ``offset``; None: not ready."""
-    place = Place(None, loaded=False)
-    if offset is not None:
-        place.snapshot.publish(new_snapshot(offset))
-    return await start_on_loopback(nursery, new_server(place)), place
-
-
-def new_snapshot(offset: int) -> AclSnapshot:
-    return snapshot_of(acl("User:alice", "READ", topic="orders"), offset=offset)
 
 
 async def answered_by(client: object) -> int:
@@ -104,7 +65,7 @@ async def test_daemon_that_fails_under_load_costs_no_answer(
 
     with running_pair(tmp_path, prepared_log) as pair:
         client = new_client(
-            addresses_of(pair),
+            [each.ready["decision_stream"] for each in pair],
             timeout_seconds=CALL_SECONDS_MAX,
             failover_timeout_seconds=FAILOVER_SECONDS,
         )

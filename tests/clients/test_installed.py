@@ -106,8 +106,21 @@ def test_npm_package_works_without_dependencies(
     (tarball,) = tmp_path.glob("authorizerd-client-*.tgz")
     with tarfile.open(tarball) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
-    lib = {f"lib/{name}.js" for name in ("client", "errors", "msgpack", "protocol", "tls")}
-    assert names == {"package.json", "README.md", "LICENSE", "index.js", "index.d.ts", *lib}
+    lib = {
+        f"lib/{name}.js"
+        for name in (
+            "client",
+            "daemons",
+            "errors",
+            "link",
+            "links",
+            "msgpack",
+            "protocol",
+            "tls",
+        )
+    }
+    documents = {"README.md", "CHANGELOG.md", "LICENSE"}
+    assert names == {"package.json", "index.js", "index.d.ts", *documents, *lib}
 
     project = tmp_path / "project"
     project.mkdir()

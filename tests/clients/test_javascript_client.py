@@ -237,6 +237,8 @@ async def test_type_declarations_compile(tmp_path: Path) -> None:
         f'import {{ Client, AuthorizerdError }} from "{PACKAGE}/index.js";\n'
         'const tls = { ca: "x", cert: ["x"], key: new Uint8Array(1), rejectUnauthorized: true };\n'
         'const client = new Client("tls://a:1", { token: null, timeoutMs: 1, tls });\n'
+        'const several = new Client(["a:1", "b:1"], { failoverTimeoutMs: 1 });\n'
+        "several.readOffset({ timeoutMs: 1 }).then((offset) => client.requireOffset(offset));\n"
         "const may: Promise<boolean> = client.decide("
         '["User:alice", null, "READ", "TOPIC", "orders"], { minOffset: 1 });\n'
         "may.catch((error) => error instanceof AuthorizerdError);\n"

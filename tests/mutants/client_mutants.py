@@ -10,6 +10,7 @@ _PACKAGE: Final = "clients/python/src/authorizerd_client"
 _BOTH: Final = "tests/clients/test_both_python_clients.py"
 _FAILOVER: Final = "tests/clients/test_failover.py"
 _TRIO: Final = "tests/clients/test_trio_client.py"
+_JAVASCRIPT_FAILOVER: Final = "tests/clients/test_javascript_failover.py"
 _JAVASCRIPT: Final = "tests/clients/test_javascript_tls.py"
 _TLS: Final = "tests/clients/test_python_tls.py"
 
@@ -138,6 +139,33 @@ CLIENT_MUTANTS: Final = (
         found_by=f"{_TRIO}::test_silent_connection_is_replaced",
     ),
     Mutant(
+        name="the JavaScript client keeps asking a daemon that is not ready",
+        file="clients/javascript/lib/daemons.js",
+        text="return isNotReady(outcome) && this.#countOthers(daemon, now) > 0;",
+        becomes="return false;",
+        found_by=f"{_JAVASCRIPT_FAILOVER}::test_daemon_that_is_not_ready_or_refuses_is_skipped",
+    ),
+    Mutant(
+        name="the JavaScript client returns to a daemon that is not ready",
+        file="clients/javascript/lib/links.js",
+        text="} else if (found.offset < 0 && link.offset >= 0) {",
+        becomes="} else if (false) {",
+        found_by=f"{_JAVASCRIPT_FAILOVER}::test_client_returns_to_an_earlier_address",
+    ),
+    Mutant(
+        name="the JavaScript client waits for a silent daemon until the time limit",
+        file="clients/javascript/lib/link.js",
+        text="    if (attemptMs < Infinity) this.#watch(exchange);\n",
+        found_by=f"{_JAVASCRIPT_FAILOVER}::test_silent_daemon_costs_one_failover_at_most",
+    ),
+    Mutant(
+        name="the JavaScript client forgets the offset that it must require",
+        file="clients/javascript/lib/client.js",
+        text="const required = Math.max(minOffset, this.#requiredOffset);",
+        becomes="const required = minOffset;",
+        found_by=f"{_JAVASCRIPT_FAILOVER}::test_required_offset_is_awaited_or_found_elsewhere",
+    ),
+    Mutant(
         name="a client ignores the TLS context of an address without TLS",
         file=f"{_PACKAGE}/tls.py",
         text="        if context is not None:\n",
@@ -181,21 +209,21 @@ CLIENT_MUTANTS: Final = (
     ),
     Mutant(
         name="the JavaScript client sends its token to a server that it does not trust",
-        file="clients/javascript/lib/client.js",
+        file="clients/javascript/lib/link.js",
         text='this.#socket.once("secureConnect", () => {',
         becomes='this.#socket.once("connect", () => {',
         found_by=f"{_JAVASCRIPT}::test_fault_is_named_at_once",
     ),
     Mutant(
         name="the JavaScript client ignores the TLS options of an address without TLS",
-        file="clients/javascript/lib/client.js",
+        file="clients/javascript/lib/daemons.js",
         text="if (tls && !isTls) {",
         becomes="if (false) {",
         found_by=f"{_JAVASCRIPT}::test_other_failures_of_tls_are_named",
     ),
     Mutant(
         name="the JavaScript client loses the reason why its certificate is refused",
-        file="clients/javascript/lib/client.js",
+        file="clients/javascript/lib/link.js",
         text="if (this.#tls && this.#connection.offset === null) {",
         becomes="if (this.#tls && !this.#isEstablished) {",
         found_by=f"{_JAVASCRIPT}::test_fault_is_named_at_once",

@@ -93,12 +93,13 @@ export function encodeRequest(questions, minOffset, frameBytesMax) {
         `${frameBytesMax}: ask fewer questions at once`,
     );
   }
-  return {
-    encoded,
-    count: questions.length,
-    minOffset: encodeQuestions(minOffset),
-    hasOffset: minOffset >= 0,
-  };
+  encodeQuestions(minOffset); // throws before anything is sent
+  return { encoded, count: questions.length, minOffset };
+}
+
+/** Return the same request with a minOffset of at least `offset`. */
+export function withMinOffset(request, offset) {
+  return { ...request, minOffset: Math.max(request.minOffset, offset) };
 }
 
 function encodeQuestions(value) {
@@ -156,9 +157,10 @@ export class Connection {
       exchange.resolve = resolve;
       exchange.reject = reject;
     });
-    const head = Buffer.from([request.hasOffset ? 0x93 : 0x92]);
+    const hasOffset = request.minOffset >= 0;
+    const head = Buffer.from([hasOffset ? 0x93 : 0x92]);
     const parts = [head, encode(exchange.correlationId), request.encoded];
-    if (request.hasOffset) parts.push(request.minOffset);
+    if (hasOffset) parts.push(encode(request.minOffset));
     exchange.frame = frame(Buffer.concat(parts));
     this.inFlight.push(exchange);
     return exchange;
