@@ -23,7 +23,7 @@ from authorizerd.metadata.lock import LOCK_NAME
 
 _CHECK: Final = "access"
 _SECRET_KEYS: Final = (
-    *(".sasl.jaas.config", "ssl.key.password", "ssl.keystore.key"),
+    *("sasl.jaas.config", "ssl.key.password", "ssl.keystore.key"),
     *("ssl.keystore.password", "ssl.truststore.password"),
 )
 """A key whose name ends with one of these has a secret value."""
@@ -32,7 +32,11 @@ _SECRET_KEYS: Final = (
 def examine_access(config: Path, configuration: Configuration) -> Iterator[Finding]:
     """Examine the user, the log's directory, and each configured file."""
     yield _examine_user()
-    yield from _examine_log_dir(Path(configuration.metadata_log_dir))
+    log_dir = Path(configuration.metadata_log_dir)
+    if configuration.follow is not None and not log_dir.exists():
+        yield _examine_missing_copy(log_dir)
+    else:
+        yield from _examine_log_dir(log_dir)
     if any(key.endswith(_SECRET_KEYS) for key in configuration.file_values):
         yield _examine_password_file(config)
     if configuration.audit_log is not None and configuration.audit_log not in STANDARD_STREAMS:
@@ -57,6 +61,15 @@ def user_name(user: int) -> str:
         return pwd.getpwuid(user).pw_name
     except KeyError:
         return str(user)
+
+
+def _examine_missing_copy(log_dir: Path) -> Finding:
+    """Check whether the daemon can create the directory for the copy of a cluster's log."""
+    parent = next(each for each in log_dir.absolute().parents if each.exists())
+    if os.access(parent, os.W_OK | os.X_OK, effective_ids=True):
+        return ok(_CHECK, f"{log_dir}: does not exist yet, and can be created")
+    text = f"{log_dir}: does not exist, and {user_name(os.geteuid())} may not create it"
+    return error(_CHECK, text, f"create it for the daemon's user, or let it write to {parent}")
 
 
 def _examine_log_dir(log_dir: Path) -> Iterator[Finding]:

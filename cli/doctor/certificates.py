@@ -24,6 +24,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.certificate_faults import read_host_names
 from authorizerd.kafka_client.tls_stream import fetch_certificate
 from authorizerd.kafka_client.transport import open_tcp
+from authorizerd.tls.context import new_client_context
 from authorizerd.tls.errors import StoreError
 from authorizerd.tls.material import Material, Validity, describe_certificate, read_material
 from authorizerd.tls.server import prepare_tls
@@ -58,7 +59,7 @@ def examine_certificates(
     examined: set[int] = set()
     for port in _list_ports(configuration):
         if id(port.settings) not in examined:  # our own ports share their settings
-            yield from _examine_files(port)
+            yield from _examine_files(port.settings)
         examined.add(id(port.settings))
         yield from _examine_port(port, now or datetime.now(UTC), is_running=is_running)
 
@@ -90,9 +91,27 @@ def _list_ports(configuration: Configuration) -> Iterator[SecuredPort]:
             )
 
 
-def _examine_files(port: SecuredPort) -> Iterator[Finding]:
+def examine_client_stores(settings: TlsSettings, now: datetime) -> Iterator[Finding]:
+    """Examine the stores for connections to the cluster that the daemon follows."""
+    key = "connections to the cluster"
+    yield from _examine_files(settings)
+    try:
+        material = read_material(settings)
+        new_client_context(settings, material)
+        chain = [describe_certificate(each) for each in material.chain]
+        trusted = [describe_certificate(each) for each in material.trusted]
+    except StoreError as fault:
+        yield error(_CHECK, f"{key}: {fault}", "correct the key or the file that is named")
+        return
+    for each in chain[:1]:
+        yield _judge_dates(key, "certificate", each, now, error)
+    for each in (*chain[1:], *trusted):
+        yield from _report_problem(_judge_dates(key, "CA certificate", each, now, warning))
+
+
+def _examine_files(settings: TlsSettings) -> Iterator[Finding]:
     """Check who may read the key and change the stores."""
-    keystore, truststore = port.settings.keystore, port.settings.truststore
+    keystore, truststore = settings.keystore, settings.truststore
     if keystore is not None:
         yield from _examine_mode(keystore, stat.S_IROTH, "read the private key", "o-rw")
     for store in (keystore, truststore):

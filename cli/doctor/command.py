@@ -23,6 +23,7 @@ from authorizerd.cli.doctor.certificates import examine_certificates
 from authorizerd.cli.doctor.disk import examine_disk
 from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
+from authorizerd.cli.doctor.followed import examine_followed
 from authorizerd.cli.doctor.log import examine_log
 from authorizerd.cli.doctor.ports import examine_ports
 from authorizerd.cli.doctor.system import examine_clock, examine_limits, examine_versions
@@ -120,4 +121,6 @@ def _examine_surroundings(config: Path, configuration: Configuration) -> Iterato
     yield from examine_ports(configuration, is_running=is_running)
     yield from examine_limits(configuration)
     yield from examine_disk(log_dir)
-    yield from examine_log(log_dir, configuration.node_id, is_running=is_running)
+    if configuration.follow is None:
+        yield from examine_log(log_dir, configuration.node_id, is_running=is_running)
+    yield from examine_followed(configuration)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.cli.doctor.finding import Finding, error, ok, warning
+from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.findings import Fault
 from authorizerd.metadata.inspection import Inspection
@@ -37,6 +38,9 @@ def examine_log(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Fi
 
 
 def _examine_owner(log_dir: Path, node_id: int) -> Iterator[Finding]:
+    if read_mark(log_dir) is not None:
+        text = f"{log_dir}: a copy of a cluster's metadata, which no daemon may own"
+        yield error(_CHECK, text, "follow the cluster, or name another directory in log.dirs")
     check_sole_voter(log_dir, node_id, DISK)
     properties = read_meta_properties(log_dir)
     if properties is not None and properties.node_id != node_id:

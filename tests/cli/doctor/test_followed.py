@@ -1,0 +1,260 @@
+"""The cluster that a daemon follows, as doctor sees it."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from authorizerd.acl.model import Operation
+from authorizerd.cli.doctor.command import EXIT_ERRORS, run_doctor
+from authorizerd.cli.doctor.finding import Finding, Level
+from authorizerd.cli.doctor.followed import examine_copy, examine_settings, judge_answers
+from authorizerd.cli.doctor.followed_nodes import NodeAnswer, ask_all
+from authorizerd.config.configuration import parse
+from authorizerd.config.follow import FollowSettings, LogIn, Server, SourceKind, Writes
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.errors import ConnectionFailedError
+from authorizerd.metadata.copy_directory import CopyMark, write_mark
+from authorizerd.metadata.storage import DISK
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from ops.example.log import write_log
+from tests.daemon.kafka_cluster import KafkaCluster, addresses, answer, cluster_of, described
+from tests.support.copies import CLUSTER_ID, open_copy
+from tests.support.daemon_process import write_config
+
+FIRST, SECOND = addresses(2)
+LOG_IN = LogIn(mechanism="PLAIN", username="us", password="hidden")
+QUORUM = FollowSettings(kind=SourceKind.QUORUM, servers=(Server("c", 1),), log_in=LOG_IN)
+BROKERS = replace(QUORUM, kind=SourceKind.BROKERS)
+DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+DOWN = NodeAnswer(address=SECOND, failure=ConnectionFailedError(f"{SECOND}: refused"))
+
+
+def node(code: int = 0, cluster: str = "", *operations: Operation) -> NodeAnswer:
+    return NodeAnswer(
+        address=FIRST, error_code=code, cluster_id=cluster, operations=frozenset(operations)
+    )
+
+
+def shown(findings: list[Finding]) -> list[str]:
+    lines = [each.line() for each in findings]
+    assert "hidden" not in "".join(lines)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("follow", "answers", "expected", "lines"),
+    [
+        (QUORUM, [node()], None, ["ok: source: host0:9000: reached as us, CLUSTER_ACTION is allo"]),
+        (
+            BROKERS,
+            [node(0, "id", Operation.DESCRIBE)],
+            "id",
+            ["ok: source: host0:9000: reached as us, DESCRIBE is allowed, cluster id."],
+        ),
+        (
+            QUORUM,
+            [node(DENIED)],
+            None,
+            ["error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"],
+        ),
+        (
+            BROKERS,
+            [node(DENIED, "id")],
+            None,
+            ["error: source: host0:9000: User:us lacks DESCRIBE on the cluster. Do: grant it"],
+        ),
+        (
+            BROKERS,
+            [node(ErrorCode.SECURITY_DISABLED)],
+            None,
+            ["error: source: host0:9000: the cluster has no authorizer"],
+        ),
+        (
+            QUORUM,
+            [node(ErrorCode.INCONSISTENT_CLUSTER_ID)],
+            "mine",
+            ["error: source: host0:9000: belongs to another cluster, not to cluster mine"],
+        ),
+        (
+            BROKERS,
+            [node(0, "other")],
+            "mine",
+            ["error: source: host0:9000: belongs to other, not to cluster mine"],
+        ),
+        (
+            BROKERS,
+            [node(0, "a"), replace(node(0, "b"), address=SECOND)],
+            None,
+            ["ok: ", "ok: ", "error: source: the servers belong to different clusters: a, b."],
+        ),
+        (QUORUM, [node(), DOWN], None, ["ok: ", "warning: source: host1:9001: refused. Do: check"]),
+        (QUORUM, [DOWN], None, ["error: source: host1:9001: refused. Do: check the address"]),
+        (
+            replace(QUORUM, log_in=None),
+            [node()],
+            None,
+            [
+                "ok: ",
+                "warning: source: CLUSTER_ACTION is allowed to everyone who reaches host0:9000",
+            ],
+        ),
+        (
+            QUORUM,
+            [node(0, "id", Operation.CLUSTER_ACTION, Operation.DESCRIBE, Operation.ALTER)],
+            None,
+            ["ok: ", "warning: source: the daemon's user may do more in the cluster than it needs"],
+        ),
+        (
+            replace(QUORUM, writes=Writes.AS_SELF),
+            [node(0, "id", Operation.CLUSTER_ACTION, Operation.DESCRIBE, Operation.ALTER)],
+            None,
+            ["ok: "],
+        ),
+        (
+            replace(QUORUM, writes=Writes.AS_SELF),
+            [node()],
+            None,
+            ["ok: ", "error: source: authorizerd.writes=as-self requires ALTER on the cluster"],
+        ),
+    ],
+)
+def test_answers_are_judged(
+    follow: FollowSettings, answers: list[NodeAnswer], expected: str | None, lines: list[str]
+) -> None:
+    found = shown([*judge_answers(follow, answers, expected)])
+    assert len(found) == len(lines)
+    for line, beginning in zip(found, lines, strict=True):
+        assert line.startswith(beginning)
+
+
+MINIMAL = "node.id=7\nlog.dirs=/d\ncontroller.listener.names=CONTROLLER\n"
+SASL = """\
+controller.quorum.bootstrap.servers=c1:9093
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
+sasl.mechanism.controller.protocol=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="us" \
+password="hidden";
+"""
+FORWARD = "authorizerd.writes=forward\nauthorizerd.writes.forward.principals=User:a\n"
+OF_FILE = "super.users=User:a\nallow.everyone.if.no.acl.found=false\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "levels", "said"),
+    [
+        (OF_FILE, [Level.OK, Level.WARNING], "super.users=User:a, allow.everyone.if.no.acl.found="),
+        ("super.users=", [Level.WARNING, Level.WARNING], "Not set: allow.everyone.if.no.acl.found"),
+        (OF_FILE, [Level.OK, Level.WARNING], "the password for the log-in is sent unencrypted"),
+        (
+            "super.users=\nallow.everyone.if.no.acl.found=false\n" + FORWARD,
+            [Level.OK, Level.WARNING, Level.WARNING],
+            "the daemon's log-in is as powerful as that of a super user",
+        ),
+        (
+            OF_FILE + FORWARD + "authorizerd.writes.forward.privileged=super-users",
+            [Level.OK, Level.WARNING, Level.WARNING, Level.WARNING],
+            "authorizerd.writes.forward.privileged has super-users",
+        ),
+    ],
+)
+def test_risks_of_the_settings_are_named(text: str, levels: list[Level], said: str) -> None:
+    configuration = parse(MINIMAL + SASL + text, source="f")
+    assert configuration.follow is not None
+    found = [*examine_settings(configuration, configuration.follow)]
+    assert [each.level for each in found] == levels
+    assert said in " ".join(shown(found))
+
+
+def test_directory_must_have_a_copy_or_nothing(tmp_path: Path) -> None:
+    [found] = examine_copy(tmp_path / "missing", QUORUM)
+    assert found.line().endswith("missing: no copy of the cluster yet.")
+    write_log(tmp_path / "own")
+    [found] = examine_copy(tmp_path / "own", QUORUM)
+    assert found.level is Level.ERROR
+    assert "has a log of its own" in found.text
+    open_copy(tmp_path / "copy").close()
+    [found] = examine_copy(tmp_path / "copy", QUORUM)
+    assert found.line().endswith(f"a copy of cluster {CLUSTER_ID}.")
+    [found] = examine_copy(tmp_path / "copy", BROKERS)
+    assert found.level is Level.ERROR
+    write_mark(tmp_path / "damaged", CopyMark(""), DISK)
+    [found] = examine_copy(tmp_path / "damaged", QUORUM)
+    assert found.level is Level.ERROR
+
+
+def describe(code: int = 0, bits: int = 0) -> object:
+    cluster = cluster_of(1, error=code)
+    cluster.cluster_authorized_operations = bits
+    return cluster
+
+
+LISTED = described()
+NO_LOG_IN = answer(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "cluster", "said"),
+    [
+        ([describe(0, 1 << Operation.DESCRIBE), LISTED], 0, "cluster", ""),
+        (
+            [describe(), answer(error_code=DENIED, error_message="no", resources=())],
+            DENIED,
+            "cluster",
+            "",
+        ),
+        ([describe(ErrorCode.MISMATCHED_ENDPOINT_TYPE)], 0, "", "found a controller's"),
+        ([describe(DENIED)], 0, "", "found a controller's"),
+        ([describe(ErrorCode.UNKNOWN_SERVER_ERROR)], 0, "", "UNKNOWN_SERVER_ERROR"),
+    ],
+)
+async def test_brokers_are_asked_for_the_right_and_the_cluster(
+    nursery: trio.Nursery, answers: list[object], code: int, cluster: str, said: str
+) -> None:
+    nodes = KafkaCluster(nursery)
+    asked = nodes.add(FIRST, NO_LOG_IN, *answers)
+    servers = tuple(Server(each.host, each.port) for each in (FIRST, SECOND))
+    follow = FollowSettings(kind=SourceKind.BROKERS, servers=servers)
+    with trio.fail_after(5):
+        first, second = await ask_all(follow, None, nodes.connect)
+    assert (first.error_code, first.cluster_id) == (code, cluster)
+    assert said in str(first.failure or "")
+    assert (first.failure is None) == (said == "")
+    assert second.address == Address(SECOND.host, SECOND.port)
+    assert "refused" in str(second.failure)
+    assert asked.closed == 1
+    assert not {ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS} & {each.api_key for each in asked.asked}
+    if cluster and not code:
+        assert first.operations == {Operation.DESCRIBE}
+
+
+def test_unreachable_cluster_is_an_error_and_nothing_is_created(tmp_path: Path) -> None:
+    """The directory of the copy need not exist before the first start."""
+    config = write_config(
+        tmp_path,
+        tmp_path / "copy",
+        {
+            "controller.quorum.bootstrap.servers": "127.0.0.1:1",
+            "controller.listener.names": "CONTROLLER",
+        },
+    )
+    out = io.StringIO()
+    assert run_doctor(["--config", str(config)], out) == EXIT_ERRORS
+    lines = out.getvalue().splitlines()
+    [line] = [each for each in lines if each.startswith("error: ")]
+    assert line.startswith("error: source: 127.0.0.1:1: ")
+    assert any("copy: does not exist yet, and can be created" in each for each in lines)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_copy_of_a_cluster_is_not_an_own_log(tmp_path: Path) -> None:
+    open_copy(tmp_path / "copy").close()
+    out = io.StringIO()
+    config = write_config(tmp_path, tmp_path / "copy")
+    assert run_doctor(["--config", str(config)], out) == EXIT_ERRORS
+    assert "a copy of a cluster's metadata, which no daemon may own" in out.getvalue()
