@@ -27,6 +27,7 @@ from authorizerd.kafka_client.errors import (
     Stage,
     UnservedError,
 )
+from authorizerd.kafka_client.transport import is_readable
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
@@ -85,6 +86,11 @@ class Node:
     async def aclose(self) -> None:
         """Close the connection at once."""
         await trio.aclose_forcefully(self._stream)
+
+    @property
+    def is_silent(self) -> bool:
+        """True if an idle connection is still open: the node has neither closed it nor written."""
+        return not is_readable(self._stream)
 
     def choose_version(self, api_key: RequestedKey) -> int:
         """Return the highest version of an API that both sides know.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Awaitable, Callable, Sequence
 from socket import AddressFamily, SocketKind
 from typing import TypeAlias
@@ -11,6 +12,7 @@ import trio
 
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import ConnectionFailedError, Stage, UnservedError
+from authorizerd.tls.stream import TlsStream
 
 OpenStream: TypeAlias = Callable[[Address], Awaitable[trio.abc.HalfCloseableStream]]
 """Connect to an address, or raise ConnectionFailedError."""
@@ -67,3 +69,14 @@ def _describe_failure(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return str(getattr(error, "strerror", None) or error)  # gaierror has its own, negative numbers
+
+
+def is_readable(stream: trio.abc.Stream) -> bool:
+    """Return True if bytes, or the end of the connection, have arrived and were not read."""
+    while isinstance(stream, TlsStream):
+        stream = stream.transport
+    if not isinstance(stream, trio.SocketStream):
+        return False
+    waiting = select.poll()  # unlike select(), it accepts any descriptor
+    waiting.register(stream.socket.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))

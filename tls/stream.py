@@ -68,6 +68,11 @@ class TlsStream(trio.abc.HalfCloseableStream):
         )
 
     @property
+    def transport(self) -> trio.abc.HalfCloseableStream:
+        """The stream that carries the encrypted bytes."""
+        return self._transport
+
+    @property
     def peer_certificate(self) -> bytes | None:
         """The peer's verified certificate in DER, or None."""
         return self._tls.getpeercert(binary_form=True)
