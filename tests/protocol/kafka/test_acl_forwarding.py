@@ -1,0 +1,138 @@
+"""Changes of ACLs and their answers as a forwarder writes and reads them, against the server's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.steps import finish
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_client import (
+    encode_create_acls_request,
+    encode_delete_acls_request,
+)
+from authorizerd.protocol.kafka.acl_forwarding import (
+    TEXTS_KEPT_MAX,
+    decode_created,
+    decode_deleted,
+    encode_creations,
+    encode_deletions,
+)
+from authorizerd.protocol.kafka.acl_responses import (
+    FilterResult,
+    MatchingAcl,
+    encode_create_acls,
+    encode_delete_acls,
+)
+from authorizerd.protocol.kafka.error_codes import ApiError
+from tests.support.acls import acl
+from tests.support.strategies import acl_filters, acls, texts
+
+some_examples = settings(max_examples=25)
+each_version = pytest.mark.parametrize("version", range(1, 4))
+errors = st.none() | st.builds(ApiError, st.sampled_from([-1, 31, 41, 77, 801]), texts)
+matches = st.builds(MatchingAcl, acls(unknown_codes=True), errors)
+results = st.builds(FilterResult, st.lists(matches, max_size=3), errors)
+
+
+@each_version
+@some_examples
+@given(asked=st.lists(acls(unknown_codes=True), max_size=4))
+def test_creations_are_encoded_as_kio_does(version: int, asked: list[Acl]) -> None:
+    assert finish(encode_creations(version, asked)) == encode_create_acls_request(version, asked)
+
+
+@each_version
+@some_examples
+@given(asked=st.lists(acl_filters, max_size=4))
+def test_deletions_are_encoded_as_kio_does(version: int, asked: list[AclFilter]) -> None:
+    assert finish(encode_deletions(version, asked)) == encode_delete_acls_request(version, asked)
+
+
+@each_version
+@some_examples
+@given(answered=st.lists(errors, max_size=5))
+def test_results_of_creations_arrive_in_order(
+    version: int, answered: list[ApiError | None]
+) -> None:
+    body = b"".join(finish(encode_create_acls(version, answered)))
+    assert finish(decode_created(version, body, len(answered))) == answered
+
+
+@each_version
+@some_examples
+@given(answered=st.lists(results, max_size=4))
+def test_results_of_deletions_arrive_in_order(version: int, answered: list[FilterResult]) -> None:
+    body = b"".join(finish(encode_delete_acls(version, answered)))
+    assert finish(decode_deleted(version, body, len(answered))) == answered
+
+
+@each_version
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_answer_with_another_number_of_results_is_rejected(version: int, count: int) -> None:
+    created = b"".join(finish(encode_create_acls(version, [None, None])))
+    deleted = b"".join(finish(encode_delete_acls(version, [FilterResult(), FilterResult()])))
+    for decoded in (
+        decode_created(version, created, count),
+        decode_deleted(version, deleted, count),
+    ):
+        with pytest.raises(DecodeError, match="expected one for each of"):
+            finish(decoded)
+
+
+@each_version
+def test_answer_that_is_cut_is_rejected(version: int) -> None:
+    error = ApiError(42, "no")
+    created = b"".join(finish(encode_create_acls(version, [None, error])))
+    match = MatchingAcl(acl(), error)
+    deleted = b"".join(finish(encode_delete_acls(version, [FilterResult([match], error)])))
+    decoders: list[tuple[Any, bytes, int]] = [
+        (decode_created, created, 2),
+        (decode_deleted, deleted, 1),
+    ]
+    for decode, body, count in decoders:
+        for end in range(len(body)):
+            with pytest.raises(DecodeError):
+                finish(decode(version, body[:end], count))
+
+
+@some_examples
+@given(body=st.binary(max_size=60), count=st.integers(0, 3))
+def test_any_bytes_give_results_or_an_error(body: bytes, count: int) -> None:
+    decoders: list[Any] = [decode_created, decode_deleted]
+    for decode in decoders:
+        for version in range(1, 4):
+            try:
+                assert len(finish(decode(version, body, count))) == count
+            except DecodeError:
+                continue
+
+
+def test_large_messages_are_handled_in_steps() -> None:
+    asked = [acl(f"User:{number}") for number in range(1000)]
+    many = [FilterResult([MatchingAcl(each)]) for each in asked]
+    created = b"".join(finish(encode_create_acls(3, [None] * 1000)))
+    deleted = b"".join(finish(encode_delete_acls(3, many)))
+    one = b"".join(finish(encode_delete_acls(3, [FilterResult(list(map(MatchingAcl, asked)))])))
+    steps: list[Any] = [
+        encode_creations(3, asked),
+        encode_deletions(3, [AclFilter()] * 1000),
+        decode_created(3, created, 1000),
+        decode_deleted(3, deleted, 1000),
+        decode_deleted(3, one, 1),
+    ]
+    assert [len(list(each)) >= 1000 // 64 for each in steps] == [True] * 5
+
+
+def test_number_of_error_texts_is_bounded() -> None:
+    """Equal errors are one value. Beyond the limit, an error keeps its code only."""
+    answered = [ApiError(42, f"reason {number}") for number in range(TEXTS_KEPT_MAX + 2)]
+    body = b"".join(finish(encode_create_acls(3, [*answered, answered[0]])))
+    read = finish(decode_created(3, body, len(answered) + 1))
+    assert read[:TEXTS_KEPT_MAX] == answered[:TEXTS_KEPT_MAX]
+    assert read[TEXTS_KEPT_MAX:-1] == [ApiError(42, None)] * 2
+    assert read[-1] is read[0]
