@@ -26,6 +26,7 @@ from tests.mutants.quorum_mutants import QUORUM_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.tls_mutants import TLS_MUTANTS
+from tests.mutants.write_mutants import WRITE_MUTANTS
 
 CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Log": LOG_MUTANTS,
@@ -34,6 +35,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Kafka listeners": KAFKA_MUTANTS,
     "SASL log-ins": LOGIN_MUTANTS,
     "Names of certificates": CERTIFICATE_NAME_MUTANTS,
+    "Changes through a follower": WRITE_MUTANTS,
     "Decision ports": DECISION_PORT_MUTANTS,
     "Connections": CONNECTION_MUTANTS,
     "TLS": TLS_MUTANTS,

@@ -1,0 +1,163 @@
+"""The result of each item of a change: from the cluster's answer, or from what the log shows.
+
+Kafka's codes and texts stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.errors import RejectedUpdateError
+from authorizerd.daemon.sources.writes.evidence import Removals
+from authorizerd.daemon.sources.writes.requests import Creations, Results, Update
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+UNREAD: Final = RejectedUpdateError(
+    ErrorCode.REQUEST_TIMED_OUT,
+    "The cluster has made the change, but this daemon has not read it within the time limit.",
+)
+_TEXTS: Final = {int(code): code.text for code in ErrorCode}
+
+
+@dataclass(slots=True)
+class Answers:
+    """The results of a request's items, in order; ``items`` are those of its completion.
+
+    ``created`` and ``deleted`` are what the cluster has committed: bindings, and filters that match
+    exactly the deleted ACLs.
+    """
+
+    items: list[Any] = field(default_factory=list)
+    created: list[Acl] = field(default_factory=list)
+    deleted: list[AclFilter] = field(default_factory=list)
+    has_success: bool = False
+    is_forbidden: bool = False
+    """True if an item was rejected for lack of a right."""
+
+    def add(self, error: ApiError | None, errors: _Errors, success: object) -> None:
+        """Add one item: its error, or what it succeeds with."""
+        if error is None:
+            self.items.append(success)
+            self.has_success = True
+        else:
+            self.items.append(errors.get(error))
+            self.is_forbidden |= error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+class _Errors:
+    """Errors by their values, since freeing many exceptions takes long."""
+
+    def __init__(self) -> None:
+        self._known: dict[ApiError, RejectedUpdateError] = {}
+
+    def get(self, error: ApiError) -> RejectedUpdateError:
+        known = self._known.get(error)
+        if known is None:
+            known = self._known[error] = to_exception(error)
+        return known
+
+
+def to_exception(error: ApiError) -> RejectedUpdateError:
+    """Return the error with the cluster's code and text, or the code's general text."""
+    return RejectedUpdateError(error.code, error.message or _TEXTS.get(error.code, ""))
+
+
+def read_answers(update: Update, results: Results) -> Steps[Answers]:
+    """Return, in steps, the results of a request's items."""
+    if isinstance(update, Creations):
+        return read_created(update.items, cast("list[ApiError | None]", results))
+    return read_deleted(cast("list[FilterResult]", results))
+
+
+def read_created(acls: Sequence[Acl], results: Iterable[ApiError | None]) -> Steps[Answers]:
+    """Return, in steps, the results of a creation."""
+    answers, errors = Answers(), _Errors()
+    for number, (acl, error) in enumerate(zip(acls, results, strict=True), 1):
+        answers.add(error, errors, None)
+        if error is None:
+            answers.created.append(acl)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return answers
+
+
+def read_deleted(results: Iterable[FilterResult]) -> Steps[Answers]:
+    """Return, in steps, the results of a deletion."""
+    answers, errors = Answers(), _Errors()
+    work = 0
+    for result in results:
+        acls: list[Acl] = []
+        failures: dict[Acl, Exception] = {}
+        for match in result.matches:
+            acls.append(match.acl)
+            if match.error is None:
+                answers.deleted.append(_exactly(match.acl))
+            else:
+                failures[match.acl] = errors.get(match.error)
+            work += 1
+            if work % ITEMS_PER_STEP == 0:
+                yield
+        answers.add(result.error, errors, Deleted(tuple(acls), failures=failures))
+        work += 1
+        if work % ITEMS_PER_STEP == 0:
+            yield
+    return answers
+
+
+def _exactly(acl: Acl) -> AclFilter:
+    return AclFilter(
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
+def leave_unread(items: Sequence[object]) -> Steps[list[object]]:
+    """Return, in steps, the results if the time is up before this daemon has read the change."""
+    left: list[object] = []
+    for number, item in enumerate(items, 1):
+        left.append(item if isinstance(item, Exception) else UNREAD)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return left
+
+
+def unknown(reason: str, found: str = "") -> RejectedUpdateError:
+    """Return the error of an item whose outcome is not known.
+
+    Args:
+        found: what the log shows, as a sentence.
+    """
+    text = f"The outcome is not known: {reason}. {found}The change may still apply."
+    return RejectedUpdateError(ErrorCode.REQUEST_TIMED_OUT, text)
+
+
+def judge_created(visible: Sequence[bool], reason: str) -> list[Exception | None]:
+    """Return the results of a creation whose answer is missing."""
+    error = unknown(reason, "The ACL is not visible. ")
+    return [None if is_visible else error for is_visible in visible]
+
+
+def judge_removed(removals: Sequence[Removals], reason: str) -> list[Exception]:
+    """Return the results of a deletion whose answer is missing: it never counts as done."""
+    return [unknown(reason, _describe(each)) for each in removals]
+
+
+def _describe(removals: Removals) -> str:
+    if not removals.matched:
+        return "No ACL matched before the request was sent. "
+    return (
+        f"Of {removals.matched} ACLs that matched before the request was sent, {removals.gone} are"
+        " gone, deleted by it or by another request. "
+    )

@@ -1,0 +1,102 @@
+"""Connections to the nodes that take changes, kept for a short time between requests.
+
+**Invariant:** a connection carries one request at a time. It is not used again after a failure, nor
+if its peer has closed it in the meantime: a request that is lost on a dead connection would have an
+unknown outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+import trio
+
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Call
+from authorizerd.protocol.kafka.api import ApiKey
+
+T = TypeVar("T")
+
+AGE_SECONDS_MAX: Final = 30.0
+"""The maximum age of a connection, so that new certificates and log-ins are soon used."""
+IDLE_MAX: Final = 16
+
+
+class Node(Protocol):
+    """A connection to a node: ``kafka_client.connection.Node``."""
+
+    @property
+    def address(self) -> Address: ...
+
+    @property
+    def is_silent(self) -> bool: ...
+
+    def choose_version(self, api_key: ApiKey) -> int: ...
+
+    async def request(self, call: Call[T], timeout_ms: int) -> T: ...
+
+    async def aclose(self) -> None: ...
+
+
+OpenNode: TypeAlias = Callable[[Address], Awaitable[Node]]
+"""Connect to a node and log in, or raise ConnectionFailedError or RequestFailedError."""
+
+
+@dataclass(slots=True)
+class Connection:
+    """A connection in use. ``opened_at`` is in trio's time."""
+
+    node: Node
+    opened_at: float
+
+
+class Connections:
+    """Idle connections. The one that was used last is used first."""
+
+    def __init__(self, open_node: OpenNode) -> None:
+        self._open_node = open_node
+        self._idle: list[Connection] = []
+
+    async def take(self, address: Address) -> Connection:
+        """Return a connection to ``address`` for one request, an idle one if possible.
+
+        Raises:
+            ConnectionFailedError: the node cannot be reached.
+            RequestFailedError: it rejects the log-in.
+        """
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.node.address == address and _is_usable(connection):
+                return connection
+            await connection.node.aclose()
+        return Connection(await self._open_node(address), trio.current_time())
+
+    async def give_back(self, connection: Connection) -> None:
+        """Keep a connection whose request has been answered, unless there are enough."""
+        if len(self._idle) < IDLE_MAX:
+            self._idle.append(connection)
+        else:
+            await connection.node.aclose()
+
+    async def run(self) -> None:
+        """Close connections that have become too old. If cancelled, close all."""
+        try:
+            while True:
+                await trio.sleep(AGE_SECONDS_MAX / 2)
+                kept = [each for each in self._idle if _is_usable(each)]
+                closed = [each for each in self._idle if each not in kept]
+                self._idle = kept
+                for connection in closed:
+                    await connection.node.aclose()
+        finally:
+            with trio.CancelScope(shield=True):
+                while self._idle:
+                    await self._idle.pop().node.aclose()
+
+
+def _is_usable(connection: Connection) -> bool:
+    return (
+        connection.node.is_silent and trio.current_time() - connection.opened_at < AGE_SECONDS_MAX
+    )

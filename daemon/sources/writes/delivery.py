@@ -1,0 +1,222 @@
+"""Carry out one change of ACLs: send it, follow the active controller, read one's own write.
+
+**Invariant:** a request that may have been applied is never sent again. It is sent again only if it
+was not sent, if its receiver was not ready, or if its receiver was not the active controller and
+the log shows no trace of it. An item succeeds only after everything that the cluster had committed
+by then is applied here, and by every worker.
+
+Why look at the log after NOT_CONTROLLER? A controller that loses its role while a change waits to
+be committed answers so, too, and the change may still be committed. But then another epoch has
+begun, so what is not visible after a confirmation never will be.
+
+Source: KIP-590; Kafka 4.3 QuorumController (renounce), AclMutator.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, assert_never
+
+import trio
+
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import free
+from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.published import View
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.updates import UpdateStatistics
+from authorizerd.daemon.sources.writes.answers import (
+    Answers,
+    judge_created,
+    judge_removed,
+    leave_unread,
+    read_answers,
+    to_exception,
+    unknown,
+)
+from authorizerd.daemon.sources.writes.destination import Destination
+from authorizerd.daemon.sources.writes.evidence import find_created, find_removed
+from authorizerd.daemon.sources.writes.requests import (
+    Answered,
+    Creations,
+    NotController,
+    NotSent,
+    Outcome,
+    Rejected,
+    Results,
+    Unknown,
+    Update,
+    fail,
+)
+from authorizerd.daemon.sources.writes.submission import Submission
+
+INTERRUPTED: Final = "the daemon is shutting down"
+_PAUSE_FIRST_SECONDS: Final = 0.05
+_PAUSE_LAST_SECONDS: Final = 1.0
+_SELF: Final = "the daemon's principal"
+_NO_ANSWER: Final = "no answer came in time"
+_NOBODY: Final = NotSent("no active controller or broker is known", is_lost=False)
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ForwardStatistics(UpdateStatistics):
+    """The counters of changes. ``results`` counts requests by their result.
+
+    ``answered``: by the cluster, and applied here, whatever the results of the items; ``denied``:
+    the caller may not be forwarded; ``rejected``: the cluster rejects the request as a whole;
+    ``not_sent``: no node took it in time; ``unread``: answered, but not read in time; ``unknown``:
+    the answer is missing.
+    """
+
+    results: Counter[str] = field(default_factory=Counter)
+
+
+async def _applied_here() -> None:
+    """Return at once: no other process makes decisions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What every delivery uses.
+
+    Args:
+        request_timeout_ms: how long a node may take to answer.
+        applied_everywhere: returns once every other deciding process has applied what is published.
+    """
+
+    destination: Destination
+    submission: Submission
+    snapshot: View[AclSnapshot | None]
+    request_timeout_ms: int
+    applied_everywhere: Callable[[], Awaitable[None]] = _applied_here
+    statistics: ForwardStatistics = field(default_factory=ForwardStatistics)
+
+
+class Delivery:
+    """Carry out one request, and complete it in any case."""
+
+    def __init__(self, means: Means, update: Update) -> None:
+        self._means = means
+        self._update = update
+        self._trouble = _NO_ANSWER
+        self._answers: Answers | None = None
+
+    async def run(self) -> None:
+        """Return once the request is completed: at its deadline, or when it is cancelled."""
+        try:
+            with trio.move_on_at(self._update.deadline):
+                await self._carry_out()
+            if not self._update.completion.is_done:
+                await self._expire()
+            await finish_in_turns(free(self._update.items))
+        finally:
+            fail(self._update, unknown(INTERRUPTED))
+
+    async def _carry_out(self) -> None:
+        pause = _PAUSE_FIRST_SECONDS
+        while True:
+            await trio.lowlevel.checkpoint()  # nothing is sent after the deadline
+            # The state before the request tells later which ACLs a deletion may have removed.
+            before = self._means.snapshot.newest
+            address = self._means.destination.address
+            outcome: Outcome = _NOBODY
+            if address is not None:
+                timeout_ms = self._means.request_timeout_ms
+                outcome = await self._means.submission.send(address, self._update, timeout_ms)
+            match outcome:
+                case Answered(results):
+                    return await self._acknowledge(results)
+                case Rejected(error):
+                    _logger.warning("changes of ACLs are rejected: %s", error)
+                    return self._end("rejected", to_exception(error))
+                case Unknown(reason):
+                    return await self._report(before, reason)
+                case NotController(reason):
+                    assert address is not None
+                    self._means.destination.report_lost(address)
+                    if not await self._is_repeatable(before, reason):
+                        return None
+                case NotSent(reason, is_lost):
+                    if is_lost and address is not None:
+                        self._means.destination.report_lost(address)
+                case _:
+                    assert_never(outcome)
+            self._trouble, self._update.is_sent = reason, False
+            await trio.sleep(pause)
+            pause = min(2 * pause, _PAUSE_LAST_SECONDS)
+
+    async def _acknowledge(self, results: Results) -> None:
+        """Complete the items once their changes are applied here, and by every worker."""
+        self._answers = answers = await finish_in_turns(read_answers(self._update, results))
+        if answers.is_forbidden:
+            _logger.warning(
+                "changes of ACLs lack a right in the cluster: %s needs ALTER on the cluster",
+                self._update.caller.principal if self._means.submission.carries_caller else _SELF,
+            )
+        if answers.has_success:
+            await self._confirm(answers)
+        self._complete("answered", answers.items)
+
+    async def _confirm(self, answers: Answers | None = None) -> None:
+        created, deleted = ((), ()) if answers is None else (answers.created, answers.deleted)
+        await self._means.destination.confirm(created, deleted)
+        await self._means.applied_everywhere()
+
+    async def _report(self, before: AclSnapshot | None, reason: str) -> None:
+        """Complete the items with what the log shows, since the answer is missing."""
+        self._trouble = reason
+        _logger.warning("a change of ACLs was sent, and its outcome is not known: %s", reason)
+        await self._confirm()
+        after = self._means.snapshot.newest
+        if after is None or before is None:
+            return self._end("unknown", unknown(reason))
+        if isinstance(self._update, Creations):
+            visible = await finish_in_turns(find_created(after, self._update.items))
+            return self._complete("unknown", judge_created(visible, reason))
+        removals = await finish_in_turns(find_removed(before, after, self._update.items))
+        return self._complete("unknown", judge_removed(removals, reason))
+
+    async def _is_repeatable(self, before: AclSnapshot | None, reason: str) -> bool:
+        """Return True if the log shows no trace of the request; otherwise complete it."""
+        self._trouble = reason
+        await self._confirm()
+        after = self._means.snapshot.newest
+        if after is None or before is None:
+            self._end("unknown", unknown(reason))
+            return False
+        if isinstance(self._update, Creations):
+            visible = await finish_in_turns(find_created(after, self._update.items))
+            if all(visible):
+                self._complete("answered", [None] * len(visible))
+            return not all(visible)
+        removals = await finish_in_turns(find_removed(before, after, self._update.items))
+        if any(each.gone for each in removals):
+            self._complete("unknown", judge_removed(removals, reason))
+            return False
+        return True
+
+    async def _expire(self) -> None:
+        """Complete the items with what is known at the deadline."""
+        if self._answers is not None:
+            items = await finish_in_turns(leave_unread(self._answers.items))
+            self._complete("unread", items)
+        elif self._update.is_sent:
+            self._end("unknown", unknown(self._trouble))
+        else:
+            text = f"the change was not sent within the time limit: {self._trouble}"
+            self._end("not_sent", UpdateRefusedError(text))
+
+    def _complete(self, result: str, items: Sequence[object]) -> None:
+        completion: Completion[Any] = self._update.completion
+        completion.succeed(items)
+        self._means.statistics.results[result] += 1
+
+    def _end(self, result: str, error: Exception) -> None:
+        fail(self._update, error)
+        self._means.statistics.results[result] += 1

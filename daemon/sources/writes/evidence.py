@@ -1,0 +1,90 @@
+"""What the log shows about a change whose outcome is not known.
+
+**Invariant:** a creation succeeds if its binding is visible, whoever made it. The removal of an ACL
+is never attributed to a request, since another writer may have removed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.filter_index import FilterIndex
+from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.snapshot import AclSnapshot, contains
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.validation import validate_filter, validate_new_acl
+
+_ITEMS_PER_STEP = 64
+_LOOKUPS_PER_STEP = 256
+
+
+@dataclass(slots=True)
+class Removals:
+    """The number of ACLs that a filter matched before, and of those that are gone since."""
+
+    matched: int = 0
+    gone: int = 0
+
+
+def find_created(snapshot: AclSnapshot, acls: Sequence[Acl]) -> Steps[list[bool]]:
+    """Return, in steps, for each ACL whether its binding is visible."""
+    visible = []
+    for number, acl in enumerate(acls, 1):
+        visible.append(_is_visible(snapshot, acl))
+        if number % _ITEMS_PER_STEP == 0:
+            yield
+    return visible
+
+
+def _is_visible(snapshot: AclSnapshot, acl: Acl) -> bool:
+    try:
+        validate_new_acl(acl)
+    except InvalidAclError:
+        return False
+    return contains(snapshot.types[acl.resource_type], acl)
+
+
+def find_removed(
+    before: AclSnapshot, after: AclSnapshot, filters: Sequence[AclFilter]
+) -> Steps[list[Removals]]:
+    """Return, in steps, what has become of the ACLs that each filter matched before."""
+    index = FilterIndex()
+    numbers: list[int | None] = []
+    for place, each in enumerate(filters, 1):
+        numbers.append(index.add(each) if _is_valid(each) else None)
+        if place % _ITEMS_PER_STEP == 0:
+            yield
+    found: dict[int, Removals] = {}
+    yield from _count(before, after, index, found)
+    yield from index.clear_in_steps()
+    return [Removals() if number is None else found.get(number, Removals()) for number in numbers]
+
+
+def _count(
+    before: AclSnapshot, after: AclSnapshot, index: FilterIndex, found: dict[int, Removals]
+) -> Steps[None]:
+    if not index.count:
+        return
+    work = 0
+    for some in scan_acls(before, AclFilter()):
+        for acl_id, acl in some:
+            work += 1 + index.lookups
+            for number in index.look_up(acl):
+                removals = found.setdefault(number, Removals())
+                removals.matched += 1
+                removals.gone += acl_id not in after.acls
+                work += 1
+            if work >= _LOOKUPS_PER_STEP:
+                work = 0
+                yield
+
+
+def _is_valid(filter: AclFilter) -> bool:
+    try:
+        validate_filter(filter)
+    except InvalidAclError:
+        return False
+    return True

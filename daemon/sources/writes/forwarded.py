@@ -1,0 +1,162 @@
+"""Accept changes of ACLs, and send them to the cluster side by side.
+
+**Invariant:** accepted work is done even if its caller is cancelled, within the caller's time. The
+number of waiting requests and of those under way is bounded. Requests of different callers are in
+no order; a connection of a caller has one request under way.
+
+Source: KIP-504 (asynchronous ACL updates), KIP-590; Kafka 4.3 ForwardingManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+import trio
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.completion import Completion, ItemCompletions
+from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
+from authorizerd.actors.updates import PlanCluster
+from authorizerd.daemon.sources.writes.delivery import INTERRUPTED, Delivery, Means
+from authorizerd.daemon.sources.writes.refused import reject_cluster_change, reject_items
+from authorizerd.daemon.sources.writes.requests import Creations, Deletions, Update, fail
+from authorizerd.daemon.sources.writes.rights import ForwardingRights
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+T = TypeVar("T")
+
+REQUESTS_AT_ONCE_MAX: Final = 16
+"""The maximum number of requests under way. A controller commits those that arrive together at
+once, so a single one at a time would reach only a fraction of its rate.
+"""
+ENDING_SECONDS: Final = 5.0
+"""How long requests may take after ``close``."""
+_MARGIN_SECONDS_MAX: Final = 1.0
+_MARGIN: Final = 0.1
+"""The part of the caller's time that is kept for the answer, so that it can name the reason."""
+
+
+class ForwardedUpdates:
+    """Accept changes of ACLs, send them, and acknowledge them.
+
+    Args:
+        rights: who is forwarded; None if the daemon makes every change in its own name.
+        requests_max: the maximum number of waiting requests. More are refused.
+        timeout_ms: returns how long a caller waits for its answer.
+    """
+
+    def __init__(
+        self,
+        means: Means,
+        *,
+        rights: ForwardingRights | None,
+        requests_max: int,
+        timeout_ms: Callable[[], int],
+    ) -> None:
+        self._means = means
+        self._rights = rights
+        self._timeout_ms = timeout_ms
+        self._inbox_sender, self._inbox = trio.open_memory_channel[Update](requests_max)
+        self._limit = trio.CapacityLimiter(REQUESTS_AT_ONCE_MAX)
+        self._scope = trio.CancelScope()
+        self.statistics: Final = means.statistics
+
+    def create(self, acls: Sequence[Acl], context: RequestContext) -> Sequence[Completion[None]]:
+        """Queue one creation request. Return one completion per item, in order."""
+        obstacle = self._find_obstacle(context)
+        if obstacle is not None:
+            return reject_items(obstacle, len(acls))
+        if not acls:
+            return []
+        # A copy, since the caller may empty its list.
+        update = Creations(items=list(acls), caller=context, deadline=self._deadline())
+        self._accept(update)
+        return ItemCompletions(update.completion, len(acls))
+
+    def delete(
+        self, filters: Sequence[AclFilter], context: RequestContext
+    ) -> Sequence[Completion[Deleted]]:
+        """Queue one deletion request. Return one completion per filter, in order."""
+        obstacle = self._find_obstacle(context)
+        if obstacle is not None:
+            return reject_items(obstacle, len(filters))
+        if not filters:
+            return []
+        update = Deletions(items=list(filters), caller=context, deadline=self._deadline())
+        self._accept(update)
+        return ItemCompletions(update.completion, len(filters))
+
+    def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
+        """Return a failed completion: nothing else is changed through a follower."""
+        return reject_cluster_change()
+
+    def _find_obstacle(self, caller: RequestContext) -> RejectedUpdateError | None:
+        obstacle = None if self._rights is None else self._rights.find_obstacle(caller)
+        if obstacle is None:
+            return None
+        self.statistics.results["denied"] += 1
+        return RejectedUpdateError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, obstacle)
+
+    def _deadline(self) -> float:
+        seconds = self._timeout_ms() / 1000
+        return trio.current_time() + seconds - min(_MARGIN_SECONDS_MAX, seconds * _MARGIN)
+
+    def _accept(self, update: Update) -> None:
+        try:
+            self._inbox_sender.send_nowait(update)
+        except trio.WouldBlock:
+            fail(update, UpdateRefusedError("too many updates are waiting"))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            fail(update, UpdateRefusedError(INTERRUPTED))
+        else:
+            self.statistics.requests_waiting += 1
+
+    def close(self) -> None:
+        """Accept no more requests. ``run`` ends soon: see ``ENDING_SECONDS``."""
+        self._inbox_sender.close()
+        self._scope.deadline = trio.current_time() + ENDING_SECONDS
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Send requests until ``close``. If cancelled, refuse what was not sent."""
+        task_status.started()
+        with self._scope:
+            async with self._inbox, trio.open_nursery() as services:
+                services.start_soon(self._means.submission.connections.run)
+                try:
+                    async with trio.open_nursery() as nursery:
+                        async for update in self._inbox:
+                            await self._start(nursery, update)
+                finally:
+                    services.cancel_scope.cancel()
+                    self._refuse_waiting()
+
+    async def _start(self, nursery: trio.Nursery, update: Update) -> None:
+        """Handle a request as soon as few enough others are under way."""
+        try:
+            await self._limit.acquire_on_behalf_of(update)
+        except BaseException:
+            self._refuse(update)
+            raise
+        nursery.start_soon(self._handle, update)
+
+    def _refuse_waiting(self) -> None:
+        while True:
+            try:
+                update = self._inbox.receive_nowait()
+            except (trio.WouldBlock, trio.EndOfChannel):
+                return
+            self._refuse(update)
+
+    def _refuse(self, update: Update) -> None:
+        fail(update, UpdateRefusedError(INTERRUPTED))
+        self.statistics.requests_waiting -= 1
+
+    async def _handle(self, update: Update) -> None:
+        try:
+            await Delivery(self._means, update).run()
+        finally:
+            self.statistics.requests_waiting -= 1
+            self._limit.release_on_behalf_of(update)

@@ -1,0 +1,101 @@
+"""A change of ACLs on its way to the cluster, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.completion import Completion
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Creations:
+    """A creation request. ``deadline`` is in trio's time.
+
+    ``is_sent`` is True if a node may have received it, and its outcome is not known.
+    """
+
+    api_key: ClassVar[ApiKey] = ApiKey.CREATE_ACLS
+
+    items: list[Acl]
+    caller: RequestContext
+    deadline: float
+    is_sent: bool = False
+    completion: Completion[Sequence[Exception | None]] = field(default_factory=Completion)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Deletions:
+    """A deletion request; see ``Creations``."""
+
+    api_key: ClassVar[ApiKey] = ApiKey.DELETE_ACLS
+
+    items: list[AclFilter]
+    caller: RequestContext
+    deadline: float
+    is_sent: bool = False
+    completion: Completion[Sequence[Deleted | Exception]] = field(default_factory=Completion)
+
+
+Update: TypeAlias = Creations | Deletions
+
+
+def fail(update: Update, error: Exception) -> None:
+    """Fail every item of a request that is not answered yet."""
+    completion: Completion[Any] = update.completion
+    if not completion.is_done:
+        completion.fail(error)
+
+
+Results: TypeAlias = list[ApiError | None] | list[FilterResult]
+"""The results of a request's items, in order: of creations, or of filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The cluster's result of each item."""
+
+    results: Results
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """The request was not sent, or its receiver was not ready. It may be sent again."""
+
+    reason: str
+    is_lost: bool = True
+    """True if the node cannot be reached, False if it only needs time."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotController:
+    """The node is not the active controller.
+
+    It may have lost this role after it had written the change: see ``Delivery``.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The request was rejected as a whole. Nothing was done, and a repetition is rejected, too."""
+
+    error: ApiError
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The request was sent, and no valid answer came."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Answered | NotSent | NotController | Rejected | Unknown

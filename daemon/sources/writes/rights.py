@@ -1,0 +1,69 @@
+"""The right to have a change forwarded in one's own name.
+
+The controllers trust the principal that the daemon names, whoever it is: with CLUSTER_ACTION, the
+daemon is as strong as any super user. So it must not name a principal that a caller of its own
+listeners could borrow.
+
+**Invariant:** a principal is forwarded only if it is listed, and if its caller has proved it by a
+client certificate or by a credential of the cluster. Each exception needs a setting of its own.
+Nothing that the client merely says, such as its client id, counts.
+
+Source: KIP-590; Kafka 4.3 EnvelopeUtils.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from authorizerd.actors.authorizer import Authentication, RequestContext
+from authorizerd.config.follow import FollowSettings, Privileged
+from authorizerd.config.follow_keys import FORWARD_PRINCIPALS, FORWARD_PRIVILEGED
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+_PROOFS: Final = frozenset((Authentication.CERTIFICATE, Authentication.PLAIN, Authentication.SCRAM))
+
+
+class ForwardingRights:
+    """Decide whose changes are forwarded.
+
+    Args:
+        is_super_user: returns True if ``super.users`` of this daemon has a principal.
+    """
+
+    def __init__(self, settings: FollowSettings, is_super_user: Callable[[str], bool]) -> None:
+        self._listed: Final = settings.forwarded
+        self._privileged: Final = settings.forwarded_privileged
+        self._is_super_user = is_super_user
+
+    def find_obstacle(self, caller: RequestContext) -> str | None:
+        """Return why the caller's changes are not forwarded, or None if they are."""
+        principal = caller.principal
+        if caller.host is None:
+            return f"{principal} is not forwarded: its address is not known"
+        if principal not in self._listed:
+            return f"{principal} is not forwarded: it is not in {FORWARD_PRINCIPALS}"
+        is_anonymous = principal == ANONYMOUS
+        if caller.authentication not in _PROOFS and not is_anonymous:
+            return f"{principal} is not forwarded: this daemon has not authenticated the caller"
+        kinds = (
+            (Privileged.ANONYMOUS, is_anonymous, "the principal of callers without a log-in"),
+            (
+                Privileged.SUPER_USERS,
+                self._is_super_user(principal),
+                "a super user of this daemon",
+            ),
+            (
+                Privileged.LOCAL_USERS,
+                caller.authentication is Authentication.PLAIN,
+                "a user of this daemon's own configuration",
+            ),
+        )
+        for kind, applies, meaning in kinds:
+            if applies and kind not in self._privileged:
+                return (
+                    f"{principal} is not forwarded: it is {meaning}, and {FORWARD_PRIVILEGED} does"
+                    f" not have {kind}"
+                )
+        return None

@@ -1,0 +1,207 @@
+"""Send a change to one node, once, and say what is known about it afterwards.
+
+**Invariant:** ``send`` sends a request at most once. After NotSent and Rejected, it has changed
+nothing. After NotController, only the log tells.
+
+Source: KIP-140, KIP-590; Kafka 4.3 ControllerApis, RequestChannel (shouldReturnNotController).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import trio
+
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.sources.writes.connections import Connections, Node
+from authorizerd.daemon.sources.writes.requests import (
+    Answered,
+    Creations,
+    NotController,
+    NotSent,
+    Outcome,
+    Rejected,
+    Results,
+    Unknown,
+    Update,
+)
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Call
+from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_forwarding import (
+    decode_created,
+    decode_deleted,
+    encode_creations,
+    encode_deletions,
+)
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.envelope_client import (
+    InnerRequest,
+    decode_envelope,
+    encode_envelope,
+)
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+_CORRELATION_ID_MAX: Final = 2**31 - 1
+_NOT_FORWARDED: Final[Mapping[int, str]] = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
+        "the controller does not let this daemon forward changes: its principal needs"
+        " CLUSTER_ACTION on the cluster"
+    ),
+    ErrorCode.UNSUPPORTED_VERSION: "the controller does not know this version of the request",
+    ErrorCode.INVALID_REQUEST: "the controller finds the forwarded request invalid",
+    ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE: (
+        "the controller does not understand the principal: it has another principal.builder.class"
+    ),
+}
+"""The errors of an Envelope whose inner request the controller has not looked at."""
+
+
+class Submission:
+    """Send changes.
+
+    Args:
+        carries_caller: True if the caller's principal is named in an Envelope, False if the daemon
+            makes the change in its own name.
+        to_controllers: True if nodes are controllers, for which NOT_CONTROLLER is no final answer.
+    """
+
+    def __init__(
+        self, connections: Connections, *, carries_caller: bool, to_controllers: bool
+    ) -> None:
+        self.connections: Final = connections
+        self.carries_caller: Final = carries_caller
+        self._to_controllers = to_controllers
+        self._correlation_ids = itertools.count(1)
+
+    async def send(self, address: Address, update: Update, timeout_ms: int) -> Outcome:
+        """Send ``update`` to ``address``, and wait for the answer.
+
+        If it is cancelled, it is not known whether the change applies.
+        """
+        try:
+            connection = await self.connections.take(address)
+        except ConnectionFailedError as error:
+            return NotSent(str(error))
+        except RequestFailedError as error:
+            return NotSent(f"{address}: {error}")
+        node = connection.node
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._exchange(node, update, timeout_ms)
+        finally:
+            # After a failure, a late answer would be taken for the next request's.
+            if outcome is None or isinstance(outcome, Unknown):
+                await node.aclose()
+        if not isinstance(outcome, Unknown):
+            await self.connections.give_back(connection)
+        return outcome
+
+    async def _exchange(self, node: Node, update: Update, timeout_ms: int) -> Outcome:
+        try:
+            version = node.choose_version(update.api_key)
+            if self.carries_caller:
+                node.choose_version(ApiKey.ENVELOPE)
+        except RequestFailedError as error:
+            return Rejected(ApiError(error.error.code, f"{node.address}: {error}"))
+        body = await finish_in_turns(_encode(version, update))
+        await trio.lowlevel.checkpoint_if_cancelled()
+        update.is_sent = True
+        try:
+            if self.carries_caller:
+                return await self._forward(node, update, version, body, timeout_ms)
+            call = Call(
+                api_key=update.api_key,
+                encode=lambda _: bytes(body),
+                decode=lambda _, answer: answer,
+            )
+            answer = await node.request(call, timeout_ms)
+            return await self._read(node, update, version, answer)
+        except (ConnectionFailedError, RequestFailedError) as error:
+            return Unknown(str(error))
+        except DecodeError as error:
+            return Unknown(f"{node.address}: expected an answer to the change: {error}")
+
+    async def _forward(
+        self, node: Node, update: Update, version: int, body: bytearray, timeout_ms: int
+    ) -> Outcome:
+        caller = update.caller
+        assert caller.host is not None, "a caller without an address is not forwarded"
+        principal, host = caller.principal, caller.host
+        inner = InnerRequest(
+            api_key=update.api_key,
+            api_version=version,
+            body=bytes(body),
+            correlation_id=next(self._correlation_ids) & _CORRELATION_ID_MAX,
+            client_id=caller.client_id,
+        )
+        call = Call(
+            api_key=ApiKey.ENVELOPE,
+            encode=lambda outer: encode_envelope(outer, inner, principal=principal, host=host),
+            decode=lambda _, answer: decode_envelope(inner, answer),
+        )
+        answer = await node.request(call, timeout_ms)
+        if answer.error_code:
+            return _judge_outer(node.address, answer.error_code)
+        return await self._read(node, update, version, answer.body)
+
+    async def _read(
+        self, node: Node, update: Update, version: int, answer: bytes | bytearray
+    ) -> Outcome:
+        results = await finish_in_turns(_decode(version, update, answer))
+        codes = await finish_in_turns(_collect_codes(results))
+        if self._to_controllers and ErrorCode.NOT_CONTROLLER in codes:
+            return _not_controller(node.address)
+        if codes == {ErrorCode.AUTHORIZER_NOT_READY}:
+            return _not_ready(node.address)
+        return Answered(results)
+
+
+def _judge_outer(address: Address, code: int) -> Outcome:
+    """Return the outcome of an Envelope that is answered by an outer error."""
+    if code == ErrorCode.NOT_CONTROLLER:
+        return _not_controller(address)
+    if code == ErrorCode.AUTHORIZER_NOT_READY:
+        return _not_ready(address)
+    text = _NOT_FORWARDED.get(code)
+    if text is not None:
+        return Rejected(ApiError(code, f"{address}: {text}"))
+    return Unknown(f"{address}: {ApiError(code)}")
+
+
+def _not_controller(address: Address) -> NotController:
+    return NotController(f"{address} is not the active controller")
+
+
+def _not_ready(address: Address) -> NotSent:
+    return NotSent(f"{address}: the authorizer is not ready", is_lost=False)
+
+
+def _encode(version: int, update: Update) -> Steps[bytearray]:
+    if isinstance(update, Creations):
+        return encode_creations(version, update.items)
+    return encode_deletions(version, update.items)
+
+
+def _decode(version: int, update: Update, answer: bytes | bytearray) -> Steps[Results]:
+    count = len(update.items)
+    if isinstance(update, Creations):
+        return (yield from decode_created(version, answer, count))
+    return (yield from decode_deleted(version, answer, count))
+
+
+def _collect_codes(results: Sequence[ApiError | FilterResult | None]) -> Steps[set[int]]:
+    """Return, in steps, the codes of all results; 0 is success."""
+    codes = set()
+    for number, result in enumerate(results, 1):
+        error = result.error if isinstance(result, FilterResult) else result
+        codes.add(ErrorCode.NONE if error is None else error.code)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return codes

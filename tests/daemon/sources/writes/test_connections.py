@@ -1,0 +1,76 @@
+"""Connections that are kept between requests, over real sockets."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from authorizerd.daemon.sources.writes.connections import Connections
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.transport import open_tcp
+from tests.daemon.kafka_cluster import KafkaNode
+from tests.daemon.kafka_listener_service import until
+
+
+class Server:
+    """A node on a port. ``streams`` are its ends of the connections."""
+
+    def __init__(self) -> None:
+        self.node = KafkaNode()
+        self.streams: list[trio.SocketStream] = []
+
+    async def start(self, nursery: trio.Nursery) -> Address:
+        listeners = await nursery.start(
+            partial(trio.serve_tcp, self._serve, 0, host="127.0.0.1"),
+        )
+        return Address("127.0.0.1", listeners[0].socket.getsockname()[1])
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        self.streams.append(stream)
+        await self.node.serve(stream)
+
+
+def new_connections() -> Connections:
+    return Connections(lambda address: open_node(address, None, "tests", open_tcp))
+
+
+async def test_idle_connection_is_used_again_for_the_same_address(nursery: trio.Nursery) -> None:
+    address, elsewhere = await Server().start(nursery), await Server().start(nursery)
+    connections = new_connections()
+    first = await connections.take(address)
+    second = await connections.take(address)
+    assert second is not first
+    await connections.give_back(first)
+    assert await connections.take(address) is first
+    await connections.give_back(first)
+    third = await connections.take(elsewhere)
+    assert third is not first
+    for connection in (first, second, third):
+        await connection.node.aclose()
+
+
+@pytest.mark.parametrize("writes", [False, True])
+async def test_connection_that_its_node_has_ended_is_not_used_again(
+    nursery: trio.Nursery, writes: bool
+) -> None:
+    """Nor is one on which the node has written something that nobody asked for."""
+    server = Server()
+    address = await server.start(nursery)
+    connections = new_connections()
+    first = await connections.take(address)
+    assert first.node.is_silent
+    await connections.give_back(first)
+    (stream,) = server.streams
+    await wait_all_tasks_blocked()
+    if writes:
+        await stream.send_all(b"?")
+    else:
+        await stream.send_eof()
+    await until(lambda: not first.node.is_silent)
+    second = await connections.take(address)
+    assert second is not first
+    await second.node.aclose()

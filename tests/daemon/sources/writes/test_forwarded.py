@@ -1,0 +1,597 @@
+"""Changes of a daemon that follows a cluster: what is sent, repeated, acknowledged and reported."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import trio
+from msgspec.structs import replace
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from authorizerd.acl.model import AclFilter
+from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
+from authorizerd.config.follow import SourceKind, Writes
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.kafka_cluster import HANG_UP, SILENCE
+from tests.daemon.sources.writes.acl_cluster import (
+    ALICE,
+    CALLER,
+    FIRST,
+    HOST,
+    SECOND,
+    TIMEOUT_MS,
+    AclCluster,
+    Follower,
+)
+from tests.support.acls import acl
+
+ONE = acl("User:a", "READ", topic="one")
+TWO = acl("User:b", "READ", topic="two")
+NO_COLON = acl("nobody", "READ", topic="one")
+ANYTHING = AclFilter()
+OF_ONE = AclFilter(resource_name="one")
+
+each_mode = pytest.mark.parametrize("writes", [Writes.AS_SELF, Writes.FORWARD])
+
+
+async def start(nursery: trio.Nursery, follower: Follower) -> Follower:
+    await nursery.start(follower.updates.run)
+    return follower
+
+
+def unknown(error: object) -> str:
+    """Return the text of an error that says that the change may still apply."""
+    assert isinstance(error, RejectedUpdateError)
+    assert error.code == ErrorCode.REQUEST_TIMED_OUT
+    assert "may still apply" in str(error)
+    return str(error)
+
+
+@each_mode
+async def test_items_keep_the_clusters_results(nursery: trio.Nursery, writes: Writes) -> None:
+    """A change is visible here, and in every worker, before it is acknowledged."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, writes=writes))
+    created = await follower.create(ONE, NO_COLON, TWO, ONE)
+    assert isinstance(created[1], RejectedUpdateError)
+    assert created[1].code == ErrorCode.INVALID_REQUEST
+    assert str(created[1]).startswith("Could not parse principal from `nobody`")
+    assert [created[0], *created[2:]] == [None] * 3
+    assert follower.acls == cluster.acls == {ONE, TWO}
+    invalid = AclFilter(operation=99)
+    removed, failed, nothing = await follower.delete(
+        OF_ONE, invalid, AclFilter(resource_name="three")
+    )
+    assert (removed, nothing) == ({ONE}, set())
+    assert (failed.code, str(failed)) == (ErrorCode.INVALID_REQUEST, "Unknown entryFilter.")
+    assert follower.acls == {TWO}
+    assert follower.workers == 2
+    exactly = AclFilter(
+        resource_type=ONE.resource_type,
+        resource_name="one",
+        pattern_type=ONE.pattern_type,
+        principal="User:a",
+        host="*",
+        operation=ONE.operation,
+        permission_type=ONE.permission_type,
+    )
+    assert follower.confirmed == [((ONE, TWO, ONE), ()), ((), (exactly,))]
+    assert follower.updates.statistics.results == {"answered": 2}
+    assert follower.updates.statistics.requests_waiting == 0
+
+
+async def test_forwarded_request_names_the_caller(nursery: trio.Nursery) -> None:
+    """Only principal and host count; a client id is passed on as it is."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, writes=Writes.FORWARD))
+    await follower.create(ONE)
+    (forwarded,) = cluster.forwarded
+    assert (forwarded.principal, forwarded.host) == (ALICE, HOST)
+    assert forwarded.request.client_id == CALLER.client_id
+
+
+async def test_as_self_sends_no_envelope(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    await follower.create(ONE)
+    assert cluster.forwarded == []
+    assert [request.api_key for request in node.asked] == [
+        ApiKey.API_VERSIONS,
+        ApiKey.CREATE_ACLS,
+    ]
+
+
+async def test_nothing_is_acknowledged_before_it_is_read(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    follower.may_read = trio.Event()
+    (created,) = follower.updates.create([ONE], CALLER)
+    with trio.move_on_after(0.1):
+        await created.wait_until_done()
+    assert (created.is_done, cluster.acls, follower.acls) == (False, {ONE}, set())
+    follower.may_read.set()
+    await created
+    assert follower.acls == {ONE}
+
+
+async def test_failed_items_need_no_confirmation(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    follower.may_read = trio.Event()
+    (error,) = await follower.create(NO_COLON)
+    assert isinstance(error, RejectedUpdateError)
+    assert follower.confirmed == []
+
+
+@each_mode
+async def test_change_that_is_not_read_in_time_is_reported(
+    nursery: trio.Nursery, autojump_clock: MockClock, writes: Writes
+) -> None:
+    """The answer comes before the caller's own time limit. Failed items keep their errors."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, writes=writes))
+    follower.may_read = trio.Event()
+    with trio.fail_after(TIMEOUT_MS / 1000):
+        error, invalid = await follower.create(ONE, NO_COLON)
+    assert isinstance(error, RejectedUpdateError)
+    assert (error.code, "has made the change" in str(error)) == (ErrorCode.REQUEST_TIMED_OUT, True)
+    assert isinstance(invalid, RejectedUpdateError)
+    assert invalid.code == ErrorCode.INVALID_REQUEST
+    assert follower.updates.statistics.results == {"unread": 1}
+
+
+# What is sent again: only what was not applied.
+
+
+@each_mode
+async def test_change_is_sent_to_the_next_node_if_the_first_one_is_gone(
+    nursery: trio.Nursery, autojump_clock: MockClock, writes: Writes
+) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(SECOND)
+    follower = await start(nursery, Follower(cluster, FIRST, SECOND, writes=writes))
+    assert await follower.create(ONE) == [None]
+    assert follower.lost == [FIRST]
+
+
+async def test_change_waits_for_a_leader(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, None))
+    (created,) = follower.updates.create([ONE], CALLER)
+    await trio.sleep(TIMEOUT_MS / 2000)
+    assert not created.is_done
+    follower.leaders = [FIRST]
+    await created
+    assert follower.acls == {ONE}
+
+
+@each_mode
+@pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY])
+async def test_refused_change_is_sent_again(
+    nursery: trio.Nursery, autojump_clock: MockClock, writes: Writes, code: ErrorCode
+) -> None:
+    """A node that is no longer the active controller is reported; one that is not ready is not."""
+    is_moved = code is ErrorCode.NOT_CONTROLLER
+    cluster = AclCluster(nursery)
+    first = cluster.add(FIRST, *(2 * [cluster.fail(code)]))
+    second = cluster.add(SECOND, cluster.fail(code))
+    cluster.create([TWO])
+    follower = await start(nursery, Follower(cluster, FIRST, SECOND, writes=writes))
+    assert await follower.create(ONE) == [None]
+    assert await follower.delete(ANYTHING) == [{ONE, TWO}]
+    assert follower.lost == ([FIRST, SECOND] if is_moved else [])
+    assert (len(second.asked) > 1) is is_moved
+    assert len(first.asked) == (2 if is_moved else 5)
+    assert follower.updates.statistics.results == {"answered": 2}
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY])
+async def test_refused_change_is_given_up_in_time(
+    nursery: trio.Nursery, autojump_clock: MockClock, code: ErrorCode
+) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, *(100 * [cluster.fail(code)]))
+    follower = await start(nursery, Follower(cluster))
+    with trio.fail_after(TIMEOUT_MS / 1000):
+        (error,) = await follower.create(ONE)
+    assert isinstance(error, UpdateRefusedError)
+    assert "was not sent within the time limit" in str(error)
+    assert cluster.acls == set()
+    assert follower.updates.statistics.results == {"not_sent": 1}
+
+
+async def test_creation_that_a_former_controller_committed_is_not_repeated(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """It answers NOT_CONTROLLER, although its change is committed."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, cluster.apply_and_resign)
+    second = cluster.add(SECOND)
+    follower = await start(nursery, Follower(cluster, FIRST, SECOND))
+    assert await follower.create(ONE) == [None]
+    assert second.asked == []
+
+
+async def test_deletion_that_a_former_controller_committed_is_not_repeated(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Meanwhile another writer may have created the ACL anew."""
+    cluster = AclCluster(nursery)
+    cluster.create([ONE, TWO])
+
+    def resign(request: object) -> object:
+        answer = cluster.apply_and_resign(request)  # type: ignore[arg-type] # the node passes it
+        cluster.create([ONE])
+        return answer
+
+    cluster.add(FIRST, resign)
+    second = cluster.add(SECOND)
+    follower = await start(nursery, Follower(cluster, FIRST, SECOND))
+    (error,) = await follower.delete(OF_ONE)
+    assert "Of 1 ACLs that matched before the request was sent, 1 are gone" in unknown(error)
+    assert second.asked == []
+    assert cluster.acls == {ONE, TWO}
+
+
+async def test_broker_passes_on_not_controller(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """A broker's listing may lag, so it proves nothing. The error is the caller's."""
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST, cluster.fail(ErrorCode.NOT_CONTROLLER, "none"))
+    follower = await start(nursery, Follower(cluster, kind=SourceKind.BROKERS))
+    (error,) = await follower.create(ONE)
+    assert isinstance(error, RejectedUpdateError)
+    assert (error.code, str(error)) == (ErrorCode.NOT_CONTROLLER, "none")
+    assert len(node.asked) == 2
+
+
+# Connections that break: a request that was sent is never sent again.
+
+
+@each_mode
+@pytest.mark.parametrize("is_committed", [False, True])
+async def test_creation_on_a_broken_connection_succeeds_if_the_log_shows_it(
+    nursery: trio.Nursery, writes: Writes, is_committed: bool
+) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST, cluster.apply_and_hang_up if is_committed else HANG_UP)
+    follower = await start(nursery, Follower(cluster, writes=writes))
+    (result,) = await follower.create(ONE)
+    if is_committed:
+        assert (result, follower.acls) == (None, {ONE})
+    else:
+        assert "The ACL is not visible." in unknown(result)
+        assert cluster.acls == set()
+    assert follower.workers == 1
+    assert len(node.asked) == 2
+    assert follower.updates.statistics.results == {"unknown": 1}
+
+
+async def test_each_creation_on_a_broken_connection_is_judged_by_itself(
+    nursery: trio.Nursery,
+) -> None:
+    """It makes no difference who created an ACL that is visible."""
+    cluster = AclCluster(nursery)
+    cluster.create([TWO])
+    cluster.add(FIRST, HANG_UP)
+    follower = await start(nursery, Follower(cluster))
+    one, two, invalid = await follower.create(ONE, TWO, NO_COLON)
+    assert two is None
+    unknown(one)
+    unknown(invalid)
+
+
+@each_mode
+@pytest.mark.parametrize(
+    ("by", "gone"),
+    [("nobody", 0), ("request", 1), ("another", 1), ("another before", 0)],
+)
+async def test_deletion_on_a_broken_connection_never_counts_as_done(
+    nursery: trio.Nursery, writes: Writes, by: str, gone: int
+) -> None:
+    """The log does not show who deleted an ACL. The deletion is not sent again."""
+    cluster = AclCluster(nursery)
+    cluster.create([ONE, TWO])
+
+    def delete_elsewhere(_: object) -> object:
+        cluster.delete([OF_ONE])
+        return HANG_UP
+
+    answers: dict[str, object] = {
+        "nobody": HANG_UP,
+        "request": cluster.apply_and_hang_up,
+        "another": delete_elsewhere,
+        "another before": HANG_UP,
+    }
+    node = cluster.add(FIRST, answers[by])
+    if by == "another before":
+        cluster.delete([OF_ONE])
+    follower = await start(nursery, Follower(cluster, writes=writes))
+    first, second, invalid = await follower.delete(
+        OF_ONE, AclFilter(resource_name="three"), AclFilter(operation=99)
+    )
+    if by == "another before":
+        assert "No ACL matched before" in unknown(first)
+    else:
+        assert f"Of 1 ACLs that matched before the request was sent, {gone} are" in unknown(first)
+    assert "No ACL matched before" in unknown(second)
+    unknown(invalid)
+    assert len(node.asked) == 2
+
+
+@each_mode
+async def test_silence_ends_with_the_time_limit(
+    nursery: trio.Nursery, autojump_clock: MockClock, writes: Writes
+) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST, SILENCE)
+    follower = await start(nursery, Follower(cluster, writes=writes))
+    with trio.fail_after(TIMEOUT_MS / 1000):
+        (error,) = await follower.create(ONE)
+    assert "no answer came in time" in unknown(error)
+    assert len(node.asked) == 2
+
+
+async def test_silence_ends_with_the_request_timeout_and_the_log_is_read(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    cluster = AclCluster(nursery)
+
+    def apply_in_silence(request: object) -> object:
+        cluster.apply(request)  # type: ignore[arg-type] # the node passes it
+        return SILENCE
+
+    cluster.add(FIRST, apply_in_silence)
+    follower = await start(nursery, Follower(cluster, request_timeout_ms=TIMEOUT_MS // 2))
+    assert await follower.create(ONE) == [None]
+
+
+async def test_log_that_cannot_be_read_leaves_the_outcome_unknown(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, cluster.apply_and_hang_up)
+    follower = await start(nursery, Follower(cluster))
+    follower.may_read = trio.Event()
+    (error,) = await follower.create(ONE)
+    assert "closed the connection" in unknown(error)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\0\0\0\4\0\0\0\2",
+        b"\0\0\0\x0b\0\0\0\2\0\0\0\0\0\1\0",  # no result for the item
+    ],
+)
+async def test_garbage_leaves_the_outcome_unknown(nursery: trio.Nursery, garbage: bytes) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST, garbage)
+    follower = await start(nursery, Follower(cluster))
+    (error,) = await follower.create(ONE)
+    unknown(error)
+    assert len(node.asked) == 2
+
+
+async def test_unexpected_error_of_an_envelope_leaves_the_outcome_unknown(
+    nursery: trio.Nursery,
+) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST, cluster.fail(ErrorCode.UNKNOWN_SERVER_ERROR))
+    follower = await start(nursery, Follower(cluster, writes=Writes.FORWARD))
+    (error,) = await follower.create(ONE)
+    assert "UNKNOWN_SERVER_ERROR" in unknown(error)
+    assert len(node.asked) == 2
+
+
+# Rejections.
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "CLUSTER_ACTION"),
+        (ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, re.escape("principal.builder.class")),
+        (ErrorCode.INVALID_REQUEST, "invalid"),
+        (ErrorCode.UNSUPPORTED_VERSION, "version"),
+    ],
+)
+async def test_controller_that_does_not_accept_envelopes_is_named(
+    nursery: trio.Nursery, code: ErrorCode, text: str
+) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST, cluster.fail(code))
+    follower = await start(nursery, Follower(cluster, writes=Writes.FORWARD))
+    (error,) = await follower.create(ONE)
+    assert isinstance(error, RejectedUpdateError)
+    assert error.code == code
+    assert re.search(f"first:9093.*{text}", str(error))
+    assert len(node.asked) == 2
+    assert follower.confirmed == []
+    assert follower.updates.statistics.results == {"rejected": 1}
+
+
+@each_mode
+async def test_node_without_the_api_is_named(nursery: trio.Nursery, writes: Writes) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST)
+    lacking = ApiKey.ENVELOPE if writes is Writes.FORWARD else ApiKey.CREATE_ACLS
+    node.served = {key: versions for key, versions in node.served.items() if key is not lacking}
+    follower = await start(nursery, Follower(cluster, writes=writes))
+    (error,) = await follower.create(ONE)
+    assert isinstance(error, RejectedUpdateError)
+    assert error.code == ErrorCode.UNSUPPORTED_VERSION
+    assert f"first:9093: UNSUPPORTED_VERSION: The node does not support {lacking.name}" in str(
+        error
+    )
+
+
+async def test_right_that_the_daemon_lacks_is_logged(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The caller gets the cluster's own code and text."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, cluster.fail(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Not you."))
+    follower = await start(nursery, Follower(cluster))
+    (error,) = await follower.create(ONE)
+    assert isinstance(error, RejectedUpdateError)
+    assert (error.code, str(error)) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Not you.")
+    assert "the daemon's principal needs ALTER" in caplog.text
+
+
+async def test_unlisted_caller_is_denied_and_nothing_is_sent(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, writes=Writes.FORWARD))
+    bob = replace(CALLER, principal="User:bob")
+    denied = [*await follower.create(ONE, caller=bob), *await follower.delete(OF_ONE, caller=bob)]
+    for error in denied:
+        assert isinstance(error, RejectedUpdateError)
+        assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert "authorizerd.writes.forward.principals" in str(error)
+    assert node.asked == []
+    assert follower.updates.statistics.results == {"denied": 2}
+
+
+# Bounds, order, ends.
+
+
+async def test_too_many_waiting_requests_are_refused(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, *(100 * [SILENCE]))
+    follower = await start(nursery, Follower(cluster, requests_max=2))
+    ended = []
+    for number in range(100):
+        ended.append(follower.updates.create([acl(topic=f"t{number}")], CALLER)[0])
+        await wait_all_tasks_blocked()
+    refused = [each for each in ended if each.is_done]
+    assert len(refused) == 100 - 16 - 1 - 2  # under way, next, waiting
+    assert {str(each.error) for each in refused} == {"too many updates are waiting"}
+    assert follower.updates.statistics.requests_waiting == 19
+
+
+async def test_requests_are_sent_side_by_side_and_connections_are_reused(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """A connection carries one request at a time."""
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    for _ in range(3):
+        async with trio.open_nursery() as callers:
+            for number in range(10):
+                callers.start_soon(follower.create, acl(topic=f"t{number}"))
+    connections = [each for each in node.asked if each.api_key is ApiKey.API_VERSIONS]
+    assert 1 < len(connections) <= 10
+    assert len(node.asked) - len(connections) == 30
+    await trio.sleep(60)
+    assert node.closed == len(connections)
+
+
+async def test_connection_is_replaced_when_it_is_old(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    await follower.create(ONE)
+    await trio.sleep(31)
+    await follower.create(TWO)
+    assert [request.api_key for request in node.asked].count(ApiKey.API_VERSIONS) == 2
+
+
+async def test_accepted_work_survives_its_caller(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    follower.may_read = trio.Event()
+    with trio.move_on_after(0.05):
+        await follower.create(ONE)
+    follower.may_read.set()
+    await follower.create(TWO)
+    assert follower.acls == {ONE, TWO}
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_shutdown_answers_everything(
+    nursery: trio.Nursery, autojump_clock: MockClock, is_cancelled: bool
+) -> None:
+    """What was sent may still apply; what was not sent is refused. The end takes a few seconds."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, *(100 * [SILENCE]))
+    follower = Follower(cluster)
+    scope = trio.CancelScope()
+
+    async def run(*, task_status: trio.TaskStatus[None]) -> None:
+        with scope:
+            await follower.updates.run(task_status=task_status)
+
+    await nursery.start(run)
+    completions = [
+        follower.updates.create([acl(topic=f"t{number}")], CALLER)[0] for number in range(30)
+    ]
+    await wait_all_tasks_blocked()
+    started = trio.current_time()
+    if is_cancelled:
+        scope.cancel()
+    else:
+        follower.updates.close()
+    for number, completion in enumerate(completions):
+        await completion.wait_until_done()
+        if number < 16:
+            assert "shutting down" in unknown(completion.error)
+        else:
+            assert isinstance(completion.error, UpdateRefusedError)
+    assert trio.current_time() - started <= 5.1
+    late = follower.updates.delete([ANYTHING], CALLER)[0]
+    assert isinstance(late.error, UpdateRefusedError)
+    assert follower.updates.statistics.requests_waiting == 0
+
+
+async def test_nothing_is_sent_after_the_deadline(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Requests that waited too long behind others are not sent."""
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST, *(100 * [SILENCE]))
+    follower = await start(nursery, Follower(cluster))
+    completions = [
+        follower.updates.create([acl(topic=f"t{number}")], CALLER)[0] for number in range(20)
+    ]
+    for completion in completions:
+        await completion.wait_until_done()
+    assert [isinstance(each.error, UpdateRefusedError) for each in completions] == (
+        [False] * 16 + [True] * 4
+    )
+    asked = [request for request in node.asked if request.api_key is ApiKey.CREATE_ACLS]
+    assert len(asked) == 16
+
+
+async def test_request_without_items_is_not_sent(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    node = cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    assert await follower.create() == await follower.delete() == []
+    assert node.asked == []
+
+
+async def test_large_requests_keep_their_order(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, writes=Writes.FORWARD))
+    many = [acl(f"User:{number}", topic=f"t{number}") for number in range(3000)]
+    assert await follower.create(*many) == [None] * 3000
+    filters = [AclFilter(principal=f"User:{number}") for number in range(3000)]
+    assert await follower.delete(*filters) == [{each} for each in many]
