@@ -18,6 +18,7 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.follow_access import controller_jaas_keys
 from authorizerd.config.follow_keys import (
     BOOTSTRAP_SERVERS,
+    CLUSTER_ID,
     CONTROLLER_MECHANISM,
     CONTROLLER_NAMES,
     REQUEST_TIMEOUT,
@@ -96,7 +97,12 @@ class FollowerFile:
 
 
 def import_broker(
-    properties: Mapping[str, Property], *, source: str, node_id: int | None, log_dir: str
+    properties: Mapping[str, Property],
+    *,
+    source: str,
+    node_id: int | None,
+    log_dir: str,
+    cluster_id: str | None = None,
 ) -> FollowerFile:
     """Return the lines with which a daemon follows a broker's cluster.
 
@@ -104,12 +110,13 @@ def import_broker(
         properties: the broker's.
         source: the name of the broker's file, for errors.
         node_id: the daemon's id, None for one that differs from the broker's.
+        cluster_id: the cluster's id, None if it is not known.
 
     Raises:
         InvalidValueError: the file is not that of a broker, or a controller, in KRaft mode.
         ConfigurationError: a listener of the broker is invalid.
     """
-    return _Import(properties, source).run(node_id, log_dir)
+    return _Import(properties, source).run(node_id, log_dir, cluster_id)
 
 
 class _Import:
@@ -122,11 +129,13 @@ class _Import:
         self._made = FollowerFile()
         self._known = {"node.id", "process.roles", "log.dirs", "log.dir", "metadata.log.dir"}
 
-    def run(self, node_id: int | None, log_dir: str) -> FollowerFile:
+    def run(self, node_id: int | None, log_dir: str, cluster_id: str | None) -> FollowerFile:
         name = self._controllers()
         protocol = self._protocol(name)
         self._add_node(node_id, log_dir)
         self._add_listeners(name, protocol)
+        if cluster_id is not None:
+            self._add(CLUSTER_ID, cluster_id)
         for key in (BOOTSTRAP_SERVERS, VOTERS, REQUEST_TIMEOUT):
             self._copy(KEYS_BY_NAME[key])
         if protocol in SASL_PROTOCOLS:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +19,10 @@ from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.follower_file import FollowerFile, import_broker
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.faults import parse_or_faults
-from authorizerd.config.properties import parse_properties
+from authorizerd.config.properties import Property, parse_properties
 from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.meta_properties import read_meta_properties
 
 EXIT_INCOMPLETE: Final = 3
 FILE_MODE: Final = 0o600
@@ -68,7 +71,11 @@ def _run(arguments: argparse.Namespace) -> int:
     properties = parse_properties(read_configuration_text(arguments.broker, ""), source=source)
     try:
         made = import_broker(
-            properties, source=source, node_id=arguments.node_id, log_dir=arguments.log_dir
+            properties,
+            source=source,
+            node_id=arguments.node_id,
+            log_dir=arguments.log_dir,
+            cluster_id=_find_cluster_id(properties),
         )
     except InvalidValueError as error:
         raise StartError(f"{source}: {error}") from None
@@ -80,6 +87,19 @@ def _run(arguments: argparse.Namespace) -> int:
         _write(arguments.output, _to_ascii(made.write(with_secrets=True)))
         _say(f"wrote {arguments.output}: check it with authorizerd doctor --config")
     return _report_faults(made, str(arguments.output or "the configuration above"))
+
+
+def _find_cluster_id(properties: Mapping[str, Property]) -> str | None:
+    """Return the cluster's id from the broker's log directory, None if this user cannot read it."""
+    for name in ("metadata.log.dir", "log.dirs", "log.dir"):
+        if name in properties:
+            log_dir = Path(properties[name].value.partition(",")[0].strip())
+            try:
+                found = read_meta_properties(log_dir)
+            except LogDirectoryError:
+                return None
+            return None if found is None else found.cluster_id
+    return None
 
 
 def _report_faults(made: FollowerFile, source: str) -> int:

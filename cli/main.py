@@ -212,6 +212,11 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
 def _format(arguments: argparse.Namespace) -> int:
     credentials = read_scram_arguments(arguments.add_scram)
     configuration = read_configuration(arguments.config, arguments.override)
+    if configuration.follow is not None:
+        raise StartError(
+            "this configuration follows a cluster, whose log the daemon copies by itself: nothing"
+            " to format"
+        )
     log_dir = Path(configuration.metadata_log_dir)
     properties = format_log_directory(
         log_dir,

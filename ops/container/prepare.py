@@ -16,25 +16,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from authorizerd.config.configuration import parse
+from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
 
 ENCODING: Final = "iso-8859-1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Join the parts and format a new log directory; return 1 if either fails."""
+    """Join the parts and format a new log directory; return 1 if either fails.
+
+    Nothing is formatted if the daemon follows a cluster.
+    """
     parser = argparse.ArgumentParser(prog="prepare", description=__doc__)
     parser.add_argument("--config", required=True, type=Path, help="file to write")
     parser.add_argument("--cluster-id", help="cluster id of a new log, random by default")
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART")
     parsed = parser.parse_args(arguments)
     try:
-        log_dir = join(parsed.parts, parsed.config)
+        configuration = join(parsed.parts, parsed.config)
     except (OSError, ConfigurationError) as error:
         sys.stderr.write(f"prepare: {error}\n")
         return 1
-    if (log_dir / "meta.properties").exists():
+    log_dir = Path(configuration.metadata_log_dir)
+    if configuration.follow is not None or (log_dir / "meta.properties").exists():
         return 0
     command = [Path(sys.executable).with_name("authorizerd"), "format", "--config", parsed.config]
     if parsed.cluster_id is not None:
@@ -42,22 +46,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return subprocess.run(command, check=False).returncode  # noqa: S603 - our own command
 
 
-def join(parts: Sequence[Path], config: Path) -> Path:
-    """Write the joined parts to ``config``, and return its log directory.
+def join(parts: Sequence[Path], config: Path) -> Configuration:
+    """Write the joined parts to ``config``, and return their content.
 
     Raises:
         OSError: a part cannot be read, or ``config`` cannot be written.
         ConfigurationError: the joined parts are not a valid configuration.
     """
     text = "".join(f"{part.read_text(ENCODING).rstrip()}\n" for part in parts)
-    log_dir = Path(parse(text, source=str(config)).metadata_log_dir)
+    configuration = parse(text, source=str(config))
     written = config.with_name(f"{config.name}.part")
     written.unlink(missing_ok=True)
     descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding=ENCODING) as file:
         file.write(text)
     written.replace(config)
-    return log_dir
+    return configuration
 
 
 if __name__ == "__main__":

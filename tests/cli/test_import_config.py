@@ -96,6 +96,18 @@ def test_written_file_is_new_and_only_its_owner_reads_it(
     assert not (tmp_path / "target").exists()
 
 
+def test_cluster_id_is_taken_from_the_brokers_directory(tmp_path: Path) -> None:
+    assert convert(tmp_path, {"log.dirs": str(tmp_path / "data")})[1].follow is not None
+    (tmp_path / "made.properties").unlink()
+    (tmp_path / "data").mkdir()
+    properties = "version=1\ncluster.id=abc-1\nnode.id=4\ndirectory.id=AAAA\n"
+    (tmp_path / "data" / "meta.properties").write_text(properties)
+    code, configuration = convert(tmp_path, {"log.dirs": f"{tmp_path / 'data'},/other"})
+    assert code == 0
+    assert configuration.follow is not None
+    assert configuration.follow.cluster_id == "abc-1"
+
+
 def test_secrets_are_not_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["import-config", str(write(tmp_path, {}))]) == 0
     printed = capfd.readouterr()

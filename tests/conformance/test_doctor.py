@@ -72,6 +72,7 @@ def test_doctor_judges_a_real_cluster(rig: Rig, tmp_path: Path) -> None:
         made, copy = tmp_path / "made.properties", tmp_path / "copy"
         arguments = ["--output", str(made), "--log-dir", str(copy)]
         assert main(["import-config", str(file), *arguments]) == 0
+        assert f"\n{EXPECTED_ID}={CLUSTER_ID}\n" in made.read_text()
         out = io.StringIO()
         free = "listeners=LOCAL://127.0.0.1:0"
         code = run_doctor(["--config", str(made), "--override", free], out)
