@@ -45,8 +45,6 @@ from authorizerd.config.values import (
 )
 
 LISTENER_PORT: Final = 9096
-NODE_ID_STEP: Final = 10_000
-"""Added to the broker's id to get the default of the daemon's, which no node of the cluster has."""
 
 _AUTHORIZER: Final = "authorizer.class.name"
 _BUILDER: Final = "principal.builder.class"
@@ -109,7 +107,7 @@ def import_broker(
     Args:
         properties: the broker's.
         source: the name of the broker's file, for errors.
-        node_id: the daemon's id, None for one that differs from the broker's.
+        node_id: the daemon's id, None for the default.
         cluster_id: the cluster's id, None if it is not known.
 
     Raises:
@@ -182,11 +180,8 @@ class _Import:
         self._made.lines.append(Line(key=key, value=value, is_secret=is_secret))
 
     def _add_node(self, node_id: int | None, log_dir: str) -> None:
-        if node_id is None:
-            own = self._texts.get("node.id", "0")
-            node_id = (int(own) if own.isdecimal() else 0) + NODE_ID_STEP
-            self._made.notes.append("node.id must be an id that no node of the cluster has.")
-        self._add("node.id", str(node_id))
+        if node_id is not None:
+            self._add("node.id", str(node_id))
         self._add("log.dirs", log_dir)
 
     def _add_listeners(self, name: str, protocol: SecurityProtocol) -> None:

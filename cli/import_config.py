@@ -49,8 +49,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-id",
         type=int,
         metavar="ID",
-        help="node.id of the daemon: one that no node of the cluster has (default: the broker's"
-        " plus 10000)",
+        help="node.id of the daemon: one that no node of the cluster has (default: 1000000)",
     )
     parser.add_argument(
         "--log-dir",

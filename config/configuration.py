@@ -17,7 +17,7 @@ from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
 from authorizerd.config.follow import FollowSettings
-from authorizerd.config.follow_rules import read_follow, read_source
+from authorizerd.config.follow_rules import read_follow, read_node_id, read_source
 from authorizerd.config.joined_rules import (
     parse_listener_creation_rates,
     read_advertised_listeners,
@@ -173,7 +173,7 @@ def _configure(keys: KeyValues) -> Configuration:
     protocols = read_security_protocols(keys)
     sasl_listeners = read_sasl_listeners(keys, protocols)
     return Configuration(
-        node_id=values["node.id"],
+        node_id=read_node_id(keys, source),
         metadata_log_dir=read_metadata_log_dir(keys),
         listeners=read_listeners(keys, protocols),
         advertised_listeners=read_advertised_listeners(keys, controller_listener_names, protocols),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.keys import KEYS, KEYS_BY_NAME, missing_key_reason, unknown_key_reason
+from authorizerd.config.keys import KEYS_BY_NAME, unknown_key_reason
 from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.properties import Property, parse_override, parse_properties
 from authorizerd.config.values import trim
@@ -35,9 +35,9 @@ def parse_or_faults(
             faults.append(fault)
         else:
             properties[overriding.key] = overriding
-    faults += _find_key_faults(properties, source)
+    faults += _find_key_faults(properties)
     if faults:
-        # Overrides and missing keys have no line, and come last.
+        # Overrides have no line, and come last.
         return sorted(faults, key=lambda fault: (fault.line is None, fault.line or 0))
     try:
         return parse(text, source=source, overrides=overrides)
@@ -45,12 +45,8 @@ def parse_or_faults(
         return [fault]
 
 
-def _find_key_faults(properties: Mapping[str, Property], source: str) -> list[ConfigurationError]:
-    faults = [
-        ConfigurationError(source, None, key.name, missing_key_reason(key.name))
-        for key in KEYS
-        if key.required and key.name not in properties
-    ]
+def _find_key_faults(properties: Mapping[str, Property]) -> list[ConfigurationError]:
+    faults = []
     for name, place in properties.items():
         reason = _find_reason(name, place.value)
         if reason is not None:

@@ -42,6 +42,9 @@ from authorizerd.config.key_values import KeyValues
 from authorizerd.config.sasl import SaslSettings, listener_prefix
 from authorizerd.config.values import PLAIN, SecurityProtocol, trim
 
+FOLLOWER_ID: Final = 1_000_000
+"""The default id of a daemon that follows a cluster: larger than that of any node."""
+
 _ANONYMOUS: Final = "User:ANONYMOUS"
 _UNFOLLOWED: Final = "this daemon owns its log and follows no cluster: remove this key, or set"
 _NOT_BY_BROKERS: Final = (
@@ -60,6 +63,17 @@ def read_source(keys: KeyValues) -> SourceKind:
     voters: tuple[Server, ...] = keys.values[VOTERS]
     others = {voter.node_id for voter in voters} - {keys.values["node.id"]}
     return SourceKind.QUORUM if keys.values[BOOTSTRAP_SERVERS] or others else SourceKind.LOG
+
+
+def read_node_id(keys: KeyValues, source: SourceKind) -> int:
+    """Return the node's id. A daemon that follows a cluster needs none of its own."""
+    node_id: int | None = keys.values["node.id"]
+    if node_id is not None:
+        return node_id
+    if source is SourceKind.LOG:
+        reason = "required, and has no default: add a line node.id=VALUE"
+        raise keys.refusal("node.id", reason)
+    return FOLLOWER_ID
 
 
 def read_follow(
@@ -120,7 +134,7 @@ def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> 
     if not servers:
         reason = f"required to follow a quorum: add a line {BOOTSTRAP_SERVERS}=HOST:PORT"
         raise keys.refusal(BOOTSTRAP_SERVERS, reason)
-    node_id: int = keys.values["node.id"]
+    node_id = read_node_id(keys, SourceKind.QUORUM)
     if node_id in (voter.node_id for voter in voters):
         reason = (
             f"{node_id} is the id of a controller in {VOTERS}: choose an id that no node of the"

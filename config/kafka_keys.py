@@ -36,8 +36,10 @@ KAFKA_KEYS = (
     Key(
         name="node.id",
         parse=integer(0, _INT32_MAX),
-        required=True,
-        doc="The id of this node in the metadata log. Required, as in Kafka.",
+        doc=(
+            "The id of this node in the metadata log. Required, as in Kafka, unless the daemon"
+            " follows a cluster: it then has no log of its own, and tells clients the id 1000000."
+        ),
     ),
     Key(
         name="metadata.log.dir",

@@ -24,6 +24,5 @@ class Key:
     parse: Callable[[str], Any]
     doc: str
     default: str | None = None
-    required: bool = False
     reloadable: bool = False
     wire_minimum: int | None = None

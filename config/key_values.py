@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.key import Key
-from authorizerd.config.keys import KEYS, KEYS_BY_NAME, missing_key_reason, unknown_key_reason
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
 from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.properties import Property
 from authorizerd.config.values import trim
@@ -52,24 +52,17 @@ def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValue
 
     Raises:
         ConfigurationError: an unknown key with our prefix, or else the first key of the table that
-            is malformed, rejected or missing.
+            is malformed or rejected.
     """
     for name, place in properties.items():
         if name.startswith(OWN_PREFIX) and name not in KEYS_BY_NAME:
             raise ConfigurationError(place.source, place.line, name, unknown_key_reason(name))
-    values = {key.name: _read_value(key, properties.get(key.name), source) for key in KEYS}
+    values = {key.name: _read_value(key, properties.get(key.name)) for key in KEYS}
     return KeyValues(source=source, properties=properties, values=values)
 
 
-def _read_value(key: Key, place: Property | None, source: str) -> Any:  # noqa: ANN401 - per key
+def _read_value(key: Key, place: Property | None) -> Any:  # noqa: ANN401 - per key
     if place is None:
-        if key.required:
-            raise ConfigurationError(
-                source,
-                None,
-                key.name,
-                missing_key_reason(key.name),
-            )
         return None if key.default is None else key.parse(key.default)
     return _parsed(place, key.parse)
 

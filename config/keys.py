@@ -69,11 +69,6 @@ def _edits(name: str, known: str) -> int:
     return row[-1]
 
 
-def missing_key_reason(name: str) -> str:
-    """Return the error text for a required key that is not set."""
-    return f"required, and has no default: add a line {name}=VALUE"
-
-
 def unknown_key_reason(name: str) -> str:
     """Return the error text for a key that begins like ours but is unknown."""
     # The shared prefix is left out, or every key would look alike.

@@ -62,8 +62,7 @@ def reference() -> str:
 def _entries(keys: Sequence[Key]) -> Iterator[str]:
     """Yield one list item per key, sorted by name and wrapped."""
     for key in sorted(keys, key=lambda key: key.name):
-        default = f"default `{key.default}`" if key.default else "default: none"
-        remarks = "required" if key.required else default
+        remarks = f"default `{key.default}`" if key.default else "default: none"
         if key.reloadable:
             remarks += ", reloadable"
         elif is_reloadable(key.name):

@@ -78,7 +78,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using token' -l append -xka "(__f
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a import-config -d 'write a configuration that follows the cluster of a broker'"'"'s server.properties'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write to this new file, with the secrets, so that only its owner can read it (default: print the configuration without secrets)'
-complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l node-id -x -d 'node.id of the daemon: one that no node of the cluster has (default: the broker'"'"'s plus 10000)'
+complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l node-id -x -d 'node.id of the daemon: one that no node of the cluster has (default: 1000000)'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l log-dir -x -d 'directory of the daemon'"'"'s copy of the cluster'"'"'s log (default: /var/lib/authorizerd/log)'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the server.properties of a broker or controller of the cluster to follow'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a acls -d 'list, add and remove ACLs, with the flags of kafka-acls'

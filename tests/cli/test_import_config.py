@@ -74,7 +74,7 @@ def test_brokers_file_becomes_that_of_a_follower(tmp_path: Path) -> None:
     values = configuration.file_values
     assert values["super.users"] == BROKER["super.users"]
     assert values["allow.everyone.if.no.acl.found"] == "true"
-    assert configuration.node_id == 10_004
+    assert configuration.node_id == 1_000_000
     assert configuration.metadata_log_dir == "/var/lib/authorizerd/log"
     assert [each.port for each in configuration.listeners] == [9096]
     assert configuration.ignored_keys == ()
@@ -159,7 +159,7 @@ def test_printed_configuration_names_what_is_left_out(
         ({"authorizer.class.name": None}, 0, "the broker has no authorizer"),
         ({"authorizer.class.name": "com.example.Ranger"}, 0, "the brokers use com.example.Ranger"),
         ({"principal.builder.class": "com.example.Names"}, 0, "from com.example.Names, which"),
-        ({"controller.quorum.voters": "10004@c1:9093"}, 3, "10004 is the id of a controller"),
+        ({"controller.quorum.voters": "1000000@c:1"}, 3, "1000000 is the id of a controller"),
         ({"authorizer.class.name": "x\\nsuper.users=User:evil"}, 0, "the brokers use x"),
     ],
 )

@@ -321,3 +321,16 @@ def test_version_prints_distribution_python_and_platform(
     assert ours == f"authorizerd {version('authorizerd')}"
     assert python == f"{platform.python_implementation()} {platform.python_version()}"
     assert machine == platform.platform()
+
+
+def test_configuration_of_a_follower_is_not_formatted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        f"log.dirs={tmp_path / 'copy'}\ncontroller.quorum.bootstrap.servers=c:1\n"
+        "controller.listener.names=CONTROLLER\n"
+    )
+    assert main(["format", "--config", str(path)]) == 1
+    assert "follows a cluster" in capsys.readouterr().err
+    assert not (tmp_path / "copy").exists()

@@ -21,7 +21,7 @@ def faults(text: str, *overrides: str) -> list[str]:
 
 
 def test_every_invalid_key_is_named_in_the_order_of_the_file() -> None:
-    """Overrides and missing keys come last."""
+    """Overrides come last. A missing key is found only if all others are valid."""
     text = "queued.max.requests=x\nauthorizerd.worker=2\nbroker.rack=a\nlog.dirs=\n"
     assert faults(text, "authorizerd.workers=none", "what") == [
         "f:1: queued.max.requests: expected an integer from 1 to 1000000, found 'x'",
@@ -29,7 +29,6 @@ def test_every_invalid_key_is_named_in_the_order_of_the_file() -> None:
         "f:4: log.dirs: expected at least one entry, found an empty value",
         "--override: expected KEY=VALUE, found a text without '='"
         " (not shown, since it may hold a secret)",
-        "f: node.id: required, and has no default: add a line node.id=VALUE",
         "--override: authorizerd.workers: expected an integer from 1 to 64, found 'none'",
     ]
 
@@ -41,6 +40,12 @@ def test_joined_rules_are_checked_only_if_each_key_is_valid() -> None:
     ]
     assert faults(text + "listeners=nonsense\n")[0].startswith("f:4: listeners: ")
     assert len(faults(text + "listeners=nonsense\n")) == 1
+
+
+def test_missing_node_id_is_a_fault_of_an_own_log() -> None:
+    assert faults("log.dirs=/a") == [
+        "f: node.id: required, and has no default: add a line node.id=VALUE"
+    ]
 
 
 def test_malformed_text_is_one_fault() -> None:

@@ -82,6 +82,13 @@ def test_two_more_keys_follow_brokers() -> None:
     )
 
 
+@pytest.mark.parametrize("lines", [QUORUM, BROKERS])
+def test_three_lines_follow_a_cluster(lines: tuple[str, ...]) -> None:
+    configuration = parse("\n".join(("log.dirs=/copy", *lines)), source=SOURCE)
+    assert configuration.follow is not None
+    assert configuration.node_id == 1_000_000
+
+
 @pytest.mark.parametrize(
     ("text", "servers"),
     [

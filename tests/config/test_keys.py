@@ -21,7 +21,6 @@ def test_key_has_a_text_and_accepts_its_own_default(key: Key) -> None:
     assert key.doc.endswith(".")
     if key.default is not None:
         key.parse(key.default)
-        assert not key.required
 
 
 def test_reloadable_keys() -> None:

@@ -37,6 +37,15 @@ def test_parts_are_joined_privately_and_only_a_new_log_is_formatted(
     assert properties.read_bytes() == before
 
 
+def test_copy_of_a_followed_cluster_is_not_formatted(tmp_path: Path, parts: list[str]) -> None:
+    follow = tmp_path / "follow.properties"
+    follow.write_text(
+        "controller.quorum.bootstrap.servers=c:1\ncontroller.listener.names=PLAINTEXT\n"
+    )
+    assert main(["--config", str(tmp_path / "server.properties"), *parts, str(follow)]) == 0
+    assert not (tmp_path / "log").exists()
+
+
 def test_missing_part_is_named_and_nothing_is_written(
     tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
