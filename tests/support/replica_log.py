@@ -31,15 +31,13 @@ class ReplicaLog:
 
     Attributes:
         snapshots: the bytes of each snapshot that can be fetched.
+        start_offset: where the log begins that can be fetched.
     """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.snapshots: dict[SnapshotId, bytes] = {}
-
-    @property
-    def start_offset(self) -> int:
-        return max((each.end_offset for each in self.snapshots), default=0)
+        self.start_offset = 0
 
     @property
     def end_offset(self) -> int:
@@ -72,6 +70,7 @@ class ReplicaLog:
 
     def truncate(self, end_offset: int) -> None:
         """Remove the batches that end at ``end_offset`` or later, and the snapshots after it."""
+        assert self.start_offset <= end_offset, "the log has no such end"
         self.entries = [each for each in self.entries if each.batch.last_offset < end_offset]
         self.snapshots = {
             key: data for key, data in self.snapshots.items() if key.end_offset <= end_offset
@@ -80,9 +79,14 @@ class ReplicaLog:
     def follow(self, leader: ReplicaLog) -> None:
         """Become equal to the leader's log."""
         self.entries, self.snapshots = list(leader.entries), dict(leader.snapshots)
+        self.start_offset = leader.start_offset
 
-    def take_snapshot(self, end_offset: int) -> SnapshotId:
-        """Replace what is below ``end_offset``, which must be the end of a batch, by a snapshot."""
+    def take_snapshot(self, end_offset: int, *, keeps_log: bool) -> SnapshotId:
+        """Make a snapshot of what is below ``end_offset``, which must be the end of a batch.
+
+        Args:
+            keeps_log: False to serve what is below as a snapshot only, and no older snapshot.
+        """
         [epoch] = [
             each.batch.leader_epoch
             for each in self.entries
@@ -91,6 +95,9 @@ class ReplicaLog:
         added = [AclAdded(key, acl) for key, acl in self.acls(end_offset).items()]
         taken = SnapshotId(end_offset, epoch)
         batches = checkpoint_batches([METADATA_VERSION, *added], epoch=epoch)
+        if not keeps_log:
+            self.snapshots.clear()
+            self.start_offset = end_offset
         self.snapshots[taken] = b"".join(batches)
         return taken
 
@@ -119,18 +126,24 @@ class ReplicaLog:
 
     def compare(self, position: FetchPosition) -> EpochEnd | SnapshotId | None:
         """Return where a follower's log diverges, or which snapshot it needs; None if neither."""
-        if self.start_offset == 0 and position.offset == 0:
-            return None
         newest = max(self.snapshots, key=lambda each: each.end_offset, default=None)
-        if newest is not None and (
-            position.offset < newest.end_offset
-            or (position.offset == newest.end_offset and position.last_epoch != newest.epoch)
-            or position.last_epoch < newest.epoch
-        ):
+        # At offset 0, Kafka 4.3 prefers a snapshot to its log.
+        if newest is not None and (position.offset == 0 or self._lacks(position)):
             return newest
+        if position.offset == 0:
+            return None
         end = self._end_of_epoch(position.last_epoch)
         is_valid = end.epoch == position.last_epoch and end.end_offset >= position.offset
         return None if is_valid else end
+
+    def _lacks(self, position: FetchPosition) -> bool:
+        """Return True if the log begins after ``position``, or with another epoch."""
+        earliest = min(self.snapshots, key=lambda each: each.end_offset)
+        return self.start_offset > 0 and (
+            position.offset < self.start_offset
+            or (position.offset == self.start_offset and position.last_epoch != earliest.epoch)
+            or position.last_epoch < earliest.epoch
+        )
 
     def _end_of_epoch(self, epoch: int) -> EpochEnd:
         if epoch > self.last_epoch:

@@ -287,6 +287,8 @@ class Controller:
             while self._has_nothing(found, position):
                 await self._changes.park()
                 found = self._fetch_now(position, request.max_bytes)
+        if version < _VERSION_WITH_ENDPOINTS:
+            found = replace(found, endpoints={})
         return write_fetch(version, found)
 
     @staticmethod
@@ -296,7 +298,8 @@ class Controller:
 
     def _fetch_now(self, position: FetchPosition, bytes_max: int) -> FetchAnswer:
         error = self._leader_error(position.leader_epoch)
-        if min(position.offset, position.last_epoch, position.leader_epoch) < 0:
+        has_negative = min(position.offset, position.last_epoch, position.leader_epoch) < 0
+        if has_negative or (not error and position.last_epoch > self.epoch):
             error = ErrorCode.INVALID_REQUEST
         found = FetchAnswer(
             error_code=error,
@@ -329,6 +332,10 @@ class Controller:
             error = ErrorCode.SNAPSHOT_NOT_FOUND
         elif data is not None and not 0 <= position < len(data):
             error = ErrorCode.POSITION_OUT_OF_RANGE
+        if error and self._quorum.hides_snapshot_errors:
+            hidden = SnapshotAnswer(error_code=0, snapshot=snapshot)
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            return write_fetch_snapshot(version, hidden, top_error=code, topics=0)
         found = SnapshotAnswer(
             error_code=error,
             leader_id=self.leader_id,

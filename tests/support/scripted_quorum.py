@@ -38,6 +38,8 @@ class ScriptedQuorum:
         forwarded: the contents of the Envelopes received.
         fetch_bytes_max: maximum size of the records in an answer; a larger batch comes alone.
         snapshot_bytes_max: maximum size of a snapshot's piece.
+        hides_snapshot_errors: True to answer every error of FetchSnapshot as Kafka 4.3.1 does: it
+            fails to write that error, and reports UNKNOWN_SERVER_ERROR.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class ScriptedQuorum:
         self.versions = read_table()[kafka]
         self.commits_changes = True
         self.forwarded: list[Forwarded] = []
+        self.hides_snapshot_errors = True
         self.fetch_bytes_max = self.snapshot_bytes_max = 1 << 20
         self.controllers = {
             number: Controller(self, number, Address(f"controller{number}", 9093))
@@ -120,11 +123,15 @@ class ScriptedQuorum:
             each.high_watermark = leader.log.end_offset
         self._notify()
 
-    def take_snapshot(self) -> SnapshotId:
-        """Let every controller replace its log up to the high watermark by a snapshot."""
+    def take_snapshot(self, *, keeps_log: bool = False) -> SnapshotId:
+        """Let every controller make a snapshot at the high watermark.
+
+        Args:
+            keeps_log: False to serve what is below as a snapshot only, and no older snapshot.
+        """
         end_offset = self.leader.high_watermark
         for each in self._reachable:
-            taken = each.log.take_snapshot(end_offset)
+            taken = each.log.take_snapshot(end_offset, keeps_log=keeps_log)
         return taken
 
     def isolate(self, node_id: int) -> None:

@@ -114,10 +114,13 @@ async def test_uncommitted_records_are_above_the_high_watermark(
 async def test_error_names_the_leader(
     quorum: ScriptedQuorum, node_id: int, epoch: int, error: ErrorCode
 ) -> None:
-    node = await connect(quorum, node_id)
-    answer = await fetch(node, replace(START, leader_epoch=epoch))
-    assert (answer.error_code, answer.leader_id, answer.leader_epoch) == (error, 1, 1)
-    assert answer.endpoints == {1: ("controller1", 9093)}
+    """From version 17 on, with its endpoint."""
+    for version in (16, 17):
+        quorum.versions = {**quorum.versions, QuorumKey.FETCH: (4, version)}
+        node = await connect(quorum, node_id)
+        answer = await fetch(node, replace(START, leader_epoch=epoch))
+        assert (answer.error_code, answer.leader_id, answer.leader_epoch) == (error, 1, 1)
+        assert dict(answer.endpoints) == ({1: ("controller1", 9093)} if version == 17 else {})
 
 
 async def test_another_cluster_is_refused(node: Node) -> None:
@@ -167,12 +170,45 @@ async def test_snapshot_is_fetched_in_pieces(quorum: ScriptedQuorum, node: Node)
     while len(data) < piece.size:
         data += (await fetch_snapshot(node, taken, len(data))).data
     assert data == quorum.leader.log.snapshots[taken]
-    beyond = await fetch_snapshot(node, taken, len(data))
-    assert beyond.error_code == ErrorCode.POSITION_OUT_OF_RANGE
-    missing = await fetch_snapshot(node, SnapshotId(5, 1), 0)
-    assert missing.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
     rest = await fetch(node, replace(START, offset=11, last_epoch=1))
     assert (rest.snapshot, rest.records) == (None, b"")
+
+
+@pytest.mark.parametrize("hides", [True, False])
+async def test_errors_of_snapshots_are_hidden_as_in_kafka(
+    quorum: ScriptedQuorum, node: Node, hides: bool
+) -> None:
+    """Kafka 4.3.1 fails to write them."""
+    quorum.hides_snapshot_errors = hides
+    quorum.append(added(1))
+    taken = quorum.take_snapshot()
+    beyond = await fetch_snapshot(node, taken, 10_000)
+    missing = await fetch_snapshot(node, SnapshotId(5, 1), 0)
+    quorum.elect(2)
+    moved = await fetch_snapshot(node, taken, 0)
+    codes = [answer.error_code for answer in (beyond, missing, moved)]
+    assert codes == (
+        [ErrorCode.UNKNOWN_SERVER_ERROR] * 3
+        if hides
+        else [
+            ErrorCode.POSITION_OUT_OF_RANGE,
+            ErrorCode.SNAPSHOT_NOT_FOUND,
+            ErrorCode.FENCED_LEADER_EPOCH,
+        ]
+    )
+    assert moved.leader_id == (-1 if hides else 2)
+
+
+async def test_snapshot_is_preferred_to_the_start_of_the_log(
+    quorum: ScriptedQuorum, node: Node
+) -> None:
+    """Any other offset is served from the log, as long as it is there."""
+    quorum.append(added(1))
+    taken = quorum.take_snapshot(keeps_log=True)
+    assert (await fetch(node)).snapshot == taken
+    assert (await fetch(node, replace(START, offset=1, last_epoch=1))).records
+    quorum.take_snapshot()
+    assert (await fetch(node, replace(START, offset=1, last_epoch=1))).snapshot == taken
 
 
 async def fetch_snapshot(node: Node, snapshot: SnapshotId, position: int) -> SnapshotAnswer:
