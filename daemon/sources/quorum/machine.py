@@ -303,6 +303,9 @@ class Machine:
         self._snapshot = None
 
     def _on_snapshot_piece(self, answer: SnapshotAnswer) -> Request:
+        # Up to 4.3.1, Kafka reports any other error by this code, and does not name the leader.
+        if answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            return self._on_log_error(answer.error_code)
         other = self._contact.judge(answer)
         if other is not None:
             return other
