@@ -26,6 +26,8 @@ SLOW_PLACES = (
     "conformance",
     "daemon/test_lifespan.py",
     "daemon/sources/brokers/test_schedules.py",
+    "daemon/sources/quorum/test_schedules.py",
+    "daemon/sources/quorum/test_source.py",
     "daemon/test_memory_growth.py",
     "daemon/workers/test_pool.py",
     "end_to_end",

@@ -78,7 +78,7 @@ class LocalLogSource:
         """
         async with applier:
             batches = self._log.batches()
-            while read := await trio.to_thread.run_sync(_read_some, batches):
+            while read := await trio.to_thread.run_sync(read_some, batches):
                 for log_batch in read:
                     if not log_batch.is_checkpoint:  # a checkpoint need not be checkpointed again
                         self.bytes_since_checkpoint += len(log_batch.placed.batch.data)
@@ -99,7 +99,8 @@ class LocalLogSource:
             await applier.send(CaughtUp(self.high_watermark))
 
 
-def _read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
+def read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
+    """Return the next batches, empty at the end. Blocks on the files for a short time only."""
     read: list[LogBatch] = []
     size = 0
     for log_batch in islice(batches, BATCHES_PER_READ):

@@ -66,4 +66,28 @@ QUORUM_MUTANTS: Final = (
         becomes="            if self._snapshot.leader_epoch <= epoch:\n",
         found_by=f"{_TESTS}/test_machine.py::test_a_snapshot_begins_anew_if_a_piece_does_not_fit",
     ),
+    Mutant(
+        name="the copy is served before the first contact without permission",
+        file="daemon/sources/quorum/source.py",
+        text="            if self._settings.serves_copy:\n",
+        becomes="            if self._settings.servers:\n",
+        found_by=(
+            f"{_TESTS}/test_source.py::"
+            "test_the_copy_is_served_before_the_first_contact_only_if_allowed"
+        ),
+    ),
+    Mutant(
+        name="a snapshot continues an open transaction",
+        file="daemon/sources/quorum/feed.py",
+        text="        self._replay = Replay()\n        if not",
+        becomes="        if not",
+        found_by=f"{_TESTS}/test_source.py::test_a_snapshot_voids_an_open_transaction",
+    ),
+    Mutant(
+        name="a checkpoint of the copy is taken within a transaction",
+        file="daemon/sources/quorum/feed.py",
+        text="        return offset > self._open_offset\n",
+        becomes="        return offset >= self._open_offset\n",
+        found_by=f"{_TESTS}/test_source.py::test_a_transaction_may_span_a_restart",
+    ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 FIRST_SECONDS: Final = 0.05
-SECONDS_MAX: Final = 2.0
+SECONDS_MAX: Final = 1.0
 JITTER: Final = 0.2
 DOUBLINGS_MAX: Final = 10
 

@@ -1,0 +1,210 @@
+"""Pass a followed log on to the applier: the copy first, then batches and snapshots of the quorum.
+
+**Invariant:** the applier gets each committed change once, in order. Once it has caught up, a
+snapshot reaches it as the differences from its state, in one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import trio
+
+from authorizerd.acl.difference import plan_differences
+from authorizerd.acl.model import Acl, AclAdded, Change, ChangeBatch
+from authorizerd.acl.snapshot import CHANGES_PER_STATE, AclSnapshot
+from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import CaughtUp, Message, Reset
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.sources.own_log_reader import read_some
+from authorizerd.image.changes import ClusterChange
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from authorizerd.image.difference import plan_image_differences
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.batch_file import PlacedBatch
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.log import LogBatch
+from authorizerd.metadata.replay import Replay
+from authorizerd.protocol.records.batch import RecordBatch
+
+CHANGES_PER_PART: Final = 256
+"""How many differences are passed on, or forgotten, at once."""
+
+_FETCHED: Final = Path(METADATA_TOPIC_DIRECTORY)
+"""The place in errors of batches that were never in a file."""
+
+T = TypeVar("T")
+
+
+class MisfitError(Exception):
+    """A committed record cannot be read, or contradicts the records before it."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"log offset {offset}: {reason}")
+        self.offset = offset
+
+
+class Feed:
+    """Decode committed batches, and send their changes to the applier.
+
+    Args:
+        applier: where the changes are sent.
+        applied: the newest state of the applier, also while decisions are stopped.
+        cluster: the image that is published together with it.
+    """
+
+    def __init__(
+        self,
+        applier: trio.MemorySendChannel[Message],
+        applied: View[AclSnapshot | None],
+        cluster: View[ClusterImage],
+    ) -> None:
+        self._applier = applier
+        self._applied = applied
+        self._cluster = cluster
+        self._replay = Replay()
+        self._open_offset = -1
+        self.is_caught_up = False
+        self.last_offset = -1
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized level of metadata.version, or -1 if the log has none."""
+        return self._replay.metadata_version
+
+    def is_complete(self, offset: int) -> bool:
+        """Return True if no metadata transaction was open after the batch that ends at ``offset``.
+
+        An offset before the end of the last transaction counts as incomplete, too.
+        """
+        return offset > self._open_offset
+
+    async def read_copy(self, batches: Iterator[LogBatch]) -> None:
+        """Pass on all batches of files. A thread reads them.
+
+        Raises:
+            MisfitError: see the class. Nothing after it is passed on.
+            MetadataLogError: a file cannot be read.
+        """
+        while read := await trio.to_thread.run_sync(read_some, batches):
+            for log_batch in read:
+                await self._pass_on(log_batch)
+
+    async def pass_on(self, batches: Iterable[RecordBatch]) -> None:
+        """Pass on committed batches that follow each other.
+
+        Raises:
+            MisfitError: see the class. Nothing after it is passed on.
+        """
+        for batch in batches:
+            placed = PlacedBatch(batch, _FETCHED, 0)
+            await self._pass_on(LogBatch(placed, batch.last_offset, is_checkpoint=False))
+
+    async def _pass_on(self, log_batch: LogBatch) -> None:
+        for step in self._steps(log_batch):
+            if step is None:
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._applier.send(step)
+        self.last_offset = log_batch.last_offset
+        if self._replay.is_transaction_open:
+            self._open_offset = log_batch.last_offset
+
+    def _steps(self, log_batch: LogBatch) -> Iterator[ChangeBatch | None]:
+        try:
+            yield from self._replay.steps(log_batch)
+        except CorruptLogError as error:
+            raise MisfitError(log_batch.last_offset, error.reason) from error
+
+    async def catch_up(self) -> None:
+        """Report once that everything was passed on that decisions need."""
+        if not self.is_caught_up:
+            self.is_caught_up = True
+            await self._applier.send(CaughtUp(self.last_offset))
+
+    async def replace(self, batches: Iterator[LogBatch], *, end_offset: int) -> None:
+        """Replace everything that was passed on by a snapshot.
+
+        Args:
+            end_offset: the offset after the snapshot's last record.
+
+        Raises:
+            MisfitError, MetadataLogError: as for ``read_copy``.
+        """
+        # A transaction that was open is void: a snapshot is never taken within one.
+        self._replay = Replay()
+        if not self.is_caught_up:
+            await self._applier.send(Reset())
+            await self.read_copy(batches)
+        else:
+            await self._send_differences(batches, end_offset - 1)
+        self.last_offset = end_offset - 1
+
+    async def _send_differences(self, batches: Iterator[LogBatch], last_offset: int) -> None:
+        acls: dict[bytes, Acl] = {}
+        image = EMPTY_IMAGE
+        while read := await trio.to_thread.run_sync(read_some, batches):
+            for log_batch in read:
+                for step in self._steps(log_batch):
+                    await trio.lowlevel.checkpoint()
+                    if step is not None:
+                        _add_acls(acls, step)
+                        image = await _apply_in_turns(image, step)
+        # The plan needs the state after everything that was passed on.
+        passed = self.last_offset
+        before = await self._applied.wait_until(
+            lambda newest: newest is not None and newest.offset >= passed
+        )
+        assert before is not None, "caught up"
+        changes = await finish_in_turns(plan_differences(before, acls))
+        del before  # freeing it late would block the loop
+        cluster_changes = await finish_in_turns(plan_image_differences(self._cluster.newest, image))
+        await self._send_parts(changes, cluster_changes, last_offset)
+        while acls:
+            for acl_id in list(_first(acls, CHANGES_PER_PART)):
+                del acls[acl_id]
+            await trio.lowlevel.checkpoint()
+
+    async def _send_parts(
+        self,
+        changes: Sequence[Change],
+        cluster_changes: Sequence[ClusterChange],
+        last_offset: int,
+    ) -> None:
+        """Send all changes so that they become visible together."""
+        for part in _parts(changes):
+            await self._applier.send(ChangeBatch(last_offset, part, is_end=False))
+        for cluster_part in _parts(cluster_changes):
+            await self._applier.send(ChangeBatch(last_offset, (), False, cluster_part))
+        await self._applier.send(ChangeBatch(last_offset))
+
+
+def _first(acls: dict[bytes, Acl], count: int) -> Iterator[bytes]:
+    return (acl_id for acl_id, _ in zip(acls, range(count), strict=False))
+
+
+def _add_acls(acls: dict[bytes, Acl], batch: ChangeBatch) -> None:
+    for change in batch.changes:
+        assert isinstance(change, AclAdded), "a snapshot removes nothing"
+        if change.id in acls:
+            raise MisfitError(batch.last_offset, f"two ACLs have the id {change.id.hex()}")
+        acls[change.id] = change.acl
+
+
+async def _apply_in_turns(image: ClusterImage, batch: ChangeBatch) -> ClusterImage:
+    changes = batch.cluster_changes
+    try:
+        for start in range(0, len(changes), CHANGES_PER_STATE):
+            image = apply_cluster_changes(image, changes[start : start + CHANGES_PER_STATE])
+            await trio.lowlevel.checkpoint()
+    except ChangeError as error:
+        raise MisfitError(batch.last_offset, str(error)) from error
+    return image
+
+
+def _parts(changes: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    for start in range(0, len(changes), CHANGES_PER_PART):
+        yield tuple(changes[start : start + CHANGES_PER_PART])

@@ -1,0 +1,165 @@
+"""The connection to one node of the quorum: it sends requests and turns answers into events."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Final, TypeVar
+
+import trio
+from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
+
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.sources.quorum.messages import (
+    AskCluster,
+    ClusterAnswered,
+    Connected,
+    ConnectionLost,
+    Event,
+    FetchAnswered,
+    SendFetch,
+    SendFetchSnapshot,
+    SnapshotAnswered,
+)
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Call, Node, entity_call
+from authorizerd.kafka_client.errors import (
+    ConnectionFailedError,
+    RequestFailedError,
+    Stage,
+    UnservedError,
+)
+from authorizerd.kafka_client.quorum_calls import fetch_call, fetch_snapshot_call
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.records.fetched import read_fetched_batches
+
+IDLE_ANSWER_MS: Final = 2_000
+"""How much longer than asked a leader may wait that has nothing to send, as for Kafka's followers.
+
+After that, the daemon looks for another leader.
+"""
+
+OpenNode = Callable[[str, int], Awaitable[Node]]
+"""Connect to host and port, and log in.
+
+Raises:
+    ConnectionFailedError: the node cannot be used.
+"""
+
+T = TypeVar("T")
+
+_CONTROLLER_ENDPOINT: Final = 2
+
+
+class Link:
+    """Open one connection at a time, and send one request at a time on it.
+
+    Args:
+        request_timeout_ms: the time limit of a request that may bring many records.
+    """
+
+    def __init__(self, open_node: OpenNode, *, request_timeout_ms: int) -> None:
+        self._open_node: Final = open_node
+        self._timeout_ms: Final = request_timeout_ms
+        self._node: Node | None = None
+
+    async def close(self) -> None:
+        """Close the connection, if there is one."""
+        node, self._node = self._node, None
+        if node is not None:
+            await node.aclose()
+
+    async def connect(self, address: Address) -> Event:
+        """Connect to a node."""
+        try:
+            node = await self._open(address)
+            return Connected(node.choose_version(QuorumKey.FETCH))
+        except (ConnectionFailedError, RequestFailedError) as error:
+            await self.close()
+            return _lost(error, address)
+
+    async def _open(self, address: Address) -> Node:
+        await self.close()
+        self._node = node = await self._open_node(address.host, address.port)
+        return node
+
+    async def ask(
+        self,
+        request: AskCluster | SendFetch | SendFetchSnapshot,
+        *,
+        cluster_id: str | None,
+        is_behind: bool,
+    ) -> Event:
+        """Send a request and return its answer.
+
+        Args:
+            is_behind: True if the answer to a Fetch is expected to bring records.
+        """
+        assert self._node is not None, "connected"
+        address = self._node.address
+        try:
+            match request:
+                case AskCluster():
+                    return await self._ask_cluster()
+                case SendFetch():
+                    limit_ms = request.max_wait_ms + IDLE_ANSWER_MS
+                    if is_behind:
+                        limit_ms = max(limit_ms, self._timeout_ms)
+                    return await self._fetch(request, cluster_id, limit_ms)
+                case SendFetchSnapshot():
+                    return await self._fetch_snapshot(request, cluster_id)
+        except (ConnectionFailedError, RequestFailedError) as error:
+            return _lost(error, address)
+        except DecodeError as error:
+            return ConnectionLost("garbage", f"expected record batches: {error}")
+
+    async def _send(self, call: Call[T], timeout_ms: int) -> T:
+        node = self._node
+        assert node is not None, "connected"
+        if trio.current_time() >= node.renewal_time:
+            node = await self._open(node.address)
+        return await node.request(call, timeout_ms)
+
+    async def _ask_cluster(self) -> Event:
+        asked = SimpleNamespace(
+            include_cluster_authorized_operations=False,
+            endpoint_type=_CONTROLLER_ENDPOINT,
+            include_fenced_brokers=False,
+        )
+        call = entity_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterResponse)
+        cluster = await self._send(call, self._timeout_ms)
+        if cluster.error_code:
+            raise RequestFailedError(ApiError(cluster.error_code, cluster.error_message))
+        return ClusterAnswered(cluster.cluster_id)
+
+    async def _fetch(self, request: SendFetch, cluster_id: str | None, limit_ms: int) -> Event:
+        call = fetch_call(
+            cluster_id=cluster_id,
+            position=request.position,
+            max_wait_ms=request.max_wait_ms,
+            max_bytes=request.max_bytes,
+        )
+        answer = await self._send(call, limit_ms)
+        return FetchAnswered(answer, await finish_in_turns(read_fetched_batches(answer.records)))
+
+    async def _fetch_snapshot(self, request: SendFetchSnapshot, cluster_id: str | None) -> Event:
+        call = fetch_snapshot_call(
+            cluster_id=cluster_id,
+            snapshot=request.snapshot,
+            position=request.position,
+            leader_epoch=request.leader_epoch,
+            max_bytes=request.max_bytes,
+        )
+        return SnapshotAnswered(await self._send(call, self._timeout_ms))
+
+
+def _lost(error: ConnectionFailedError | RequestFailedError, address: Address) -> ConnectionLost:
+    """Return the event for a failed exchange. The machine names the address itself."""
+    text = str(error).removeprefix(f"{address}: ")
+    if isinstance(error, RequestFailedError):
+        return ConnectionLost(error.error.name, text)
+    is_garbage = isinstance(error, UnservedError) and error.stage is Stage.RESPONSE
+    return ConnectionLost("garbage" if is_garbage else "connection", text)

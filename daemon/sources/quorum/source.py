@@ -1,0 +1,305 @@
+"""The source that follows a KRaft quorum: it does what the state machine decides.
+
+**Invariant:** a kill at any time is harmless. Committed records are passed on and then saved in the
+copy; those that were not saved are fetched again. A snapshot is saved before it is passed on.
+
+One task runs the machine, so nothing in it is locked. Files are used in threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections.abc import Callable
+from typing import Final, assert_never
+
+import trio
+
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import Message
+from authorizerd.config.follow import FollowSettings
+from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
+from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
+from authorizerd.daemon.sources.quorum.link import Link, OpenNode
+from authorizerd.daemon.sources.quorum.machine import Machine
+from authorizerd.daemon.sources.quorum.messages import (
+    AbandonSnapshot,
+    AppendSnapshot,
+    ApplySnapshot,
+    AskCluster,
+    BeginSnapshot,
+    ClusterAnswered,
+    Confirm,
+    Connect,
+    CountFailure,
+    Disconnect,
+    Effect,
+    Event,
+    PassOn,
+    ReleaseBarriers,
+    ReportFault,
+    ReportLoaded,
+    Request,
+    SendFetch,
+    SendFetchSnapshot,
+    SnapshotApplied,
+    SnapshotDamaged,
+    Stop,
+    TimePassed,
+    Wait,
+)
+from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.kafka_client.address import Address
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.protocol.kafka.fetch import SnapshotId
+
+PENDING_BYTES_MAX: Final = 64 << 20
+"""Bound on fetched records that the quorum has not committed."""
+
+_logger = logging.getLogger(__name__)
+
+
+class QuorumSource:
+    """Follow a quorum, and keep a copy of its log.
+
+    Args:
+        copy: the copy, not open yet.
+        open_node: connects to a controller.
+        applied: the newest state of the applier, also while decisions are stopped.
+        cluster: the image that is published together with it.
+        random: returns a number from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        settings: FollowSettings,
+        copy: LogCopy,
+        open_node: OpenNode,
+        *,
+        applied: View[AclSnapshot | None],
+        cluster: View[ClusterImage],
+        freshness: Freshness,
+        status: SourceStatus,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings: Final = settings
+        self._copy: Final = copy
+        self._applied: Final = applied
+        self._cluster: Final = cluster
+        self._freshness: Final = freshness
+        self._random: Final = random
+        self._link: Final = Link(open_node, request_timeout_ms=settings.request_timeout_ms)
+        self._begun: Final = trio.Event()
+        self._waiting: Final[dict[int, trio.Event]] = {}
+        self._feed: Feed | None = None
+        self._machine = self._new_machine()
+        self._reported_leader: tuple[Address, int] | None = None
+        self._reported_failure = ""
+        self.status: Final = status
+
+    @property
+    def high_watermark(self) -> int:
+        """The last offset that is known to be committed, -1 before the first."""
+        passed_on = -1 if self._feed is None else self._feed.last_offset
+        return max(self._machine.high_watermark - 1, passed_on)
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of the feature metadata.version, -1 if it is not known."""
+        return -1 if self._feed is None else self._feed.metadata_version
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id, None before the first contact."""
+        return self._machine.cluster_id
+
+    @property
+    def leader(self) -> tuple[Address, int] | None:
+        """The leader's address and epoch, or None unless its last answer was that of a leader."""
+        return self._machine.leader
+
+    def leader_lost(self, address: Address) -> None:
+        """Report that ``address`` does not lead. It is believed again once it answers a Fetch."""
+        self._machine.doubt_leader(address)
+
+    def is_complete(self, offset: int) -> bool:
+        """Return True if the state at ``offset`` lacks no records of an open transaction."""
+        return self._feed is not None and self._feed.is_complete(offset)
+
+    async def barrier(self) -> None:
+        """Wait until this daemon has applied all that was committed before the call.
+
+        This takes until a Fetch that is sent later is answered by the leader, so for ever while no
+        leader answers. It may be cancelled at any time.
+        """
+        await self._begun.wait()
+        ticket = self._machine.add_barrier()
+        released = self._waiting[ticket] = trio.Event()
+        try:
+            await released.wait()
+        finally:
+            self._waiting.pop(ticket, None)
+        assert self._feed is not None, "begun"
+        offset = self._feed.last_offset
+        await self._applied.wait_until(
+            lambda newest: newest is not None and newest.offset >= offset
+        )
+
+    async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
+        """Pass on the copy, then what the quorum commits, until cancelled; close ``applier``.
+
+        After a permanent fault, wait for the cancellation.
+
+        Raises:
+            MetadataLogError: the copy cannot be read, although it was verified just before.
+        """
+        async with applier:
+            self._feed = Feed(applier, self._applied, self._cluster)
+            try:
+                await self._load_copy(self._feed)
+                await self._follow(self._feed)
+            except MisfitError as error:
+                await self._freshness.stop(str(error), error.offset)
+                await self._link.close()
+                await trio.sleep_forever()
+            finally:
+                await self._link.close()
+
+    def _new_machine(self) -> Machine:
+        log = FetchedLog(
+            self._copy.last_offset + 1, self._copy.last_epoch, bytes_max=PENDING_BYTES_MAX
+        )
+        return Machine(
+            self._settings.servers, log, cluster_id=self._copy.cluster_id, random=self._random
+        )
+
+    async def _load_copy(self, feed: Feed) -> None:
+        await trio.to_thread.run_sync(self._copy.open)
+        await feed.read_copy(self._copy.batches())
+        feed.last_offset = self._copy.last_offset  # a checkpoint may have no batch
+        if feed.last_offset >= 0:
+            _logger.info("the copy of the cluster's log ends at offset %d", feed.last_offset)
+            if self._settings.serves_copy:
+                await feed.catch_up()
+        self._machine = self._new_machine()
+        self._begun.set()
+
+    async def _follow(self, feed: Feed) -> None:
+        event: Event = TimePassed()
+        while True:
+            turn = self._machine.step(event, trio.current_time())
+            failed: Event | None = None
+            for effect in turn.effects:
+                failed = await self._make(effect, feed)
+                if failed is not None:
+                    break
+            self._update_status(feed)
+            event = await self._perform(turn.request, feed) if failed is None else failed
+
+    async def _make(self, effect: Effect, feed: Feed) -> Event | None:
+        """Make an effect. Return an event instead if it failed."""
+        match effect:
+            case PassOn():
+                await feed.pass_on(effect.batches)
+                await trio.to_thread.run_sync(self._copy.append, effect.batches)
+            case BeginSnapshot() | AppendSnapshot() | AbandonSnapshot():
+                return await self._save_snapshot(effect)
+            case ReportLoaded():
+                await feed.catch_up()
+            case Confirm():
+                await self._freshness.confirm()
+            case ReleaseBarriers():
+                self._release(effect.ticket)
+            case CountFailure():
+                self._count(effect)
+            case Disconnect():
+                await self._link.close()
+            case ReportFault():
+                await self._freshness.stop(effect.text, effect.offset)
+            case _:
+                assert_never(effect)
+        return None
+
+    async def _save_snapshot(
+        self, effect: BeginSnapshot | AppendSnapshot | AbandonSnapshot
+    ) -> Event | None:
+        copy = self._copy
+        try:
+            match effect:
+                case BeginSnapshot(snapshot):
+                    await trio.to_thread.run_sync(
+                        copy.begin_snapshot, snapshot.end_offset, snapshot.epoch
+                    )
+                case AppendSnapshot(data):
+                    await trio.to_thread.run_sync(copy.write_snapshot, bytes(data))
+                case AbandonSnapshot():
+                    await trio.to_thread.run_sync(copy.abandon_snapshot)
+        except OSError as error:
+            await trio.to_thread.run_sync(copy.abandon_snapshot)
+            return SnapshotDamaged(str(error))
+        return None
+
+    def _release(self, ticket: int) -> None:
+        for waiting in [each for each in self._waiting if each <= ticket]:
+            self._waiting.pop(waiting).set()
+
+    def _count(self, failure: CountFailure) -> None:
+        self.status.errors[failure.reason] += 1
+        # One line for each kind of failure, until the leader answers again.
+        if failure.text != self._reported_failure:
+            self._reported_failure = failure.text
+            _logger.warning("following the cluster: %s", failure.text)
+
+    def _update_status(self, feed: Feed) -> None:
+        status, machine = self.status, self._machine
+        status.cluster_id = machine.cluster_id or ""
+        status.high_watermark = self.high_watermark
+        status.read_offset = feed.last_offset
+        status.leader_id, status.leader_epoch = machine.leader_id, machine.leader_epoch
+        if status.read_offset >= status.high_watermark:
+            status.lag_since = None
+        elif status.lag_since is None:
+            status.lag_since = trio.current_time()
+        leader = machine.leader
+        if leader is not None and leader != self._reported_leader:
+            self._reported_leader, self._reported_failure = leader, ""
+            _logger.info("following controller %d at %s in epoch %d", machine.leader_id, *leader)
+
+    async def _perform(self, request: Request, feed: Feed) -> Event:
+        match request:
+            case Wait() | Stop():
+                await trio.sleep_until(math.inf if isinstance(request, Stop) else request.until)
+                return TimePassed()
+            case Connect():
+                return await self._link.connect(request.address)
+            case AskCluster() | SendFetch() | SendFetchSnapshot():
+                return await self._ask(request)
+            case ApplySnapshot():
+                return await self._apply_snapshot(request.snapshot, feed)
+            case _:
+                assert_never(request)
+
+    async def _ask(self, request: AskCluster | SendFetch | SendFetchSnapshot) -> Event:
+        machine = self._machine
+        event = await self._link.ask(
+            request,
+            cluster_id=machine.cluster_id,
+            is_behind=not 0 <= machine.high_watermark <= machine.committed_end,
+        )
+        if isinstance(event, ClusterAnswered):
+            await trio.to_thread.run_sync(self._copy.adopt_cluster, event.cluster_id)
+        return event
+
+    async def _apply_snapshot(self, snapshot: SnapshotId, feed: Feed) -> Event:
+        try:
+            batches = await trio.to_thread.run_sync(self._copy.finish_snapshot)
+        except (MetadataLogError, OSError) as error:
+            return SnapshotDamaged(str(error))
+        _logger.info("the cluster's snapshot up to offset %d replaces its log", snapshot.end_offset)
+        await feed.replace(batches, end_offset=snapshot.end_offset)
+        return SnapshotApplied()

@@ -1,0 +1,448 @@
+"""The source over a scripted quorum: real connections, a real copy, a real applier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import trio
+
+from authorizerd.image.changes import TopicAdded
+from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
+from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
+from tests.support.kio_messages import read_by_kio
+from tests.support.log_files import added, removed
+from tests.support.scripted_quorum import Fault, ScriptedQuorum
+
+TOPIC = TopicAdded("t", b"1" * 16)
+FOLDER = "copy"
+
+
+@pytest.fixture
+def quorum(nursery: trio.Nursery) -> ScriptedQuorum:
+    """Three controllers; the first leads."""
+    quorum = ScriptedQuorum(nursery)
+    quorum.elect(1)
+    return quorum
+
+
+@pytest.fixture
+def follow(
+    quorum: ScriptedQuorum, tmp_path: Path, nursery: trio.Nursery
+) -> Callable[..., Following]:
+    """Return a function that begins to follow, each time with the same copy."""
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+
+    def start(**settings: object) -> Following:
+        following = Following(quorum, folder, **settings)  # type: ignore[arg-type]
+        nursery.start_soon(following.run)
+        return following
+
+    return start
+
+
+def fetched_offsets(quorum: ScriptedQuorum) -> list[int]:
+    """Return the offset of each Fetch that any controller received."""
+    requests: list[Any] = [
+        read_by_kio(asked.api_key, asked.version, asked.body)
+        for controller in quorum.controllers.values()
+        for asked in controller.asked
+        if asked.api_key is QuorumKey.FETCH
+    ]
+    return [each.topics[0].partitions[0].fetch_offset for each in requests]
+
+
+@pytest.mark.parametrize("kafka", ["3.9", "4.0", "4.1", "4.2", "4.3"])
+async def test_changes_of_the_cluster_are_followed(
+    nursery: trio.Nursery, tmp_path: Path, kafka: str
+) -> None:
+    """In every version of Kafka, before and after decisions began."""
+    quorum = ScriptedQuorum(nursery, kafka=kafka)
+    quorum.elect(2)
+    quorum.append(added(1), TOPIC)
+    following = Following(quorum, tmp_path)
+    nursery.start_soon(following.run)
+    await following.wait_for(1)
+    assert "t" in following.applier.cluster.newest.topics
+    quorum.append(added(2), removed(1))
+    await following.wait_for(2)
+    assert following.status.leader_id == 2
+    assert following.status.read_offset == following.status.high_watermark
+    assert following.source.cluster_id == quorum.cluster_id
+    assert following.source.metadata_version > 0
+
+
+async def test_uncommitted_changes_are_invisible(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """Those that a new leader lacks never become visible."""
+    quorum.append(added(1))
+    following = follow()
+    await following.wait_for(1)
+    quorum.isolate(1)
+    quorum.append(added(2), commits=False)
+    await trio.sleep(0.05)
+    quorum.elect(2)
+    quorum.append(added(3))
+    quorum.rejoin(1)
+    await following.wait_for(1, 3)
+    assert {2} not in [state & {2} for state in following.seen]
+
+
+async def test_nothing_is_decided_before_the_high_watermark_is_known(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """A new leader has none until it commits."""
+    quorum = ScriptedQuorum(nursery)
+    quorum.elect(1, commits=False)
+    quorum.append(added(1), commits=False)
+    following = Following(quorum, tmp_path)
+    nursery.start_soon(following.run)
+    await trio.sleep(0.2)
+    assert following.applier.snapshot.newest is None
+    quorum.commit()
+    await following.wait_for(1)
+
+
+async def test_a_killed_leader_is_replaced(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    quorum.append(added(1))
+    following = follow()
+    await following.wait_for(1)
+    for leader, number in ((2, 2), (3, 3), (1, 4)):
+        quorum.kill(quorum.leader.node_id)
+        quorum.elect(leader)
+        quorum.append(added(number))
+        await following.wait_for(*range(1, number + 1))
+        for node_id, controller in quorum.controllers.items():
+            if not controller.is_alive:
+                await quorum.start(node_id)
+    assert following.status.errors["connection"] >= 1
+    assert following.status.leader_epoch == 4
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+async def test_a_bad_answer_delays_changes_only(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], fault: Fault
+) -> None:
+    following = follow()
+    await following.wait_for()
+    quorum.leader.spoil(QuorumKey.FETCH, fault)
+    quorum.append(added(1))
+    quorum.append(added(2))
+    await following.wait_for(1, 2)
+    assert following.status.errors.total() >= 1
+    assert not following.status.fault
+
+
+async def test_a_snapshot_is_loaded_in_pieces(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """Pieces end anywhere. A broken connection does not matter."""
+    for number in range(50):
+        quorum.append(added(number))
+    quorum.take_snapshot()
+    quorum.append(removed(7))
+    quorum.snapshot_bytes_max = 333
+    quorum.leader.spoil(QuorumKey.FETCH_SNAPSHOT, Fault.CUT)
+    following = follow()
+    await following.wait_for(*(set(range(50)) - {7}))
+    assert quorum.leader.names.count("FETCH_SNAPSHOT 1") > 5
+
+
+async def test_a_snapshot_becomes_visible_as_one_change(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """A daemon that was cut off for long fetches a snapshot. Decisions go on by the old state."""
+    quorum.append(*map(added, range(1000)), TOPIC)
+    following = follow()
+    await following.wait_for(*range(1000))
+    for node_id in quorum.controllers:
+        quorum.kill(node_id)
+    for node_id in quorum.controllers:
+        quorum.controllers[node_id].is_alive = True
+    quorum.elect(1)
+    # Before the daemon connects again, since its pause is longer than this.
+    quorum.append(*map(removed, range(0, 1000, 2)), *map(added, range(1000, 1500)))
+    quorum.take_snapshot()
+    wanted = {*range(1, 1000, 2), *range(1000, 1500)}
+    await following.wait_for(*wanted)
+    await following.source.barrier()
+    assert following.seen[-1] == wanted
+    assert {frozenset(state) for state in following.seen} == {
+        frozenset(range(1000)),
+        frozenset(wanted),
+    }
+    assert not following.applier.cluster.newest.topics, "the snapshot lacks the topic"
+    quorum.append(added(2000))
+    await following.wait_for(*wanted, 2000)
+
+
+async def test_a_restart_needs_only_the_end_of_the_log(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    quorum.append(added(1))
+    following = follow()
+    await following.wait_for(1)
+    await following.kill()
+    quorum.append(added(2))
+    for controller in quorum.controllers.values():
+        controller.asked.clear()
+    following = follow()
+    await following.wait_for(1, 2)
+    assert min(fetched_offsets(quorum)) == 3
+    await following.source.barrier()
+    assert following.seen == [{1, 2}], "nothing is visible before it is complete"
+
+
+async def test_a_kill_before_changes_are_saved_is_harmless(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """The leader that sent them truncates what was not committed, and another one leads."""
+    quorum.append(added(1))
+    following = follow()
+    await following.wait_for(1)
+    with patch.object(LogCopy, "append"):
+        quorum.append(added(2))
+        await following.wait_for(1, 2)
+        await following.kill()
+    quorum.append(added(3), commits=False)
+    quorum.isolate(1)
+    quorum.elect(2)
+    quorum.append(removed(1))
+    following = follow()
+    await trio.sleep(0.1)
+    assert following.numbers <= {1, 2}, "the deposed leader serves what it has"
+    quorum.rejoin(1)
+    await following.wait_for(2)
+
+
+async def test_a_transaction_may_span_a_restart(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """What it began with is in the copy; a checkpoint of the copy has to wait for its end."""
+    quorum.append(BeginTransaction("t"), added(1))
+    following = follow()
+    await following.wait_for()
+    offset = quorum.leader.log.end_offset - 1
+    assert not following.source.is_complete(offset)
+    await following.kill()
+    following = follow()
+    await following.wait_for()
+    quorum.append(added(2), EndTransaction())
+    await following.wait_for(1, 2)
+    assert following.source.is_complete(quorum.leader.log.end_offset - 1)
+    assert not following.source.is_complete(offset)
+
+
+async def test_a_snapshot_voids_an_open_transaction(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    quorum.append(BeginTransaction("t"), added(1))
+    following = follow()
+    await following.wait_for()
+    quorum.kill(1)
+    quorum.elect(2)
+    quorum.append(EndTransaction())
+    quorum.take_snapshot()
+    quorum.append(added(2))
+    await following.wait_for(1, 2)
+
+
+@pytest.mark.parametrize("serves_copy", [False, True])
+async def test_the_copy_is_served_before_the_first_contact_only_if_allowed(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], serves_copy: bool
+) -> None:
+    quorum.append(added(1))
+    following = follow()
+    await following.wait_for(1)
+    await following.kill()
+    for node_id in quorum.controllers:
+        quorum.kill(node_id)
+    following = follow(serves_copy=serves_copy)
+    await trio.sleep(0.3)
+    assert following.numbers == ({1} if serves_copy else set())
+    for controller in quorum.controllers.values():
+        controller.is_alive = True
+    quorum.elect(3)
+    quorum.append(added(2))
+    await following.wait_for(1, 2)
+
+
+async def test_decisions_stop_when_the_contact_is_lost_for_too_long(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """A leader that cannot commit confirms nothing, either."""
+    quorum.append(added(1))
+    following = follow(stale_max_ms=1_500)
+    await following.wait_for(1)
+    await trio.sleep(2)
+    assert following.numbers == {1}, "the leader answers"
+    quorum.elect(2, commits=False)
+    await following.wait_for_silence()
+    assert following.status.is_stale
+    quorum.commit()
+    await following.wait_for(1)
+
+
+async def test_a_restored_cluster_stops_decisions(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """An operator has to decide which of the two states is right."""
+    end = quorum.append(added(1)) + 1
+    quorum.append(added(2))
+    following = follow()
+    await following.wait_for(1, 2)
+    quorum.restore(end)
+    quorum.elect(1)
+    await following.wait_for_silence()
+    assert "authorizerd reset-copy" in following.status.fault
+    await following.kill()
+    following = follow(serves_copy=True)
+    await following.wait_for_silence()
+    await following.kill()
+    await trio.to_thread.run_sync(following.copy.clear)
+    await follow().wait_for(1)
+
+
+async def test_another_cluster_stops_decisions(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    following = follow()
+    await following.wait_for()
+    await following.kill()
+    quorum.cluster_id = "another"
+    following = follow()
+    await following.wait_for_silence()
+    assert "another cluster" in following.status.fault
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_an_unreadable_record_stops_decisions(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], is_loaded: bool
+) -> None:
+    """An ACL record of an unknown version may deny."""
+    following = follow()
+    if is_loaded:
+        await following.wait_for()
+    offset = quorum.append(b"\x01\x12\x63")
+    await following.wait_for_silence()
+    assert following.status.fault_offset == offset
+
+
+async def test_a_barrier_passes_once_what_was_committed_is_applied(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    following = follow()
+    await following.wait_for()
+    for number in range(1, 20):
+        offset = quorum.append(added(number))
+        with trio.fail_after(SECONDS_MAX):
+            await following.source.barrier()
+        applied = following.applier.applied.newest
+        assert applied is not None
+        assert applied.offset >= offset
+
+
+async def test_a_barrier_waits_for_the_next_leader(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], nursery: trio.Nursery
+) -> None:
+    following = follow()
+    await following.wait_for()
+    leader = following.source.leader
+    assert leader is not None
+    quorum.append(added(1))
+    quorum.kill(1)
+    following.source.leader_lost(leader[0])
+    assert following.source.leader is None
+    passed = trio.Event()
+
+    async def wait() -> None:
+        await following.source.barrier()
+        assert following.numbers == {1}
+        passed.set()
+
+    nursery.start_soon(wait)
+    await trio.sleep(0.2)
+    assert not passed.is_set()
+    quorum.elect(2)
+    with trio.fail_after(SECONDS_MAX):
+        await passed.wait()
+    assert following.source.leader == (quorum.leader.address, quorum.leader.epoch)
+
+
+async def test_a_full_disk_does_not_stop_following(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """A snapshot is tried again without the disk."""
+    quorum.append(added(1))
+    quorum.take_snapshot()
+    following = follow()
+    original = following.copy.write_snapshot
+    tries = 0
+
+    def write_snapshot(data: bytes) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise OSError(28, "No space left on device")
+        original(data)
+
+    with patch.object(following.copy, "write_snapshot", write_snapshot):
+        await following.wait_for(1)
+    assert following.status.errors["snapshot"] == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_random_story_ends_with_the_same_acls(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], seed: int
+) -> None:
+    """Every state that became visible was once the committed one."""
+    random = Random(seed)
+    following = follow()
+    committed = [set[int]()]
+    for number in range(1, 50):
+        match random.randrange(8):
+            case 0:
+                await depose(quorum, random, is_killed=True)
+            case 1:
+                quorum.append(added(10_000 + number), commits=False)
+                await depose(quorum, random, is_killed=False)
+            case 2:
+                quorum.take_snapshot()
+            case 3:
+                await following.kill()
+                following = follow(serves_copy=random.random() < 0.5)
+            case 4 if number % 3 == 0:
+                quorum.leader.spoil(QuorumKey.FETCH, random.choice((Fault.CUT, Fault.GARBAGE)))
+            case _:
+                gone = {each for each in committed[-1] if random.random() < 0.3}
+                quorum.append(*map(removed, gone), added(number))
+                committed.append(committed[-1] - gone | {number})
+        await trio.sleep(random.choice((0, 0, 0.01, 0.05)))
+    await following.wait_for(*committed[-1])
+    assert all(state in committed for state in following.seen)
+
+
+async def depose(quorum: ScriptedQuorum, random: Random, *, is_killed: bool) -> None:
+    """Let another controller lead, while the leader is killed or cut off."""
+    leader = quorum.leader.node_id
+    others = [node_id for node_id in quorum.controllers if node_id != leader]
+    if is_killed:
+        quorum.kill(leader)
+    else:
+        quorum.isolate(leader)
+    quorum.elect(random.choice(others))
+    await trio.sleep(random.choice((0, 0.05)))
+    if is_killed:
+        await quorum.start(leader)
+    else:
+        quorum.rejoin(leader)
