@@ -8,7 +8,9 @@ import time
 import traceback
 from collections import Counter
 
-from tests.faults.schedules import run_schedules
+from tests.faults.copy_schedules import CopySchedule
+from tests.faults.runs import run_schedules
+from tests.faults.schedules import Schedule
 from tests.faults.stories import Counts
 
 
@@ -17,15 +19,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--schedules", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--copy", action="store_true", help="the copy of a followed log")
     arguments = parser.parse_args()
+    new_schedule = CopySchedule if arguments.copy else Schedule
     counts, started = Counts(), time.monotonic()
-    broken = run_schedules(arguments.seed, arguments.schedules, counts)
+    broken = run_schedules(new_schedule, arguments.seed, arguments.schedules, counts)
     if broken is not None:
         schedule, seed, error = broken
         print("\n".join(schedule.disk.calls))
         traceback.print_exception(error)
         print(f"\nbroken: story {schedule.name!r} of seed {seed}: {error}")
-        print(f"repeat: python -m tests.faults --schedules 1 --seed {seed}")
+        copy = " --copy" if arguments.copy else ""
+        print(f"repeat: python -m tests.faults{copy} --schedules 1 --seed {seed}")
         return 1
     last = arguments.seed + arguments.schedules - 1
     print(f"seeds {arguments.seed} to {last}: every invariant held,", end=" ")

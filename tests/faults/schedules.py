@@ -35,7 +35,7 @@ from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.writer import FEATURES_WRITTEN, LogWriter
 from tests.faults.damage import damaged, is_out_of_reach
 from tests.faults.disk import TIME_MS, UNREAD, FaultDisk
-from tests.faults.stories import STORIES, Counts
+from tests.faults.stories import STORIES
 from tests.faults.verdicts import may_stop, whole_size
 from tests.faults.workload import Batch, BrokenInvariantError, State, Workload, after, apply
 from tests.support.recording_storage import PowerFailure
@@ -389,22 +389,3 @@ class Schedule:
             self.events["stopped: damage after a clean shutdown"] += 1
             return False
         raise BrokenInvariantError("damage after a clean shutdown is read as a torn tail")
-
-
-Broken = tuple[Schedule, int, Exception]
-"""A schedule that breaks an invariant, its seed, and the error."""
-
-
-def run_schedules(seed: int, schedules: int, counts: Counts) -> Broken | None:
-    """Run schedules from ``seed`` on; stop at the first that breaks an invariant."""
-    for number in range(seed, seed + schedules):
-        schedule = Schedule(number)
-        try:
-            schedule.run()
-        except Exception as error:  # noqa: BLE001 - any error is a broken invariant
-            return schedule, number, error
-        counts.stories[schedule.name] += 1
-        counts.events += schedule.events
-        counts.faults += schedule.disk.faults
-        counts.calls += len(schedule.disk.calls)
-    return None

@@ -38,6 +38,13 @@ STORIES: Final = {
     "damage": Story(crash=0.3, damage=0.6, clean=0.5, checkpoint=0.4),
 }
 
+COPY_STORIES: Final = {
+    **{name: STORIES[name] for name in ("power", "kill", "errors", "mixed", "large")},
+    "snapshots": Story(crash=0.5, failure=0.3, checkpoint=0.6),
+    "damage": Story(crash=0.2, damage=0.5, clean=0.5, checkpoint=0.3),
+}
+"""The stories of the copy of a followed log."""
+
 
 @dataclass(slots=True)
 class Counts:

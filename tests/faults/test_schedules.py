@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.faults.schedules import Schedule, run_schedules
+from tests.faults.runs import run_schedules
+from tests.faults.schedules import Schedule
 from tests.faults.stories import STORIES, Counts
 
 SCHEDULES = 600
@@ -16,7 +17,7 @@ SCHEDULES = 600
 def test_acknowledged_changes_are_read_after_any_crash_or_failure() -> None:
     """The schedules contain every kind of story, fault and event."""
     counts = Counts()
-    broken = run_schedules(1, SCHEDULES, counts)
+    broken = run_schedules(Schedule, 1, SCHEDULES, counts)
     assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
     assert counts.stories.keys() == STORIES.keys()
     for fault in (
