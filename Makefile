@@ -35,9 +35,11 @@ test: setup-dev
 test-fast: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
-# Test the log on a disk with random crashes and faults; SEED=1234 sets the random seed.
+# Test the log, and the copy of a followed one, on a disk with random crashes and faults; SEED=1234
+# sets the random seed.
 faults: setup-dev
 	$(BIN)/python -m tests.faults --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.faults --copy --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 
 # Run random stories of the actors on such a disk, and compare them with a model.
 stories: setup-dev

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.sources.copy_directory import refuse_copy
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import (
@@ -32,7 +33,7 @@ from authorizerd.metadata.meta_properties import (
 )
 from authorizerd.metadata.quorum_state import check_sole_voter
 from authorizerd.metadata.replay import Replay
-from authorizerd.metadata.storage import Storage
+from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.metadata.writer import LogWriter
 
 UUID_BYTES: Final = 16
@@ -73,8 +74,9 @@ def format_log_directory(
 
     Raises:
         LogDirectoryError: the directory is formatted already, or cannot be written.
-        StartError: the cluster id is invalid.
+        StartError: the cluster id is invalid, or the directory is a copy of a followed cluster.
     """
+    refuse_copy(log_dir, storage)
     if cluster_id is None:
         cluster_id = new_uuid()
     if not _CLUSTER_ID.fullmatch(cluster_id):
@@ -104,7 +106,9 @@ def check_log_is_there(log_dir: Path) -> None:
 
     Raises:
         LogDirectoryError: there is no log.
+        StartError: it is a copy of a followed cluster.
     """
+    refuse_copy(log_dir, DISK)
     try:
         os.stat(log_dir / METADATA_TOPIC_DIRECTORY)
     except FileNotFoundError as error:
@@ -121,8 +125,9 @@ def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> Met
     Raises:
         LogDirectoryError: there is no log, it is only partly formatted, other nodes vote on it, or
             files cannot be read.
-        StartError: it belongs to another node.
+        StartError: it belongs to another node, or is a copy of a followed cluster.
     """
+    refuse_copy(log_dir, storage)
     check_format_is_finished(log_dir, storage)
     find_files(log_dir, storage)  # before any write: a write makes a directory look formatted
     check_sole_voter(log_dir, node_id, storage)

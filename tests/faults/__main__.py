@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 import traceback
@@ -22,6 +23,7 @@ def main() -> int:
     parser.add_argument("--copy", action="store_true", help="the copy of a followed log")
     arguments = parser.parse_args()
     new_schedule = CopySchedule if arguments.copy else Schedule
+    logging.disable()  # a copy warns of each fault
     counts, started = Counts(), time.monotonic()
     broken = run_schedules(new_schedule, arguments.seed, arguments.schedules, counts)
     if broken is not None:

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from authorizerd.acl.model import AclAdded
+from authorizerd.config.follow import SourceKind
+from authorizerd.daemon.sources.copy_directory import (
+    claim_copy_directory,
+    prepare_copy_directory,
+)
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.metadata.checkpoint_writer import CheckpointState
-from authorizerd.metadata.copy_directory import MARK_NAME, SET_ASIDE_NAME, CopyMark, write_mark
+from authorizerd.metadata.copy_directory import SET_ASIDE_NAME
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
 from authorizerd.metadata.findings import Fault
@@ -111,7 +115,6 @@ class CopySchedule:
         Raises:
             BrokenInvariantError: an invariant does not hold.
         """
-        self._mark()
         for _ in range(self._chance.randint(2, 6)):
             self._live()
         self.disk.lose_power()
@@ -121,18 +124,6 @@ class CopySchedule:
 
     def _new_history(self) -> History:
         return History(self._chance, self._workload)
-
-    def _mark(self) -> None:
-        for _ in range(RESTARTS_MAX):
-            self._arm("make_directory", "sync_directory")
-            with suppress(PowerFailure, OSError):
-                if not self.disk.exists(LOG_DIR / MARK_NAME):
-                    write_mark(LOG_DIR, CopyMark("quorum"), self.disk)
-                self._end()
-                return
-            self._end()
-            self.events["marks repeated"] += 1
-        raise BrokenInvariantError("marking never ends")
 
     # One process.
 
@@ -194,7 +185,7 @@ class CopySchedule:
         """Open the copy and check its content; after a crash, try again."""
         for _ in range(RESTARTS_MAX):
             if self._chance.random() < faults:
-                self._arm("truncate", "sync_directory", "remove")
+                self._arm("truncate", "sync_directory", "remove", "make_directory")
             copy = LogCopy(
                 LOG_DIR,
                 node_id=1,
@@ -203,11 +194,13 @@ class CopySchedule:
                 clock=lambda: self._now,
             )
             try:
+                prepare_copy_directory(LOG_DIR, self.disk)
+                claim_copy_directory(LOG_DIR, SourceKind.QUORUM, node_id=1, storage=self.disk)
                 copy.open()
                 self.disk.calm()
                 self._check(copy)
                 copy.adopt_cluster(CLUSTER_ID)
-            except (PowerFailure, LogDirectoryError):  # the mark could not be read
+            except (PowerFailure, LogDirectoryError):
                 self.events["recoveries repeated"] += 1
                 self._end()
             else:
@@ -367,6 +360,7 @@ class CopySchedule:
         self.events["checkpoints"] += is_written
         if is_written:
             self._floor = content.end_offset
+            self._histories = [self._history]
             self.events["copies completed"] += was_behind
             if copy.fault:
                 raise BrokenInvariantError("the copy is not complete after a checkpoint")

@@ -14,6 +14,7 @@ from tests.mutants.certificate_name_mutants import CERTIFICATE_NAME_MUTANTS
 from tests.mutants.client_mutants import CLIENT_MUTANTS
 from tests.mutants.command_mutants import COMMAND_MUTANTS
 from tests.mutants.connection_mutants import CONNECTION_MUTANTS
+from tests.mutants.copy_mutants import COPY_MUTANTS
 from tests.mutants.decision_mutants import DECISION_MUTANTS
 from tests.mutants.decision_port_mutants import DECISION_PORT_MUTANTS
 from tests.mutants.kafka_mutants import KAFKA_MUTANTS
@@ -30,6 +31,7 @@ from tests.mutants.write_mutants import WRITE_MUTANTS
 
 CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Log": LOG_MUTANTS,
+    "Copy of a followed log": COPY_MUTANTS,
     "Rules": DECISION_MUTANTS,
     "Actors": ACTOR_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,

@@ -1,0 +1,123 @@
+"""Check at the start that a directory may hold the copy of a followed cluster.
+
+**Invariant:** a log of its own never becomes a copy, nor a copy a log of its own: the first would
+destroy ACLs that only this log has, the second would fork the cluster's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from authorizerd.config.follow import SourceKind
+from authorizerd.daemon.errors import StartError
+from authorizerd.metadata import meta_properties
+from authorizerd.metadata.copy_directory import MARK_NAME, CopyMark, read_mark, write_mark
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.meta_properties import (
+    MetaProperties,
+    make_directories,
+    read_meta_properties,
+)
+from authorizerd.metadata.storage import Storage
+
+_FOLLOWING_KEYS: Final = {
+    SourceKind.QUORUM: "controller.quorum.bootstrap.servers",
+    SourceKind.BROKERS: "authorizerd.source=brokers",
+}
+_OWN_NAMES: Final = (
+    METADATA_TOPIC_DIRECTORY,
+    meta_properties.NAME,
+    meta_properties.UNFINISHED_NAME,
+)
+
+
+def prepare_copy_directory(log_dir: Path, storage: Storage) -> None:
+    """Create the directory if it is missing, so that it can be locked.
+
+    Raises:
+        StartError: it holds a log of its own.
+        LogDirectoryError: it cannot be read or created.
+    """
+    _read_mark(log_dir, storage)
+    try:
+        make_directories(log_dir, storage)
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+
+
+def claim_copy_directory(
+    log_dir: Path, kind: SourceKind, *, node_id: int, storage: Storage
+) -> MetaProperties | None:
+    """Mark the directory as a copy of this kind, unless it is one already. The caller holds its
+    lock.
+
+    Returns: the copy's properties, or None before the first contact with the cluster.
+
+    Raises:
+        StartError: it holds a log of its own, or a copy of another kind or node.
+        LogDirectoryError: it cannot be read or written.
+    """
+    mark = _read_mark(log_dir, storage)
+    if mark is not None and mark.source != kind:
+        raise StartError(
+            f"authorizerd.source: expected {mark.source}, whose copy is in {log_dir}, found {kind}:"
+            " correct it, run `authorizerd reset-copy` to begin a new copy, or name another "
+            "directory in metadata.log.dir"
+        )
+    try:
+        if mark is None:
+            write_mark(log_dir, CopyMark(kind), storage)
+        else:
+            # An earlier start may have ended before the mark was durable.
+            storage.sync_directory(log_dir)
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+    try:
+        properties = read_meta_properties(log_dir, storage)
+    except LogDirectoryError:
+        return None  # opening the copy sets it aside
+    if properties is not None and properties.node_id != node_id:
+        raise StartError(
+            f"node.id: {node_id}, but {log_dir} is the copy of node {properties.node_id} "
+            "(meta.properties): correct node.id, or name the right directory"
+        )
+    return properties
+
+
+def _read_mark(log_dir: Path, storage: Storage) -> CopyMark | None:
+    """Return the mark. Raise StartError if the directory holds a log without one."""
+    mark = read_mark(log_dir, storage)
+    if mark is None:
+        try:
+            is_own = any(storage.exists(log_dir / name) for name in _OWN_NAMES)
+        except OSError as error:
+            raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+        if is_own:
+            raise StartError(
+                f"{log_dir}: expected an empty directory or a copy of the followed cluster, found "
+                "a log of its own: name another directory in metadata.log.dir. To carry the ACLs "
+                f"over, list them with `authorizerd acls --list --log-dir {log_dir}`, and create "
+                "them in the cluster with kafka-acls"
+            )
+    return mark
+
+
+def refuse_copy(log_dir: Path, storage: Storage) -> None:
+    """Raise an error if the directory is a copy, to which only its source may write.
+
+    Raises:
+        StartError: it is one.
+        LogDirectoryError: the mark cannot be read.
+    """
+    mark = read_mark(log_dir, storage)
+    if mark is not None:
+        keys = {str(kind): key for kind, key in _FOLLOWING_KEYS.items()}
+        key = keys.get(mark.source, f"authorizerd.source={mark.source}")
+        raise StartError(
+            f"{log_dir}: expected a log of its own, found a copy of a followed cluster "
+            f"({MARK_NAME}): set {key} to follow the cluster again, or name another directory in "
+            "metadata.log.dir. To carry the ACLs over, list them with `authorizerd acls --list "
+            f"--log-dir {log_dir}`, and create them with kafka-acls"
+        )

@@ -1,0 +1,145 @@
+"""A log of its own never becomes a copy, nor a copy a log of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from authorizerd.config.follow import SourceKind
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.sources.copy_directory import (
+    claim_copy_directory,
+    prepare_copy_directory,
+)
+from authorizerd.daemon.sources.own_log_directory import (
+    check_log_is_there,
+    claim_log_directory,
+    format_log_directory,
+)
+from authorizerd.metadata.copy_directory import MARK_NAME
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.storage import DISK, PRIVATE_DISK
+from tests.support.copies import BEGINNING, CLUSTER_ID, new_copy
+from tests.support.log_files import write_log
+from tests.support.recording_storage import RecordingStorage
+
+KINDS = [SourceKind.QUORUM, SourceKind.BROKERS]
+
+
+def claim(log_dir: Path, kind: SourceKind = SourceKind.QUORUM, node_id: int = 1) -> str | None:
+    """Claim a directory as ``serve`` does; return the id of its cluster."""
+    prepare_copy_directory(log_dir, PRIVATE_DISK)
+    properties = claim_copy_directory(log_dir, kind, node_id=node_id, storage=PRIVATE_DISK)
+    return None if properties is None else properties.cluster_id
+
+
+def make_copy(log_dir: Path) -> None:
+    copy = new_copy(log_dir)
+    copy.open()
+    copy.adopt_cluster(CLUSTER_ID)
+    copy.append(BEGINNING)
+    copy.close()
+
+
+def format_own(log_dir: Path) -> None:
+    format_log_directory(log_dir, cluster_id=None, node_id=1, storage=DISK)
+
+
+def leave_unfinished_format(log_dir: Path) -> None:
+    (log_dir / "meta.properties.format").touch()
+
+
+def leave_properties(log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
+
+
+def write_own(log_dir: Path) -> None:
+    write_log(log_dir)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_directory_is_created_and_marked(tmp_path: Path, kind: SourceKind) -> None:
+    """No format is needed. The directory is the owner's alone."""
+    log_dir = tmp_path / "parent" / "copy"
+    assert claim(log_dir, kind) is None
+    assert [each.name for each in log_dir.iterdir()] == [MARK_NAME]
+    assert log_dir.stat().st_mode & 0o777 == 0o700
+    assert claim(log_dir, kind) is None
+
+
+def test_copy_is_claimed_again(tmp_path: Path) -> None:
+    make_copy(tmp_path)
+    assert claim(tmp_path) == CLUSTER_ID
+
+
+def test_mark_is_durable_before_it_is_relied_upon(tmp_path: Path) -> None:
+    """An earlier start may have ended between naming the mark and syncing its name."""
+    claim(tmp_path)
+    storage = RecordingStorage()
+    claim_copy_directory(tmp_path, SourceKind.QUORUM, node_id=1, storage=storage)
+    assert storage.calls == [("sync_directory", tmp_path.name)]
+
+
+@pytest.mark.parametrize(
+    "make_own", [format_own, write_own, leave_unfinished_format, leave_properties]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_own_log_does_not_become_a_copy(
+    tmp_path: Path, make_own: Callable[[Path], None], kind: SourceKind
+) -> None:
+    """The error says how to carry the ACLs over. Nothing is changed."""
+    make_own(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StartError, match="authorizerd acls --list --log-dir"):
+        prepare_copy_directory(tmp_path, PRIVATE_DISK)
+    with pytest.raises(StartError, match="a log of its own"):
+        claim_copy_directory(tmp_path, kind, node_id=1, storage=PRIVATE_DISK)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_copy_does_not_become_an_own_log(tmp_path: Path, is_empty: bool) -> None:
+    if is_empty:
+        claim(tmp_path)
+    else:
+        make_copy(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StartError, match=r"controller\.quorum\.bootstrap\.servers"):
+        check_log_is_there(tmp_path)
+    with pytest.raises(StartError, match="a copy of a followed cluster"):
+        claim_log_directory(tmp_path, node_id=1, storage=DISK)
+    with pytest.raises(StartError, match="kafka-acls"):
+        format_own(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_copy_of_another_source_is_refused(tmp_path: Path) -> None:
+    claim(tmp_path, SourceKind.BROKERS)
+    with pytest.raises(StartError, match=r"expected brokers, .*reset-copy"):
+        claim(tmp_path, SourceKind.QUORUM)
+    with pytest.raises(StartError, match=r"set authorizerd\.source=brokers"):
+        check_log_is_there(tmp_path)
+
+
+def test_copy_of_another_node_is_refused(tmp_path: Path) -> None:
+    make_copy(tmp_path)
+    with pytest.raises(StartError, match=r"node\.id: 2, but .* is the copy of node 1"):
+        claim(tmp_path, node_id=2)
+
+
+def test_damaged_properties_are_left_to_recovery(tmp_path: Path) -> None:
+    make_copy(tmp_path)
+    (tmp_path / "meta.properties").write_text("version=9\n")
+    assert claim(tmp_path) is None
+
+
+def test_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(LogDirectoryError, match="file"):
+        prepare_copy_directory(file / "copy", PRIVATE_DISK)
+    storage = RecordingStorage("append_to")
+    with pytest.raises(LogDirectoryError, match="error"):
+        claim_copy_directory(tmp_path, SourceKind.QUORUM, node_id=1, storage=storage)

@@ -1,0 +1,54 @@
+"""Some hundred schedules of the copy; ``python -m tests.faults --copy`` runs any number."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.faults.copy_schedules import CopySchedule
+from tests.faults.runs import run_schedules
+from tests.faults.stories import COPY_STORIES, Counts
+
+SCHEDULES = 300
+
+
+def test_copy_is_a_state_of_the_cluster_after_any_crash_or_failure() -> None:
+    """The schedules contain every kind of story, fault and event."""
+    counts = Counts()
+    broken = run_schedules(CopySchedule, 1, SCHEDULES, counts)
+    assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
+    assert counts.stories.keys() == COPY_STORIES.keys()
+    for fault in (
+        "ENOSPC on append", "EIO on append", "EIO on sync", "EIO on rename", "EIO on remove",
+        "EIO on sync_directory", "EIO on reading", "writes lost", "writes torn",
+        "writes reordered", "names lost", "some names kept", "crash in append", "crash in sync",
+        "crash in rename", "crash in remove", "crash in sync_directory", "crash in truncate",
+    ):  # fmt: skip
+        assert counts.faults[fault], fault
+    for event in (
+        "appends beside a checkpoint", "checkpoints", "checkpoints that failed",
+        "copies completed", "copies read back", "copies set aside", "copies that could not be read",
+        "inspections", "recoveries repeated", "resets", "resets that failed", "snapshots",
+        "snapshots abandoned", "snapshots in memory", "snapshots rejected",
+        "snapshots that failed",
+    ):  # fmt: skip
+        assert counts.events[event], event
+
+
+@pytest.mark.parametrize("name", sorted(COPY_STORIES))
+def test_seed_repeats_its_story(name: str) -> None:
+    """All calls are the same, so a broken schedule can be debugged."""
+    first, second = CopySchedule(7, name), CopySchedule(7, name)
+    first.run()
+    second.run()
+    assert first.disk.calls == second.disk.calls
+    assert first.events == second.events
+
+
+def test_command_runs_the_copy() -> None:
+    command = [sys.executable, "-m", "tests.faults", "--copy", "--schedules", "3", "--seed", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("seeds 5 to 7: every invariant held")
+    assert "snapshots" in done.stdout

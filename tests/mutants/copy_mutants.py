@@ -1,0 +1,113 @@
+"""Mutants of the copy of a followed log: what makes it a state that the cluster has committed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_SCHEDULES: Final = (
+    "tests/faults/test_copy_schedules.py"
+    "::test_copy_is_a_state_of_the_cluster_after_any_crash_or_failure"
+)
+_COPY: Final = "tests/metadata/test_log_copy.py"
+
+COPY_MUTANTS: Final = (
+    Mutant(
+        name="a copy of another cluster is followed",
+        file="metadata/log_copy.py",
+        text="if self._cluster_id not in (None, cluster_id):",
+        becomes="if self._cluster_id is None and not cluster_id:",
+        found_by=f"{_COPY}::test_copy_belongs_to_one_cluster",
+    ),
+    Mutant(
+        name="a checkpoint of a copy's earlier state is used",
+        file="metadata/log_copy.py",
+        text="if self._replacements != self._begun_replacements:",
+        becomes="if self._replacements < self._begun_replacements:",
+        found_by=f"{_COPY}::test_checkpoint_of_a_replaced_state_is_dropped",
+    ),
+    Mutant(
+        name="a snapshot is used before it is verified",
+        file="metadata/log_copy.py",
+        text="last_timestamp_ms = snapshot.verify(part_of(path))",
+        becomes="last_timestamp_ms = 0",
+        found_by=f"{_COPY}::test_incomplete_snapshot_changes_nothing",
+    ),
+    Mutant(
+        name="a snapshot is named before it is durable",
+        file="metadata/log_copy.py",
+        text="        snapshot.file.sync()\n",
+        found_by=_SCHEDULES,
+    ),
+    Mutant(
+        name="the name of a copied file is not synced",
+        file="metadata/copy_files.py",
+        text="        self._storage.rename(part_of(path), path)\n"
+        "        self._storage.sync_directory(self.directory)\n",
+        becomes="        self._storage.rename(part_of(path), path)\n",
+        found_by=_SCHEDULES,
+    ),
+    Mutant(
+        name="a copy continues after missing records",
+        file="metadata/copy_files.py",
+        text="self._file = self.new_part(self._segment_path(base_offset))",
+        becomes="self._file = self._storage.append_to(self._segment_path(base_offset))",
+        found_by=f"{_COPY}::test_copy_that_is_behind_is_still_a_state",
+    ),
+    Mutant(
+        name="a copy's segment is not synced before the next begins",
+        file="metadata/copy_files.py",
+        text="            self._file.sync()\n            self.close()",
+        becomes="            self.close()",
+        found_by=_SCHEDULES,
+    ),
+    Mutant(
+        name="batches are added to a copy that could not be removed",
+        file="metadata/copy_files.py",
+        text="        if is_unknown:\n            set_aside(self._log_dir, self._storage)\n",
+        found_by=_SCHEDULES,
+    ),
+    Mutant(
+        name="a copy's log that ends below its checkpoint is used",
+        file="metadata/copy_recovery.py",
+        text="if expected < end or not file.position:",
+        becomes="if not file.position:",
+        found_by=_SCHEDULES,
+    ),
+    Mutant(
+        name="a gap in a copy is read over",
+        file="metadata/copy_recovery.py",
+        text="    if expected > content.next_offset or (",
+        becomes="    if not content or (",
+        found_by=f"{_COPY}::test_copy_that_cannot_be_trusted_is_set_aside",
+    ),
+    Mutant(
+        name="a copy without what this version keeps is used",
+        file="metadata/copy_files.py",
+        text="if not content.is_empty and mark.kept_records != KEPT_RECORDS:",
+        becomes="if content.is_empty and mark.kept_records != KEPT_RECORDS:",
+        found_by=f"{_COPY}::test_copy_that_cannot_be_trusted_is_set_aside",
+    ),
+    Mutant(
+        name="an own log becomes a copy",
+        file="daemon/sources/copy_directory.py",
+        text="        if is_own:\n",
+        becomes="        if not is_own and mark:\n",
+        found_by="tests/daemon/sources/test_copy_directory.py::test_own_log_does_not_become_a_copy",
+    ),
+    Mutant(
+        name="a copy becomes an own log",
+        file="daemon/sources/own_log_directory.py",
+        text="    refuse_copy(log_dir, storage)\n    check_format_is_finished",
+        becomes="    check_format_is_finished",
+        found_by="tests/daemon/sources/test_copy_directory.py::test_copy_does_not_become_an_own_log",
+    ),
+    Mutant(
+        name="other users can read a copy",
+        file="metadata/storage.py",
+        text="DiskStorage(file_mode=0o600, directory_mode=0o700)",
+        becomes="DiskStorage()",
+        found_by=f"{_COPY}::test_only_the_owner_can_read_the_files",
+    ),
+)
