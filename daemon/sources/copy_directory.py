@@ -49,11 +49,11 @@ def prepare_copy_directory(log_dir: Path, storage: Storage) -> None:
 
 def claim_copy_directory(
     log_dir: Path, kind: SourceKind, *, node_id: int, storage: Storage
-) -> MetaProperties | None:
+) -> MetaProperties:
     """Mark the directory as a copy of this kind, unless it is one already. The caller holds its
     lock.
 
-    Returns: the copy's properties, or None before the first contact with the cluster.
+    Returns: the copy's properties. The cluster's id is empty until the cluster has been reached.
 
     Raises:
         StartError: it holds a log of its own, or a copy of another kind or node.
@@ -77,8 +77,10 @@ def claim_copy_directory(
     try:
         properties = read_meta_properties(log_dir, storage)
     except LogDirectoryError:
-        return None  # opening the copy sets it aside
-    if properties is not None and properties.node_id != node_id:
+        properties = None  # opening the copy sets it aside
+    if properties is None:
+        return MetaProperties("", node_id, "")
+    if properties.node_id != node_id:
         raise StartError(
             f"node.id: {node_id}, but {log_dir} is the copy of node {properties.node_id} "
             "(meta.properties): correct node.id, or name the right directory"

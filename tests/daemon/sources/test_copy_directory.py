@@ -28,11 +28,12 @@ from tests.support.recording_storage import RecordingStorage
 KINDS = [SourceKind.QUORUM, SourceKind.BROKERS]
 
 
-def claim(log_dir: Path, kind: SourceKind = SourceKind.QUORUM, node_id: int = 1) -> str | None:
+def claim(log_dir: Path, kind: SourceKind = SourceKind.QUORUM, node_id: int = 1) -> str:
     """Claim a directory as ``serve`` does; return the id of its cluster."""
     prepare_copy_directory(log_dir, PRIVATE_DISK)
     properties = claim_copy_directory(log_dir, kind, node_id=node_id, storage=PRIVATE_DISK)
-    return None if properties is None else properties.cluster_id
+    assert properties.node_id == node_id
+    return properties.cluster_id
 
 
 def make_copy(log_dir: Path) -> None:
@@ -63,10 +64,10 @@ def write_own(log_dir: Path) -> None:
 def test_missing_directory_is_created_and_marked(tmp_path: Path, kind: SourceKind) -> None:
     """No format is needed. The directory is the owner's alone."""
     log_dir = tmp_path / "parent" / "copy"
-    assert claim(log_dir, kind) is None
+    assert claim(log_dir, kind) == ""
     assert [each.name for each in log_dir.iterdir()] == [MARK_NAME]
     assert log_dir.stat().st_mode & 0o777 == 0o700
-    assert claim(log_dir, kind) is None
+    assert claim(log_dir, kind) == ""
 
 
 def test_copy_is_claimed_again(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_copy_of_another_node_is_refused(tmp_path: Path) -> None:
 def test_damaged_properties_are_left_to_recovery(tmp_path: Path) -> None:
     make_copy(tmp_path)
     (tmp_path / "meta.properties").write_text("version=9\n")
-    assert claim(tmp_path) is None
+    assert claim(tmp_path) == ""
 
 
 def test_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
