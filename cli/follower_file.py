@@ -267,7 +267,7 @@ class _Import:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(
-        escape_unprintable(text),  # a line break would end the comment
+        escape_unprintable(text),  # a terminal obeys control characters
         _WIDTH,
         initial_indent="# ",
         subsequent_indent="#   ",

@@ -160,7 +160,7 @@ def test_printed_configuration_names_what_is_left_out(
         ({"authorizer.class.name": "com.example.Ranger"}, 0, "the brokers use com.example.Ranger"),
         ({"principal.builder.class": "com.example.Names"}, 0, "from com.example.Names, which"),
         ({"controller.quorum.voters": "1000000@c:1"}, 3, "1000000 is the id of a controller"),
-        ({"authorizer.class.name": "x\\nsuper.users=User:evil"}, 0, "the brokers use x"),
+        ({"authorizer.class.name": "x\\n\\u001b[1msuper.users=User:evil"}, 0, "the brokers use x"),
     ],
 )
 def test_what_cannot_be_taken_over_is_said(
@@ -176,6 +176,7 @@ def test_what_cannot_be_taken_over_is_said(
     assert said in shown
     assert "hidden" not in shown
     assert "\nsuper.users=User:evil" not in printed.out
+    assert "\x1b" not in printed.out + printed.err
 
 
 @pytest.mark.parametrize(
