@@ -42,7 +42,6 @@ _VERSIONS: Final = REQUESTED_APIS[QuorumKey.FETCH].versions
 _REQUEST_TYPES: Final = {
     version: load_request_schema(QuorumKey.FETCH, version) for version in _VERSIONS
 }
-_VERSION_WITH_TOPIC_ID: Final = 13
 _NO_SESSION_EPOCH: Final = -1
 _NO_RECORDS: Final = (0, 0)
 
@@ -137,8 +136,8 @@ def encode_fetch(
         cluster_id: the cluster that is expected: any other one answers INCONSISTENT_CLUSTER_ID.
             None expects no certain one.
         max_wait_ms: how long the leader waits for a new record.
-        max_bytes: maximum size of the records; a larger batch is returned alone. A leader may
-            ignore it and return as much as it is configured to.
+        max_bytes: maximum size of the records, but the leader returns at least the first batch.
+            Before Kafka 4.3, leaders ignore it, and return up to 8 MiB.
 
     Raises:
         ValueError: the cluster id exceeds Kafka's maximum for strings.
@@ -152,9 +151,7 @@ def encode_fetch(
         partition_max_bytes=max_bytes,
         high_watermark=position.high_watermark,
     )
-    topic = SimpleNamespace(
-        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(partition,)
-    )
+    topic = SimpleNamespace(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     request = SimpleNamespace(
         cluster_id=cluster_id,
         replica_id=OBSERVER_ID,
@@ -172,7 +169,9 @@ def encode_fetch(
 
 
 def decode_fetch(version: int, body: bytes | bytearray) -> FetchAnswer:
-    """Return the answer in ``body``. A bytearray is consumed: it becomes the records.
+    """Return the answer in ``body``, which is the same in every version.
+
+    A bytearray is consumed: it becomes the records.
 
     Raises:
         DecodeError: the bytes are not an answer about the metadata log.
@@ -183,7 +182,7 @@ def decode_fetch(version: int, body: bytes | bytearray) -> FetchAnswer:
     reader.int32("session_id")
     answer, records = FetchAnswer(error_code=error_code), _NO_RECORDS
     if has_topic(reader, "responses", may_lack=error_code != 0):
-        _expect_topic(reader, version)
+        _expect_topic_id(reader)
         answer, records = _read_partition(reader)
         reader.end_structure()
     endpoints: Endpoints = {}
@@ -232,10 +231,7 @@ def expect_topic_name(reader: BodyReader) -> None:
         raise DecodeError(f"topic: expected {METADATA_TOPIC}, found {name!r}", start)
 
 
-def _expect_topic(reader: BodyReader, version: int) -> None:
-    if version < _VERSION_WITH_TOPIC_ID:
-        expect_topic_name(reader)
-        return
+def _expect_topic_id(reader: BodyReader) -> None:
     start = reader.position
     topic_id = reader.uuid("topic_id")
     if topic_id != METADATA_TOPIC_ID:

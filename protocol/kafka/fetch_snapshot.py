@@ -1,6 +1,8 @@
 """FetchSnapshot: a snapshot of the metadata log, in pieces by position.
 
 The pieces are cut anywhere, also in the middle of a record. Joined, they are the checkpoint's file.
+Up to 4.3.1, Kafka fails to write the errors of a partition, such as SNAPSHOT_NOT_FOUND, and answers
+UNKNOWN_SERVER_ERROR for the whole request instead.
 
 **Invariant:** for any bytes, the result is an answer about the metadata log, or a DecodeError that
 names the field.

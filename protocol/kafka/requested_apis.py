@@ -38,8 +38,8 @@ RequestedKey: TypeAlias = ApiKey | QuorumKey
 
 REQUESTED_APIS: Final[Mapping[RequestedKey, Api]] = {
     **dict[RequestedKey, Api](APIS.items()),
-    # Version 12 is the first one of KRaft.
-    QuorumKey.FETCH: Api("Fetch", 18, 12, first_version=12),
+    # Version 12 names the topic, and every Kafka of the table refuses that for the metadata log.
+    QuorumKey.FETCH: Api("Fetch", 18, 12, first_version=13),
     QuorumKey.FETCH_SNAPSHOT: Api("FetchSnapshot", 1, 0),
 }
 

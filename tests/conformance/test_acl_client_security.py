@@ -9,12 +9,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
 
 from ops.kafka_rig.broker import Broker, BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Program, Rig
@@ -27,7 +21,7 @@ from tests.support.acl_client import (
     new_scram_login,
     write_client_config,
 )
-from tests.support.certificates import Authority, expired
+from tests.support.certificates import Authority, convert_key, expired
 
 LISTENERS = {
     **{f"{name}_2": name for name in PROTOCOLS},
@@ -35,15 +29,6 @@ LISTENERS = {
 }
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 SECURED = tuple[Broker, Authority]
-
-
-def convert_key(keystore: Path) -> Path:
-    """Rewrite a keystore with its key in PKCS#8, which Java can read; return its path."""
-    pem = keystore.read_bytes()
-    key = load_pem_private_key(pem, None)
-    converted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    keystore.write_bytes(converted + pem[pem.index(b"-----BEGIN CERTIFICATE") :])
-    return keystore
 
 
 def find_ports(count: int) -> list[int]:

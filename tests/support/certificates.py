@@ -7,6 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tests.support.daemon_process import SECONDS_MAX, connect
 
@@ -67,6 +73,15 @@ class Authority:
         if keystore is not None:
             context.load_cert_chain(keystore)
         return context
+
+
+def convert_key(keystore: Path) -> Path:
+    """Rewrite a keystore with its key in PKCS#8, which Java can read; return its path."""
+    pem = keystore.read_bytes()
+    key = load_pem_private_key(pem, None)
+    converted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    keystore.write_bytes(converted + pem[pem.index(b"-----BEGIN CERTIFICATE") :])
+    return keystore
 
 
 def expired() -> datetime:

@@ -12,7 +12,6 @@ from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from tests.support.kio_messages import response_module, written_by_kio
 
-FETCH_VERSION_WITH_TOPIC_ID: Final = 13
 FETCH_VERSION_WITH_ENDPOINTS: Final = 16
 
 
@@ -25,7 +24,7 @@ def write_fetch(
     partitions: int = 1,
     **changed: object,
 ) -> bytes:
-    """Return the body of an answer; ``changed`` has other fields of the topic or the partition."""
+    """Return the body of an answer; ``changed`` has a ``topic_id`` or fields of the partition."""
     kio = response_module(QuorumKey.FETCH, version)
     partition: dict[str, Any] = {
         "partition_index": 0,
@@ -47,10 +46,8 @@ def write_fetch(
         partition["snapshot_id"] = kio.SnapshotId(
             end_offset=snapshot.end_offset, epoch=snapshot.epoch
         )
-    has_id = version >= FETCH_VERSION_WITH_TOPIC_ID
-    name = ("topic_id", METADATA_TOPIC_ID) if has_id else ("topic", METADATA_TOPIC)
     topic = kio.FetchableTopicResponse(
-        **{name[0]: changed.pop(*name)},
+        topic_id=changed.pop("topic_id", METADATA_TOPIC_ID),
         partitions=(kio.PartitionData(**{**partition, **changed}),) * partitions,
     )
     response = {

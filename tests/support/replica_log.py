@@ -137,9 +137,9 @@ class ReplicaLog:
         return None if is_valid else end
 
     def _lacks(self, position: FetchPosition) -> bool:
-        """Return True if the log begins after ``position``, or with another epoch."""
+        """Return True if the log begins later, or every snapshot is of a later epoch."""
         earliest = min(self.snapshots, key=lambda each: each.end_offset)
-        return self.start_offset > 0 and (
+        return (
             position.offset < self.start_offset
             or (position.offset == self.start_offset and position.last_epoch != earliest.epoch)
             or position.last_epoch < earliest.epoch

@@ -51,7 +51,7 @@ def test_version_is_chosen_for_each_kafka(api_key: RequestedKey, chosen: list[in
 @pytest.mark.parametrize(
     ("api_key", "lowest", "highest"),
     [
-        (QuorumKey.FETCH, 4, 11),
+        (QuorumKey.FETCH, 4, 12),
         (QuorumKey.FETCH, 19, 20),
         (QuorumKey.FETCH_SNAPSHOT, 0, -1),
         (ApiKey.CREATE_ACLS, 0, 0),
@@ -64,7 +64,3 @@ def test_no_version_is_chosen_if_none_is_common(
 ) -> None:
     """Versions that cannot express what the client needs do not count."""
     assert choose_version(api_key, lowest, highest) is None
-
-
-def test_fetch_of_the_first_kraft_is_the_oldest() -> None:
-    assert choose_version(QuorumKey.FETCH, 0, 12) == 12
