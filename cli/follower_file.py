@@ -24,6 +24,7 @@ from authorizerd.config.follow_keys import (
     REQUEST_TIMEOUT,
     SOURCE_SSL_KEYS,
     VOTERS,
+    WRITE_TIMEOUT,
 )
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, parse_log_in
 from authorizerd.config.joined_rules import read_security_protocols
@@ -134,7 +135,7 @@ class _Import:
         self._add_listeners(name, protocol)
         if cluster_id is not None:
             self._add(CLUSTER_ID, cluster_id)
-        for key in (BOOTSTRAP_SERVERS, VOTERS, REQUEST_TIMEOUT):
+        for key in (BOOTSTRAP_SERVERS, VOTERS, REQUEST_TIMEOUT, WRITE_TIMEOUT):
             self._copy(KEYS_BY_NAME[key])
         if protocol in SASL_PROTOCOLS:
             self._add_log_in(name)

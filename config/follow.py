@@ -61,6 +61,7 @@ class LogIn:
 class FollowSettings:
     """How to follow a cluster.
 
+    ``request_timeout_ms`` is for requests that read, ``write_timeout_ms`` for those that change.
     ``log_in`` and ``tls`` are None if the security protocol has none. ``stale_max_ms`` is the time
     after which decisions stop if contact is lost. ``serves_copy`` allows decisions from the local
     copy before the first contact. ``forwarded`` has the principals whose changes are forwarded.
@@ -73,6 +74,7 @@ class FollowSettings:
     tls: TlsSettings | None = None
     client_id: str = "authorizerd"
     request_timeout_ms: int = 30_000
+    write_timeout_ms: int = 30_000
     cluster_id: str | None = None
     poll_ms: int = 5_000
     stale_max_ms: int = 300_000

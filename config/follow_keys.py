@@ -32,6 +32,7 @@ FORWARD_PRIVILEGED: Final = "authorizerd.writes.forward.privileged"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
 VOTERS: Final = "controller.quorum.voters"
 REQUEST_TIMEOUT: Final = "controller.quorum.request.timeout.ms"
+WRITE_TIMEOUT: Final = "controller.socket.timeout.ms"
 CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 CONTROLLER_NAMES: Final = "controller.listener.names"
 JAAS: Final = "sasl.jaas.config"
@@ -126,7 +127,19 @@ QUORUM_KEYS: Final = (
         name=REQUEST_TIMEOUT,
         parse=integer(1, _INT32_MAX),
         default="2000",
-        doc="Maximum time in milliseconds that the daemon waits for a controller's answer.",
+        doc=(
+            "Maximum time in milliseconds that the daemon waits for a controller's answer, when it"
+            " reads the metadata log."
+        ),
+    ),
+    Key(
+        name=WRITE_TIMEOUT,
+        parse=integer(1, _INT32_MAX),
+        default="30000",
+        doc=(
+            "Maximum time in milliseconds that the daemon waits for a controller's answer, when it"
+            " passes on changes of ACLs (authorizerd.writes)."
+        ),
     ),
     Key(
         name=CONTROLLER_MECHANISM,

@@ -35,6 +35,7 @@ from authorizerd.config.follow_keys import (
     SOURCE_PREFIX,
     STALE_MAX,
     VOTERS,
+    WRITE_TIMEOUT,
     WRITES,
 )
 from authorizerd.config.key import Key
@@ -155,6 +156,7 @@ def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> 
         log_in=log_in,
         tls=tls,
         request_timeout_ms=keys.values[REQUEST_TIMEOUT],
+        write_timeout_ms=keys.values[WRITE_TIMEOUT],
     )
 
 
@@ -169,13 +171,15 @@ def _read_brokers(keys: KeyValues) -> FollowSettings:
         reason = f"expected more than {POLL} ({poll_ms}), found {keys.values[STALE_MAX]}"
         raise keys.refusal(STALE_MAX, reason)
     log_in, tls = read_broker_access(keys)
+    timeout_ms: int = keys.values[f"{SOURCE_PREFIX}request.timeout.ms"]
     return FollowSettings(
         kind=SourceKind.BROKERS,
         servers=servers,
         log_in=log_in,
         tls=tls,
         client_id=keys.values[f"{SOURCE_PREFIX}client.id"],
-        request_timeout_ms=keys.values[f"{SOURCE_PREFIX}request.timeout.ms"],
+        request_timeout_ms=timeout_ms,
+        write_timeout_ms=timeout_ms,
         poll_ms=poll_ms,
     )
 

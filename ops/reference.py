@@ -41,6 +41,8 @@ You can change a key marked *reloadable* in two ways:
 
 The daemon also reads the keys of TLS again at SIGHUP, for ports that have TLS (docs/tls.md).
 
+A daemon that follows a cluster accepts changes from its file alone.
+
 Limits on what clients can change:
 
 - Only super users may set `super.users`, `allow.everyone.if.no.acl.found`, the audit keys, the keys

@@ -127,14 +127,16 @@ def test_each_key_sets_its_field() -> None:
         client_id="me",
         cluster_id="AAAAAAAAQACAAAAAAAAAA-",
         request_timeout_ms=7,
+        write_timeout_ms=7,
         poll_ms=100,
         stale_max_ms=9000,
         serves_copy=True,
         writes=Writes.AS_SELF,
     )
-    settings = follow(*QUORUM, *shared, "controller.quorum.request.timeout.ms=8")
+    timeouts = ("controller.quorum.request.timeout.ms=8", "controller.socket.timeout.ms=9")
+    settings = follow(*QUORUM, *shared, *timeouts)
     assert (settings.stale_max_ms, settings.serves_copy, settings.writes) == (9000, True, "as-self")
-    assert settings.request_timeout_ms == 8
+    assert (settings.request_timeout_ms, settings.write_timeout_ms) == (8, 9)
     settings = follow(
         *FORWARD,
         "authorizerd.writes.forward.principals=User:a;User:CN=b,O=c;User:ANONYMOUS",

@@ -37,7 +37,8 @@ def test_every_limit_on_connections_has_a_row() -> None:
     others = {
         *("authorizerd.update.timeout.ms", "authorizerd.worker.timeout.ms"),
         "authorizerd.http.drain.timeout.ms",
-        *("controller.quorum.request.timeout.ms", "authorizerd.source.request.timeout.ms"),
+        *("controller.quorum.request.timeout.ms", "controller.socket.timeout.ms"),
+        "authorizerd.source.request.timeout.ms",
     }
     keys = {name for name in KEYS_BY_NAME if any(word in name for word in words)} - others
     assert keys <= LIMITS.keys()

@@ -46,7 +46,7 @@ def new_updates(
         destination=destination,
         submission=submission,
         snapshot=snapshot,
-        request_timeout_ms=settings.request_timeout_ms,
+        request_timeout_ms=settings.write_timeout_ms,
         applied_everywhere=applied_everywhere,
     )
     return ForwardedUpdates(

@@ -216,7 +216,7 @@ class Follower:
                 kind=kind,
                 servers=(Server("first", 9093),),
                 writes=writes,
-                request_timeout_ms=request_timeout_ms,
+                write_timeout_ms=request_timeout_ms,
                 forwarded=frozenset({ALICE}),
             ),
             destination=self,
