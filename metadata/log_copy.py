@@ -84,7 +84,7 @@ class LogCopy:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster whose log this is, None before the first contact."""
+        """The id of the cluster whose log this is; empty if unknown, None before any contact."""
         return self._cluster_id
 
     @property
@@ -150,17 +150,23 @@ class LogCopy:
     def adopt_cluster(self, cluster_id: str) -> None:
         """Tie an empty copy to the cluster; check that any other copy belongs to it.
 
+        Args:
+            cluster_id: empty if it is not known. An id that is learnt later is adopted then.
+
         Raises:
             CopyConflictError: the copy is of another cluster.
         """
         with self._lock:
-            if self._cluster_id not in (None, cluster_id):
+            if self._cluster_id and not cluster_id:
+                return
+            is_tied = self._cluster_id and not self._content.is_empty
+            if is_tied and self._cluster_id != cluster_id:
                 raise CopyConflictError(
                     f"{self._log_dir} is a copy of cluster {self._cluster_id}, but the servers "
                     f"belong to cluster {cluster_id}: correct the servers, or stop the daemon and "
                     "run `authorizerd reset-copy` to follow the other cluster"
                 )
-            if self._cluster_id is None:
+            if self._cluster_id != cluster_id:
                 self._cluster_id = cluster_id
                 if not self._fault:
                     with self._suspending():

@@ -20,7 +20,8 @@ class SourceStatus:
         contact_time: trio's time of the last answer that confirmed the state; None before it.
         lag_since: trio's time since when committed records are missing here; None if none are.
         leader_id: the id of the node that is read from: the leader, or the pinned broker.
-        errors: failed exchanges by reason: an error code's name, or ``connection``.
+        errors: failed exchanges by reason: an error code's name, a ``Cause``'s, or ``connection``,
+            ``garbage`` or ``snapshot``.
         fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
         fault_offset: the log offset at which ``fault`` was found, or -1.
         is_stale: True while decisions have stopped because contact was lost for too long.

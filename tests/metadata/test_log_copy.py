@@ -89,6 +89,28 @@ def test_batches_are_read_back(tmp_path: Path) -> None:
     check_sound(tmp_path)
 
 
+def test_an_unknown_cluster_is_adopted_once_it_is_known(tmp_path: Path) -> None:
+    """An empty copy may be tied to another cluster. Later, its records decide."""
+    copy = new_copy(tmp_path)
+    copy.open()
+    copy.adopt_cluster("mistaken")
+    copy.adopt_cluster("")
+    assert copy.cluster_id == "mistaken"
+    copy.clear()
+    copy.adopt_cluster("")
+    copy.append(BEGINNING)
+    copy.close()
+    copy = new_copy(tmp_path)
+    copy.open()
+    assert copy.cluster_id == ""
+    assert copy.last_offset == 1
+    copy.adopt_cluster("learnt")
+    copy.adopt_cluster("")
+    with pytest.raises(CopyConflictError):
+        copy.adopt_cluster("another")
+    assert copy.cluster_id == "learnt"
+
+
 def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     """The copy has SCRAM credentials."""
     before = os.umask(0)

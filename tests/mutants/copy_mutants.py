@@ -16,8 +16,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="a copy of another cluster is followed",
         file="metadata/log_copy.py",
-        text="if self._cluster_id not in (None, cluster_id):",
-        becomes="if self._cluster_id is None and not cluster_id:",
+        text="if is_tied and self._cluster_id != cluster_id:",
+        becomes="if is_tied and not cluster_id:",
         found_by=f"{_COPY}::test_copy_belongs_to_one_cluster",
     ),
     Mutant(

@@ -61,9 +61,6 @@ _ELSEWHERE: Final = frozenset(
 """Errors of a node that does not lead the requested epoch, or is shutting down."""
 
 _REMEDIES: Final[dict[int, str]] = {
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
-        "allow CLUSTER_ACTION on the cluster for the principal that the daemon logs in as"
-    ),
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "name controllers, not brokers",
     ErrorCode.UNKNOWN_TOPIC_ID: "name controllers, not brokers",
 }

@@ -28,11 +28,12 @@ from authorizerd.kafka_client.errors import (
     RequestFailedError,
     Stage,
     UnservedError,
+    UnusableNodeError,
 )
 from authorizerd.kafka_client.quorum_calls import fetch_call, fetch_snapshot_call
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from authorizerd.protocol.records.fetched import read_fetched_batches
 
@@ -52,6 +53,8 @@ Raises:
 T = TypeVar("T")
 
 _CONTROLLER_ENDPOINT: Final = 2
+_ID_IS_SECRET: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION)
+"""Controllers describe the cluster only to principals that may ALTER it, unlike brokers."""
 
 
 class Link:
@@ -96,6 +99,7 @@ class Link:
         """Send a request and return its answer.
 
         Args:
+            cluster_id: the id that the cluster must have; empty or None if it is not known.
             is_behind: True if the answer to a Fetch is expected to bring records.
         """
         assert self._node is not None, "connected"
@@ -130,14 +134,19 @@ class Link:
             include_fenced_brokers=False,
         )
         call = entity_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterResponse)
-        cluster = await self._send(call, self._timeout_ms)
-        if cluster.error_code:
-            raise RequestFailedError(ApiError(cluster.error_code, cluster.error_message))
+        try:
+            cluster = await self._send(call, self._timeout_ms)
+            if cluster.error_code:
+                raise RequestFailedError(ApiError(cluster.error_code, cluster.error_message))
+        except RequestFailedError as error:
+            if error.error.code in _ID_IS_SECRET:
+                return ClusterAnswered("")
+            raise
         return ClusterAnswered(cluster.cluster_id)
 
     async def _fetch(self, request: SendFetch, cluster_id: str | None, limit_ms: int) -> Event:
         call = fetch_call(
-            cluster_id=cluster_id,
+            cluster_id=cluster_id or None,
             position=request.position,
             max_wait_ms=request.max_wait_ms,
             max_bytes=request.max_bytes,
@@ -147,7 +156,7 @@ class Link:
 
     async def _fetch_snapshot(self, request: SendFetchSnapshot, cluster_id: str | None) -> Event:
         call = fetch_snapshot_call(
-            cluster_id=cluster_id,
+            cluster_id=cluster_id or None,
             snapshot=request.snapshot,
             position=request.position,
             leader_epoch=request.leader_epoch,
@@ -161,5 +170,7 @@ def _lost(error: ConnectionFailedError | RequestFailedError, address: Address) -
     text = str(error).removeprefix(f"{address}: ")
     if isinstance(error, RequestFailedError):
         return ConnectionLost(error.error.name, text)
+    if isinstance(error, UnusableNodeError) and error.cause is not None:
+        return ConnectionLost(error.cause.name, text)
     is_garbage = isinstance(error, UnservedError) and error.stage is Stage.RESPONSE
     return ConnectionLost("garbage" if is_garbage else "connection", text)

@@ -76,7 +76,7 @@ class Machine:
     Args:
         servers: where to ask first.
         log: the end of what was passed on before.
-        cluster_id: the id that the cluster must have; None if it is not known yet.
+        cluster_id: the id that the cluster must have; None if the machine must ask for it.
         random: returns a number from 0 to 1.
     """
 

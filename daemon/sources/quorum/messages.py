@@ -40,7 +40,7 @@ class ConnectionLost:
 
 @dataclass(frozen=True, slots=True)
 class ClusterAnswered:
-    """A node named its cluster's id."""
+    """A node named its cluster's id. It is empty if the node does not tell it."""
 
     cluster_id: str
 

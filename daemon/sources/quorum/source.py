@@ -19,7 +19,7 @@ import trio
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
-from authorizerd.config.follow import FollowSettings
+from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
@@ -51,11 +51,13 @@ from authorizerd.daemon.sources.quorum.messages import (
     TimePassed,
     Wait,
 )
+from authorizerd.daemon.sources.remedies import missing_right
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
-from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.errors import CopyConflictError, MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import SnapshotId
 
 PENDING_BYTES_MAX: Final = 64 << 20
@@ -99,7 +101,7 @@ class QuorumSource:
         self._feed: Feed | None = None
         self._machine = self._new_machine()
         self._reported_leader: tuple[Address, int] | None = None
-        self._reported_failure = ""
+        self._reported_failures: Final[set[str]] = set()
         self.status: Final = status
 
     @property
@@ -115,7 +117,7 @@ class QuorumSource:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id, None before the first contact."""
+        """The cluster's id; empty if it is not known, None before the first contact."""
         return self._machine.cluster_id
 
     @property
@@ -164,22 +166,34 @@ class QuorumSource:
                 await self._load_copy(self._feed)
                 await self._follow(self._feed)
             except MisfitError as error:
-                await self._freshness.stop(str(error), error.offset)
-                await self._link.close()
-                await trio.sleep_forever()
+                await self._wait_for_operator(str(error), error.offset)
+            except CopyConflictError as error:
+                await self._wait_for_operator(str(error), -1)
             finally:
                 await self._link.close()
+
+    async def _wait_for_operator(self, fault: str, offset: int) -> None:
+        await self._freshness.stop(fault, offset)
+        await self._link.close()
+        await trio.sleep_forever()
 
     def _new_machine(self) -> Machine:
         log = FetchedLog(
             self._copy.last_offset + 1, self._copy.last_epoch, bytes_max=PENDING_BYTES_MAX
         )
+        # An empty copy may be tied to an id that the settings had by mistake.
+        known = self._copy.cluster_id if self._copy.last_offset >= 0 else None
         return Machine(
-            self._settings.servers, log, cluster_id=self._copy.cluster_id, random=self._random
+            self._settings.servers,
+            log,
+            cluster_id=self._settings.cluster_id or known or None,
+            random=self._random,
         )
 
     async def _load_copy(self, feed: Feed) -> None:
         await trio.to_thread.run_sync(self._copy.open)
+        if self._settings.cluster_id is not None:
+            await trio.to_thread.run_sync(self._copy.adopt_cluster, self._settings.cluster_id)
         await feed.read_copy(self._copy.batches())
         feed.last_offset = self._copy.last_offset  # a checkpoint may have no batch
         if feed.last_offset >= 0:
@@ -249,11 +263,16 @@ class QuorumSource:
             self._waiting.pop(waiting).set()
 
     def _count(self, failure: CountFailure) -> None:
-        self.status.errors[failure.reason] += 1
+        reason, text = failure.reason, failure.text
+        self.status.errors[reason] += 1
         # One line for each kind of failure, until the leader answers again.
-        if failure.text != self._reported_failure:
-            self._reported_failure = failure.text
-            _logger.warning("following the cluster: %s", failure.text)
+        if reason not in self._reported_failures:
+            self._reported_failures.add(reason)
+            if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
+                log_in = self._settings.log_in
+                user = None if log_in is None else log_in.username
+                text = f"{text} {missing_right(SourceKind.QUORUM, user)}"
+            _logger.warning("following the cluster, retrying: %s", text)
 
     def _update_status(self, feed: Feed) -> None:
         status, machine = self.status, self._machine
@@ -266,8 +285,11 @@ class QuorumSource:
         elif status.lag_since is None:
             status.lag_since = trio.current_time()
         leader = machine.leader
-        if leader is not None and leader != self._reported_leader:
-            self._reported_leader, self._reported_failure = leader, ""
+        if leader is None:
+            return
+        self._reported_failures.clear()
+        if leader != self._reported_leader:
+            self._reported_leader = leader
             _logger.info("following controller %d at %s in epoch %d", machine.leader_id, *leader)
 
     async def _perform(self, request: Request, feed: Feed) -> Event:
@@ -292,6 +314,11 @@ class QuorumSource:
             is_behind=not 0 <= machine.high_watermark <= machine.committed_end,
         )
         if isinstance(event, ClusterAnswered):
+            if not event.cluster_id:
+                _logger.info(
+                    "the controllers do not tell the cluster's id to a principal without ALTER on "
+                    "the cluster, so it is not checked: set authorizerd.source.cluster.id"
+                )
             await trio.to_thread.run_sync(self._copy.adopt_cluster, event.cluster_id)
         return event
 

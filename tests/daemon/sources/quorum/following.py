@@ -32,12 +32,14 @@ class Following:
         *,
         serves_copy: bool = False,
         stale_max_ms: int = 300_000,
+        cluster_id: str | None = None,
     ) -> None:
         self._settings = FollowSettings(
             kind=SourceKind.QUORUM,
             servers=tuple(Server(each.host, each.port) for each in quorum.addresses),
             serves_copy=serves_copy,
             stale_max_ms=stale_max_ms,
+            cluster_id=cluster_id,
         )
         self.copy = new_copy(folder)
         self.status = SourceStatus(SourceKind.QUORUM)

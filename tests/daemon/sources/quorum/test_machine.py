@@ -344,16 +344,14 @@ def test_a_useless_answer_drops_the_connection_and_changes_nothing(
     assert script.machine.leader is None
 
 
-@pytest.mark.parametrize(
-    ("code", "remedy"), [(31, "CLUSTER_ACTION"), (3, "not brokers"), (100, "not brokers")]
-)
-def test_the_text_of_an_error_names_the_remedy(code: int, remedy: str) -> None:
+@pytest.mark.parametrize("code", [3, 100])
+def test_the_error_of_a_broker_names_the_remedy(code: int) -> None:
     script = Script()
     script.follow()
     script.tell(answered(error_code=code))
     [failure] = [effect for effect in script.effects if isinstance(effect, CountFailure)]
     assert failure.text.startswith(f"{HOST}:9093: ")
-    assert remedy in failure.text
+    assert "name controllers, not brokers" in failure.text
 
 
 def test_records_that_a_new_leader_lacks_are_truncated() -> None:

@@ -11,13 +11,19 @@ from unittest.mock import patch
 import pytest
 import trio
 
+from authorizerd.acl.steps import finish
 from authorizerd.image.changes import TopicAdded
 from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.protocol.kafka.api import ApiKey, encode_response
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.fetch import FetchAnswer
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
+from tests.daemon.kafka_cluster import cluster_of
 from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
 from tests.support.kio_messages import read_by_kio
 from tests.support.log_files import added, removed
+from tests.support.quorum_answers import write_fetch
 from tests.support.scripted_quorum import Fault, ScriptedQuorum
 
 TOPIC = TopicAdded("t", b"1" * 16)
@@ -323,6 +329,63 @@ async def test_another_cluster_stops_decisions(
     following = follow()
     await following.wait_for_silence()
     assert "another cluster" in following.status.fault
+
+
+def hide_cluster_id(quorum: ScriptedQuorum) -> None:
+    """Let every controller refuse the next DescribeCluster, as without ALTER on the cluster."""
+    fields = cluster_of(-1)
+    fields.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    body = b"".join(finish(encode_response(ApiKey.DESCRIBE_CLUSTER, 2, fields)))
+    for controller in quorum.controllers.values():
+        controller.spoil(ApiKey.DESCRIBE_CLUSTER, body)
+
+
+async def test_a_cluster_whose_id_is_secret_is_followed(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """CLUSTER_ACTION is enough to follow. The copy is tied to an id that is learnt later."""
+    quorum.append(added(1))
+    hide_cluster_id(quorum)
+    following = follow()
+    await following.wait_for(1)
+    await following.kill()
+    assert following.copy.cluster_id == ""
+    following = follow()
+    await following.wait_for(1)
+    await following.kill()
+    assert following.copy.cluster_id == quorum.cluster_id
+    following = follow(cluster_id="another")
+    await following.wait_for_silence()
+    assert f"copy of cluster {quorum.cluster_id}" in following.status.fault
+
+
+async def test_the_configured_cluster_id_is_checked(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """Also at the first contact, and if controllers tell no id."""
+    hide_cluster_id(quorum)
+    following = follow(cluster_id="another")
+    await following.wait_for_silence()
+    assert "another cluster" in following.status.fault
+    await following.kill()
+    quorum.append(added(1))
+    following = follow()
+    await following.wait_for(1)
+
+
+async def test_a_missing_right_is_named(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, however often it is tried."""
+    body = write_fetch(18, FetchAnswer(error_code=31))
+    for controller in quorum.controllers.values():
+        controller.spoil(QuorumKey.FETCH, body)
+        controller.spoil(QuorumKey.FETCH, body)
+    following = follow()
+    await following.wait_for()
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len([text for text in warnings if "CLUSTER_ACTION" in text]) == 1
+    assert following.status.errors["CLUSTER_AUTHORIZATION_FAILED"] >= 2
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
