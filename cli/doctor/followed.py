@@ -136,7 +136,8 @@ def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | Non
 def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Finding]:
     """Compare the rights in the cluster with those that the daemon needs."""
     has_certificate = follow.tls is not None and follow.tls.keystore is not None
-    if follow.log_in is None and not has_certificate and not answer.error_code:
+    is_allowed = answer.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if follow.log_in is None and not has_certificate and is_allowed:
         text = f"{_NEEDED[follow.kind].name} is allowed to everyone who reaches {answer.address}"
         yield warning(_CHECK, text, "let clients log in there (SASL_SSL), and grant rights by user")
     needed = {_NEEDED[follow.kind], Operation.DESCRIBE}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import trio
 
 from authorizerd.acl.model import Operation
+from authorizerd.acl.steps import finish
+from authorizerd.cli.doctor.certificates import examine_client_stores
 from authorizerd.cli.doctor.command import EXIT_ERRORS, run_doctor
 from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.cli.doctor.followed import examine_copy, examine_settings, judge_answers
@@ -20,17 +24,21 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.storage import DISK
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, encode_response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.example.log import write_log
 from tests.daemon.kafka_cluster import KafkaCluster, addresses, answer, cluster_of, described
+from tests.kafka_client.tls_cluster import new_settings
+from tests.support.certificates import Authority, expired
 from tests.support.copies import CLUSTER_ID, open_copy
 from tests.support.daemon_process import write_config
+from tests.support.scripted_quorum import ScriptedQuorum
 
 FIRST, SECOND = addresses(2)
 LOG_IN = LogIn(mechanism="PLAIN", username="us", password="hidden")
 QUORUM = FollowSettings(kind=SourceKind.QUORUM, servers=(Server("c", 1),), log_in=LOG_IN)
 BROKERS = replace(QUORUM, kind=SourceKind.BROKERS)
+FENCED = ErrorCode.FENCED_LEADER_EPOCH
 DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 DOWN = NodeAnswer(address=SECOND, failure=ConnectionFailedError(f"{SECOND}: refused"))
 
@@ -258,3 +266,55 @@ def test_copy_of_a_cluster_is_not_an_own_log(tmp_path: Path) -> None:
     config = write_config(tmp_path, tmp_path / "copy")
     assert run_doctor(["--config", str(config)], out) == EXIT_ERRORS
     assert "a copy of a cluster's metadata, which no daemon may own" in out.getvalue()
+
+
+async def test_controllers_need_not_describe_their_cluster(nursery: trio.Nursery) -> None:
+    """They do so only for those who may ALTER it. A Fetch shows the right, and another cluster."""
+    quorum = ScriptedQuorum(nursery, size=2)
+    quorum.elect(1)
+    servers = tuple(Server(each.host, each.port) for each in quorum.addresses)
+    follow = FollowSettings(kind=SourceKind.QUORUM, servers=servers)
+    denied = b"".join(
+        finish(encode_response(ApiKey.DESCRIBE_CLUSTER, 2, cluster_of(-1, error=DENIED)))
+    )
+    quorum.controllers[1].spoil(ApiKey.DESCRIBE_CLUSTER, denied)
+    with trio.fail_after(5):
+        first, second = await ask_all(follow, quorum.cluster_id, quorum.connect)
+        others = await ask_all(follow, "other", quorum.connect)
+    assert (first.failure, first.cluster_id, first.error_code) == (None, "", FENCED)
+    assert second.cluster_id == quorum.cluster_id
+    assert {each.error_code for each in others} == {ErrorCode.INCONSISTENT_CLUSTER_ID}
+    assert [each.level for each in judge_answers(follow, [first])] == [Level.OK, Level.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("change", "levels"),
+    [
+        (lambda keystore: keystore, [Level.OK]),
+        (lambda keystore: keystore.chmod(0o644), [Level.ERROR, Level.OK]),
+        (lambda keystore: keystore.unlink(), [Level.ERROR]),
+    ],
+)
+def test_stores_for_connections_are_examined(
+    tmp_path: Path, change: Callable[[Path], object], levels: list[Level]
+) -> None:
+    authority = Authority(tmp_path)
+    keystore = authority.issue("client", not_after=datetime.now(UTC) + timedelta(days=90))
+    keystore.chmod(0o600)
+    change(keystore)
+    stores = f"ssl.keystore.location={keystore}\nssl.truststore.location={authority.ca_file}\n"
+    text = f"{MINIMAL}{SASL.replace('SASL_PLAINTEXT', 'SSL')}{stores}"
+    tls = parse(text, source="f").follow
+    assert tls is not None
+    assert tls.tls is not None
+    assert [each.level for each in examine_client_stores(tls.tls, datetime.now(UTC))] == levels
+
+
+def test_expired_client_certificate_is_an_error(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    keystore = authority.issue("client", not_after=expired())
+    keystore.chmod(0o600)
+    tls = new_settings(keystore_location=keystore, truststore_location=authority.ca_file)
+    [found] = examine_client_stores(tls, datetime.now(UTC))
+    assert found.level is Level.ERROR
+    assert "connections to the cluster: certificate" in found.text
