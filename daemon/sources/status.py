@@ -24,6 +24,7 @@ class SourceStatus:
             ``garbage`` or ``snapshot``.
         fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
         fault_offset: the log offset at which ``fault`` was found, or -1.
+        copy_fault: why the local copy cannot be written, empty if it can.
         is_stale: True while decisions have stopped because contact was lost for too long.
     """
 
@@ -38,6 +39,7 @@ class SourceStatus:
     errors: Counter[str] = field(default_factory=Counter)
     fault: str = ""
     fault_offset: int = -1
+    copy_fault: str = ""
     is_stale: bool = False
 
     def fail(self, reason: str, offset: int = -1) -> None:

@@ -6,33 +6,10 @@ scrape.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-Kind = Literal["counter", "gauge", "histogram"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricEntry:
-    """One metric, as the daemon exports it and as the documents explain it.
-
-    Attributes:
-        name: the name of the sample, including ``_total`` for a counter. For a histogram, the name
-            of the family.
-        unit: what the value counts or measures.
-        help: the help text of the exposition, word for word.
-        advice: what an operator should do about unusual values.
-        condition: when the metric is exported, if not always.
-    """
-
-    name: str
-    kind: Kind
-    labels: tuple[str, ...] = ()
-    unit: str
-    help: str
-    advice: str
-    condition: str = ""
-
+from ops.prometheus.entry import MetricEntry
+from ops.prometheus.source_entries import SOURCE_ENTRIES
 
 _REFUSED: Final = "Requests refused because of overload or the memory limit."
 _ENDED: Final = (
@@ -495,4 +472,5 @@ CATALOGUE: Final = (
         help="Log lines dropped because standard error was not read fast enough.",
         advice="Check what reads standard error: a pipe without a reader, or a slow log collector.",
     ),
+    *SOURCE_ENTRIES,
 )

@@ -10,7 +10,8 @@ import sys
 import textwrap
 from typing import Final
 
-from ops.prometheus.catalogue import CATALOGUE, MetricEntry
+from ops.prometheus.catalogue import CATALOGUE
+from ops.prometheus.entry import MetricEntry
 
 _WIDTH: Final = 105
 

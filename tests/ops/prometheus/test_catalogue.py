@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.prometheus.catalogue import CATALOGUE, MetricEntry
+from ops.prometheus.catalogue import CATALOGUE
+from ops.prometheus.entry import MetricEntry
 from ops.prometheus.reference import reference
 from tests.ops.exported_metrics import Exported, exported, exposition, sample_names
 from tests.ops.promtool import run_promtool
