@@ -1,0 +1,91 @@
+"""Keep the copy of a followed log short: replace its log by a checkpoint when it has grown.
+
+**Invariant:** a checkpoint is taken at a batch's end, outside metadata transactions, and has
+everything up to there. Otherwise, a start from the copy would lack records.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.published import View
+from authorizerd.daemon.sources.own_log_writer import (
+    CHECK_SECONDS,
+    RETRY_SECONDS,
+    CheckpointStatistics,
+)
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.checkpoint_writer import CheckpointState
+from authorizerd.metadata.log_copy import LogCopy
+
+_logger = logging.getLogger(__name__)
+
+
+class CopyCheckpointer:
+    """Write checkpoints of the copy when they are due.
+
+    Args:
+        applied: the newest state, also while decisions are stopped.
+        cluster: the image that is published together with it.
+        is_complete: returns True if the state at this offset has all records up to there, none of
+            which belongs to an open transaction.
+        bytes_between: the size of the copy's log above which a checkpoint is due.
+    """
+
+    def __init__(
+        self,
+        copy: LogCopy,
+        applied: View[AclSnapshot | None],
+        cluster: View[ClusterImage],
+        *,
+        is_complete: Callable[[int], bool],
+        bytes_between: int,
+    ) -> None:
+        self._copy = copy
+        self._applied = applied
+        self._cluster = cluster
+        self._is_complete = is_complete
+        self._bytes_between = bytes_between
+        self.statistics: Final = CheckpointStatistics()
+
+    async def run(self) -> None:
+        """Check every second whether a checkpoint is due; retry a failed one after a minute."""
+        while True:
+            await trio.sleep(CHECK_SECONDS)
+            if not self._copy.is_checkpoint_due(self._bytes_between):
+                continue
+            try:
+                await self._write()
+            except OSError as error:
+                self.statistics.failures += 1
+                _logger.error("the copy of the cluster's metadata: no checkpoint: %s", error)
+                await trio.sleep(RETRY_SECONDS)
+
+    async def _write(self) -> None:
+        begin = await trio.to_thread.run_sync(self._copy.begin_checkpoint)
+
+        def is_usable(newest: AclSnapshot | None) -> bool:
+            return (
+                newest is not None
+                and newest.offset >= begin - 1
+                and self._is_complete(newest.offset)
+            )
+
+        snapshot = await self._applied.wait_until(is_usable)
+        assert snapshot is not None
+        state = CheckpointState(
+            end_offset=snapshot.offset + 1,
+            epoch=self._copy.find_epoch(snapshot.offset),
+            timestamp_ms=self._copy.last_timestamp_ms,
+            cluster=self._cluster.newest,
+            acls=snapshot.acls,
+        )
+        del snapshot  # see `Checkpointer`: freeing a snapshot late blocks the loop
+        if await trio.to_thread.run_sync(self._copy.write_checkpoint, state):
+            self.statistics.written += 1
+            self.statistics.last_end_offset = state.end_offset
