@@ -73,6 +73,35 @@ ROWS: Final = (
         ),
     ),
     Row(
+        "Following a cluster",
+        (
+            Panel(
+                "Time since the last contact",
+                "Time since the cluster last confirmed the ACLs.",
+                "s",
+                (("authorizerd_source_contact_age_seconds{INSTANCE}", "{{instance}}"),),
+            ),
+            Panel(
+                "Lag",
+                "Time for which committed changes have not been applied.",
+                "s",
+                (("authorizerd_source_lag_seconds{INSTANCE}", "{{instance}}"),),
+            ),
+            Panel(
+                "Failed exchanges per second",
+                "By error code or reason. A few are normal when the leader changes.",
+                "ops",
+                (
+                    (
+                        "sum by (reason)"
+                        " (rate(authorizerd_source_errors_total{INSTANCE}[$__rate_interval]))",
+                        "{{reason}}",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Row(
         "Decisions",
         (
             Panel(
