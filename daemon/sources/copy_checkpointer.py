@@ -23,6 +23,8 @@ from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.log_copy import LogCopy
 
+_POLL_SECONDS: Final = 0.05
+
 _logger = logging.getLogger(__name__)
 
 
@@ -68,15 +70,10 @@ class CopyCheckpointer:
 
     async def _write(self) -> None:
         begin = await trio.to_thread.run_sync(self._copy.begin_checkpoint)
-
-        def is_usable(newest: AclSnapshot | None) -> bool:
-            return (
-                newest is not None
-                and newest.offset >= begin - 1
-                and self._is_complete(newest.offset)
-            )
-
-        snapshot = await self._applied.wait_until(is_usable)
+        # Why not wait for the next state? A state is published before it is saved in the copy.
+        while not self._is_usable(self._applied.newest, begin):  # noqa: ASYNC110 - see above
+            await trio.sleep(_POLL_SECONDS)
+        snapshot = self._applied.newest
         assert snapshot is not None
         state = CheckpointState(
             end_offset=snapshot.offset + 1,
@@ -89,3 +86,9 @@ class CopyCheckpointer:
         if await trio.to_thread.run_sync(self._copy.write_checkpoint, state):
             self.statistics.written += 1
             self.statistics.last_end_offset = state.end_offset
+
+    def _is_usable(self, newest: AclSnapshot | None, begin: int) -> bool:
+        """Return True if a checkpoint of this state replaces the log below ``begin``."""
+        if newest is None or not begin - 1 <= newest.offset <= self._copy.last_offset:
+            return False
+        return self._is_complete(newest.offset)
