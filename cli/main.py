@@ -41,6 +41,10 @@ from authorizerd.daemon.early_signals import hold_sighup
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.lifespan import run_daemon
 from authorizerd.daemon.logging.setup import log_to_standard_error, report_fault, set_log_format
+from authorizerd.daemon.sources.copy_directory import (
+    claim_copy_directory,
+    prepare_copy_directory,
+)
 from authorizerd.daemon.sources.own_log_directory import (
     check_log_is_there,
     claim_log_directory,
@@ -51,7 +55,8 @@ from authorizerd.daemon.workers.spawn import FEED_FLAG
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.lock import locked
-from authorizerd.metadata.storage import DISK
+from authorizerd.metadata.meta_properties import MetaProperties
+from authorizerd.metadata.storage import DISK, PRIVATE_DISK
 from authorizerd.protocol.records.scram import ScramMechanism
 
 EXIT_FAULT: Final = 1
@@ -187,13 +192,23 @@ def _serve(arguments: argparse.Namespace) -> int:
     configuration = read()
     set_log_format(configuration.log_format)
     _warn(configuration)
-    log_dir = Path(configuration.metadata_log_dir)
+    log_dir, follow = Path(configuration.metadata_log_dir), configuration.follow
     # Before locking, which would create the lock's file in a directory without a log.
-    check_log_is_there(log_dir)
+    if follow is None:
+        check_log_is_there(log_dir)
+    else:
+        prepare_copy_directory(log_dir, PRIVATE_DISK)
     with locked(log_dir):
-        properties = claim_log_directory(log_dir, node_id=configuration.node_id, storage=DISK)
-        run_daemon(read, properties, arguments.ready_file)
+        run_daemon(read, _claim_directory(configuration), arguments.ready_file)
     return 0
+
+
+def _claim_directory(configuration: Configuration) -> MetaProperties:
+    log_dir, node_id = Path(configuration.metadata_log_dir), configuration.node_id
+    if configuration.follow is None:
+        return claim_log_directory(log_dir, node_id=node_id, storage=DISK)
+    kind = configuration.follow.kind
+    return claim_copy_directory(log_dir, kind, node_id=node_id, storage=PRIVATE_DISK)
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,7 @@ from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.request_latency import RequestTimes
+from authorizerd.daemon.origins.followed_cluster import FollowedCluster
 from authorizerd.daemon.origins.origin import Neighbours, Origin
 from authorizerd.daemon.origins.own_log import OwnLogOrigin
 from authorizerd.daemon.settings import Settings
@@ -120,7 +121,16 @@ class Parts:
             applied_everywhere=_applied_here if workers is None else workers.applied_everywhere,
             collector=self.collector,
         )
-        return OwnLogOrigin(self.configuration, self.properties.cluster_id, DISK, neighbours)
+        configuration = self.configuration
+        if configuration.follow is None:
+            return OwnLogOrigin(configuration, self.properties.cluster_id, DISK, neighbours)
+        return FollowedCluster(
+            configuration,
+            configuration.follow,
+            neighbours,
+            is_super_user=lambda principal: principal in self.settings.super_users,
+            timeout_ms=lambda: self.purgatory.timeout_ms,
+        )
 
     def _stop_deciding(self, error: UnfitChangeError) -> None:
         """Note that the cluster's log contradicts itself. The applier has stopped deciding."""

@@ -1,0 +1,129 @@
+"""A followed cluster as the origin of the ACLs: its source, its copy, and how changes reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from authorizerd.actors.updates import Updates
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.origins.origin import Neighbours, Origin
+from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
+from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.nodes import NodeOpener
+from authorizerd.daemon.sources.own_log_writer import CheckpointStatistics
+from authorizerd.daemon.sources.quorum.source import QuorumSource
+from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.sources.writes.destination import (
+    Destination,
+    QuorumDestination,
+)
+from authorizerd.daemon.sources.writes.setup import new_updates
+from authorizerd.daemon.stages import Service
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Node
+from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.metadata.storage import PRIVATE_DISK
+
+
+class FollowedCluster(Origin):
+    """The parts that follow a cluster.
+
+    Args:
+        is_super_user, timeout_ms: see ``new_updates``.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        follow: FollowSettings,
+        neighbours: Neighbours,
+        *,
+        is_super_user: Callable[[str], bool],
+        timeout_ms: Callable[[], int],
+    ) -> None:
+        self._feed: Final = neighbours.feed
+        self._status: Final = SourceStatus(follow.kind)
+        self._freshness: Final = Freshness(
+            neighbours.feed.clone(), self._status, stale_max_ms=follow.stale_max_ms
+        )
+        self._copy: Final = LogCopy(
+            Path(configuration.metadata_log_dir),
+            node_id=configuration.node_id,
+            storage=PRIVATE_DISK,
+            segment_bytes_max=configuration.metadata_log_segment_bytes,
+        )
+        self._opener: Final = NodeOpener(follow)
+        if follow.kind is not SourceKind.QUORUM:
+            raise StartError("authorizerd.source: brokers cannot be followed by this version")
+        self._source: Final = self._follow_quorum(follow, neighbours)
+        destination: Destination = QuorumDestination(self._source)
+        checkpointer = CopyCheckpointer(
+            self._copy,
+            neighbours.applier.applied,
+            neighbours.applier.cluster,
+            is_complete=self._source.is_complete,
+            bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
+        )
+        self._checkpoints = checkpointer.statistics
+        self._services: tuple[Service, ...] = (checkpointer.run,)
+        self._updates: Final = new_updates(
+            follow,
+            destination=destination,
+            open_node=self._open_node,
+            snapshot=neighbours.applier.applied,
+            is_super_user=is_super_user,
+            requests_max=configuration.queued_max_requests,
+            timeout_ms=timeout_ms,
+            applied_everywhere=neighbours.applied_everywhere,
+        )
+
+    def _follow_quorum(self, follow: FollowSettings, neighbours: Neighbours) -> QuorumSource:
+        return QuorumSource(
+            follow,
+            self._copy,
+            self._opener.open,
+            applied=neighbours.applier.applied,
+            cluster=neighbours.applier.cluster,
+            freshness=self._freshness,
+            status=self._status,
+        )
+
+    async def _open_node(self, address: Address) -> Node:
+        return await self._opener.open(address.host, address.port)
+
+    @property
+    def source(self) -> QuorumSource:
+        return self._source
+
+    @property
+    def updates(self) -> Updates:
+        return self._updates
+
+    @property
+    def checkpoints(self) -> CheckpointStatistics:
+        return self._checkpoints
+
+    @property
+    def services(self) -> Sequence[Service]:
+        return (self._follow, self._freshness.run, *self._services)
+
+    async def _follow(self) -> None:
+        await self._source.run(self._feed.clone())
+
+    @property
+    def cluster_id(self) -> str:
+        return self._copy.cluster_id or ""
+
+    @property
+    def leadership(self) -> None:
+        """Always None: this node leads no log."""
+
+    async def load(self) -> None:
+        """Return at once: ``services`` follow the cluster from the start."""
+
+    def close(self) -> None:
+        self._copy.close()
