@@ -1,7 +1,8 @@
-"""Scrape a real daemon that has workers, an audit log and Kafka requests."""
+"""Scrape two real daemons: one has workers, an audit log and Kafka requests; another follows it."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,7 @@ class Exported:
 
 @cache
 def exposition() -> str:
-    """Return the body of /metrics, scraped once for all tests."""
+    """Return the bodies of /metrics, scraped once for all tests; each metric is in one of them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         settings = {
@@ -39,8 +40,24 @@ def exposition() -> str:
             address = daemon.ready["listeners"]["PLAINTEXT"]
             run("acls", "--bootstrap-server", address, "--list")  # histograms begin with a request
             text = ask(daemon.admin, "GET", "/metrics").body.decode()
+            text += _scrape_follower(folder, address, known=set(re.findall("# HELP (.*?) ", text)))
             assert daemon.stop()[0] == 0
     return text
+
+
+def _scrape_follower(folder: Path, address: str, known: set[str]) -> str:
+    """Return what a daemon that follows the one at ``address`` exports, except known metrics."""
+    settings = {
+        "authorizerd.source": "brokers",
+        "authorizerd.source.bootstrap.servers": address,
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+    }
+    (folder / "follower").mkdir()
+    with running(folder / "follower", folder / "copy", settings) as follower:
+        text = ask(follower.admin, "GET", "/metrics").body.decode()
+        assert follower.stop()[0] == 0
+    families = re.split("^(?=# HELP )", text, flags=re.MULTILINE)
+    return "".join(each for each in families if each and each.split(" ", 3)[2] not in known)
 
 
 @cache
