@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from authorizerd.config.command_parser import CommandParser
+from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import REPAIR_PREFIX
+from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.findings import Fault
 from authorizerd.metadata.inspection import Inspection
 from authorizerd.metadata.lock import is_locked, locked
@@ -24,6 +26,11 @@ from authorizerd.metadata.storage import DISK, Storage
 
 EXIT_NOT_CHECKED: Final = 1
 EXIT_FAULTS: Final = 2
+
+COPY_ADVICE: Final = (
+    "the log is a copy: at its next start, the daemon cuts the end off or begins anew, and fetches "
+    "what is missing"
+)
 
 
 class CheckParser(CommandParser):
@@ -55,12 +62,22 @@ def run_check_log(
     """Run the command with the words that follow its name; return its exit code.
 
     Raises:
-        MetadataLogError: the directory has no log or cannot be read, or a repair finds it locked.
+        MetadataLogError: the directory has no log or cannot be read, a repair finds it locked, or
+            it is a copy, which is not repaired.
     """
     arguments = new_parser().parse_args(words)
     if isinstance(out, TextIOWrapper):
         out.reconfigure(errors="backslashreplace")  # a damaged name may not be valid text
     log_dir: Path = arguments.directory
+    is_copy = read_mark(log_dir, storage) is not None
+    if is_copy and arguments.repair:
+        raise LogDirectoryError(
+            f"{log_dir}: expected a log of its own, found a copy of a followed cluster, which is "
+            "never repaired: stop the daemon, run `authorizerd reset-copy`, and start it again"
+        )
+    if is_copy and is_copy_empty(log_dir, storage):
+        out.write(f"{log_dir}: an empty copy of a followed cluster\nvalid\n")
+        return 0
     if not arguments.repair:
         is_used = is_locked(log_dir)
         if is_used:
@@ -68,7 +85,10 @@ def run_check_log(
                 f"{log_dir}: in use by a daemon or a broker. The end of the log may look faulty "
                 "while it is being written: if there is a fault, check again\n"
             )
-        return EXIT_FAULTS if _inspect(log_dir, storage, out, is_used=is_used) else 0
+        faults = _inspect(log_dir, storage, out, is_used=is_used)
+        if faults and is_copy:
+            out.write(f"{COPY_ADVICE}\n")
+        return EXIT_FAULTS if faults else 0
     with locked(log_dir):
         return _repair(log_dir, storage, out, now or datetime.now(UTC))
 

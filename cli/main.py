@@ -29,6 +29,7 @@ from authorizerd.cli.explain import add_explain_arguments
 from authorizerd.cli.import_config import add_import_arguments
 from authorizerd.cli.offline import SnapshotAcls, read_snapshot
 from authorizerd.cli.replay import become_replay
+from authorizerd.cli.reset_copy import add_reset_arguments
 from authorizerd.cli.scram import read_scram_arguments
 from authorizerd.cli.standard_streams import tolerate_lost_readers
 from authorizerd.cli.token import add_token_arguments
@@ -143,6 +144,11 @@ def new_parser() -> CommandParser:
         commands.add_parser(
             "import-config",
             help="write a configuration that follows the cluster of a broker's server.properties",
+        )
+    )
+    add_reset_arguments(
+        commands.add_parser(
+            "reset-copy", help="remove the local copy of a followed cluster's metadata"
         )
     )
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.metadata import meta_properties
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, sort_files
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.meta_properties import make_directories, write_whole
 from authorizerd.metadata.replay import KEPT_RECORDS
@@ -73,6 +73,22 @@ def write_mark(log_dir: Path, mark: CopyMark, storage: Storage) -> None:
         f"version={VERSION}\nsource={mark.source}\nrecords={mark.kept_records}\n"
     )
     write_whole(log_dir / MARK_NAME, text.encode("iso-8859-1"), storage)
+
+
+def is_copy_empty(log_dir: Path, storage: Storage = DISK) -> bool:
+    """Return True if a marked directory has no log yet.
+
+    Raises:
+        LogDirectoryError: it cannot be read.
+    """
+    log = log_dir / METADATA_TOPIC_DIRECTORY
+    try:
+        files = sort_files(log / name for name in storage.names(log))
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise LogDirectoryError(f"{log}: {error.strerror or error}") from error
+    return not (files.segments or files.checkpoints)
 
 
 def set_aside(log_dir: Path, storage: Storage) -> None:

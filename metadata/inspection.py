@@ -18,6 +18,7 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
 from authorizerd.metadata.checkpoint import CheckpointReader, time_fault
+from authorizerd.metadata.copy_directory import MARK_NAME, read_mark
 from authorizerd.metadata.directory import (
     OFFSET_MAX,
     Checkpoint,
@@ -119,11 +120,16 @@ class Inspection:
         path = self._log_dir / META_PROPERTIES_NAME
         try:
             check_format_is_finished(self._log_dir, self._storage)
+            mark = read_mark(self._log_dir, self._storage)
             properties = read_meta_properties(self._log_dir, self._storage)
         except LogDirectoryError as error:
             yield directory_fault(path, str(error).removeprefix(f"{path}: "))
             return
-        if properties is None:
+        if mark is not None and properties is not None:
+            of = f"cluster {properties.cluster_id}" if properties.cluster_id else "a cluster"
+            reason = f"the log is a copy of {of} (authorizerd.source={mark.source})"
+            yield Note(self._log_dir / MARK_NAME, reason)
+        elif properties is None:
             yield Note(path, "missing: the next start creates a cluster id")
         elif properties.node_id < 0 or not properties.cluster_id:
             found = f"{properties.node_id} and {properties.cluster_id!r}"

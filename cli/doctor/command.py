@@ -24,7 +24,7 @@ from authorizerd.cli.doctor.disk import examine_disk
 from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
 from authorizerd.cli.doctor.followed import examine_followed
-from authorizerd.cli.doctor.log import examine_log
+from authorizerd.cli.doctor.log import examine_copied_log, examine_log
 from authorizerd.cli.doctor.ports import examine_ports
 from authorizerd.cli.doctor.system import examine_clock, examine_limits, examine_versions
 from authorizerd.config.configuration import Configuration
@@ -123,4 +123,6 @@ def _examine_surroundings(config: Path, configuration: Configuration) -> Iterato
     yield from examine_disk(log_dir)
     if configuration.follow is None:
         yield from examine_log(log_dir, configuration.node_id, is_running=is_running)
+    else:
+        yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
     yield from examine_followed(configuration)

@@ -8,8 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from authorizerd.cli.doctor.finding import Finding, error, ok, warning
-from authorizerd.metadata.copy_directory import read_mark
+from msgspec.structs import replace
+
+from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
+from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.findings import Fault
 from authorizerd.metadata.inspection import Inspection
@@ -21,6 +24,10 @@ from authorizerd.metadata.storage import DISK
 FAULTS_MAX: Final = 10
 
 _CHECK: Final = "log"
+_COPY_ADVICE: Final = (
+    "start the daemon: it cuts the end of the copy off or begins it anew, and fetches what is"
+    " missing"
+)
 
 
 def examine_log(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Finding]:
@@ -42,10 +49,32 @@ def _examine_owner(log_dir: Path, node_id: int) -> Iterator[Finding]:
         text = f"{log_dir}: a copy of a cluster's metadata, which no daemon may own"
         yield error(_CHECK, text, "follow the cluster, or name another directory in log.dirs")
     check_sole_voter(log_dir, node_id, DISK)
+    yield from _examine_node(log_dir, node_id)
+
+
+def _examine_node(log_dir: Path, node_id: int) -> Iterator[Finding]:
     properties = read_meta_properties(log_dir)
     if properties is not None and properties.node_id != node_id:
         text = f"node.id: {node_id}, but {log_dir} belongs to node {properties.node_id}"
         yield error(_CHECK, text, "correct node.id, or name the right directory")
+
+
+def examine_copied_log(log_dir: Path, node_id: int, *, is_running: bool) -> Iterator[Finding]:
+    """Examine the content of the copy of a followed cluster, if the directory has one."""
+    try:
+        if read_mark(log_dir) is None or is_copy_empty(log_dir):
+            return
+        if os.stat(log_dir / METADATA_TOPIC_DIRECTORY).st_mode & 0o077:
+            text = f"{log_dir}: other users may read the copy, which may have SCRAM credentials"
+            yield warning(_CHECK, text, f"chmod -R go= {log_dir}")
+        yield from _examine_node(log_dir, node_id)
+        for found in _examine_files(log_dir, is_running=is_running):
+            if found.level is Level.ERROR:
+                yield replace(found, level=Level.WARNING, advice=_COPY_ADVICE)
+            else:
+                yield found
+    except (MetadataLogError, OSError) as fault:
+        yield warning(_CHECK, str(fault), _COPY_ADVICE)
 
 
 def _examine_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:

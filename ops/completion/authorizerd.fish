@@ -51,7 +51,7 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain
 set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --profile --python --rate --ready-file --resource-pattern-type --run --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --user-principal --warmup
 
 complete -c authorizerd -e
@@ -81,6 +81,10 @@ complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l output -x
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l node-id -x -d 'node.id of the daemon: one that no node of the cluster has (default: 1000000)'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l log-dir -x -d 'directory of the daemon'"'"'s copy of the cluster'"'"'s log (default: /var/lib/authorizerd/log)'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the server.properties of a broker or controller of the cluster to follow'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a reset-copy -d 'remove the local copy of a followed cluster'"'"'s metadata'
+complete -c authorizerd -n '_shtab_authorizerd_using reset-copy' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using reset-copy' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using reset-copy' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a acls -d 'list, add and remove ACLs, with the flags of kafka-acls'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l add -d 'Add ACLs.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l remove -d 'Remove ACLs.'

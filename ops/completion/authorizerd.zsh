@@ -18,6 +18,7 @@ _shtab_authorizerd_commands() {
     format:'create an empty log directory'
     import-config:'write a configuration that follows the cluster of a broker'"'"'s server.properties'
     replay:'use Spark to check recorded traffic against other ACLs'
+    reset-copy:'remove the local copy of a followed cluster'"'"'s metadata'
     serve:'run the daemon'
     token:'create a token for a caller of a decision port'
   )
@@ -280,6 +281,15 @@ _shtab_authorizerd_replay_whatif_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_replay_whatif_defaults_added=0
 
+_shtab_authorizerd_reset_copy_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_reset_copy_defaults_added=0
+
 _shtab_authorizerd_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[the configuration\: a server.properties file]:config:_files"
@@ -326,6 +336,7 @@ _shtab_authorizerd() {
         format) _arguments -C -s $_shtab_authorizerd_format_options ;;
         import-config) _arguments -C -s $_shtab_authorizerd_import_config_options ;;
         replay) _shtab_authorizerd_replay ;;
+        reset-copy) _arguments -C -s $_shtab_authorizerd_reset_copy_options ;;
         serve) _arguments -C -s $_shtab_authorizerd_serve_options ;;
         token) _arguments -C -s $_shtab_authorizerd_token_options ;;
       esac

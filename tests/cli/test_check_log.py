@@ -19,6 +19,7 @@ from authorizerd.metadata.lock import locked
 from authorizerd.metadata.storage import DISK
 from tests.metadata.sound_logs import SEGMENTS, start_of, write_sound_log
 from tests.metadata.stored_files import StoredFiles
+from tests.support.copies import BEGINNING, CLUSTER_ID, acl_batch, open_copy
 from tests.support.log_files import acl_id, added, flipped, read_acls
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -163,3 +164,45 @@ def test_missing_log_and_invalid_arguments_exit_with_1(
             main(["check-log", *words])
         assert ended.value.code == 1
         assert "Run 'authorizerd check-log --help' for" in capsys.readouterr().err
+
+
+def make_copy(log_dir: Path) -> Path:
+    """Write a copy of a followed log; return its segment."""
+    copy = open_copy(log_dir)
+    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy.close()
+    return log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)
+
+
+def test_copy_is_inspected_as_a_copy(tmp_path: Path) -> None:
+    """An empty one is valid. Of a damaged one, the daemon keeps what it can."""
+    copy = open_copy(tmp_path)
+    assert check(tmp_path) == (0, f"{tmp_path}: an empty copy of a followed cluster\nvalid\n")
+    copy.close()
+    path = make_copy(tmp_path)
+    code, text = check(tmp_path)
+    assert code == 0
+    assert f"the log is a copy of cluster {CLUSTER_ID} (authorizerd.source=quorum)" in text
+    path.write_bytes(flipped(path.read_bytes(), 100))
+    code, text = check(tmp_path)
+    assert code == 2
+    assert text.splitlines()[-1].startswith("the log is a copy: at its next start, the daemon")
+
+
+def test_copy_whose_cluster_has_no_known_id_is_valid(tmp_path: Path) -> None:
+    """Controllers tell the id only to those who may alter the cluster."""
+    make_copy(tmp_path)
+    path = tmp_path / "meta.properties"
+    path.write_text(path.read_text().replace(CLUSTER_ID, ""))
+    code, text = check(tmp_path)
+    assert code == 0
+    assert "a copy of a cluster (" in text
+
+
+def test_copy_is_never_repaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = make_copy(tmp_path)
+    damaged = flipped(path.read_bytes(), 100)
+    path.write_bytes(damaged)
+    assert main(["check-log", str(tmp_path), "--repair"]) == 1
+    assert "authorizerd reset-copy" in capsys.readouterr().err
+    assert path.read_bytes() == damaged

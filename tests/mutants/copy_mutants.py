@@ -104,6 +104,27 @@ COPY_MUTANTS: Final = (
         found_by="tests/daemon/sources/test_copy_directory.py::test_copy_does_not_become_an_own_log",
     ),
     Mutant(
+        name="reset-copy removes a copy in use",
+        file="cli/reset_copy.py",
+        text="    with locked(log_dir):\n",
+        becomes="    if locked(log_dir):\n",
+        found_by="tests/cli/test_reset_copy.py::test_copy_in_use_is_not_removed",
+    ),
+    Mutant(
+        name="reset-copy removes an own log",
+        file="cli/reset_copy.py",
+        text="    if read_mark(log_dir) is None:\n",
+        becomes="    if not log_dir:\n",
+        found_by="tests/cli/test_reset_copy.py::test_own_log_is_not_removed",
+    ),
+    Mutant(
+        name="check-log repairs a copy",
+        file="cli/check_log.py",
+        text="if is_copy and arguments.repair:",
+        becomes="if is_copy and not arguments:",
+        found_by="tests/cli/test_check_log.py::test_copy_is_never_repaired",
+    ),
+    Mutant(
         name="other users can read a copy",
         file="metadata/storage.py",
         text="DiskStorage(file_mode=0o600, directory_mode=0o700)",

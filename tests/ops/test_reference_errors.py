@@ -98,7 +98,7 @@ def test_every_exit_code_is_explained() -> None:
         documented.setdefault(command.strip("`"), set()).add(int(code))
     general = {0, command_line.EXIT_FAULT, ARGUMENTS}
     expected = {
-        **dict.fromkeys(("serve", "format", "token"), general),
+        **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
         "explain": general | {explain_command.EXIT_DENIED},
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),

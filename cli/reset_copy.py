@@ -1,0 +1,61 @@
+"""``authorizerd reset-copy``: remove the copy of a followed cluster, so that it begins anew.
+
+**Invariant:** the command removes a copy's files only, and none while a daemon uses them. If it is
+interrupted, the directory is still marked as a copy, and the command can be repeated.
+
+Exit codes: 0 the copy is removed, 1 a fault, 2 invalid arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.copy_directory import (
+    MARK_NAME,
+    read_mark,
+    remove_copy,
+    remove_mark,
+)
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.lock import locked
+from authorizerd.metadata.storage import DISK
+
+
+def add_reset_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    add_config_arguments(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Remove the copy in ``metadata.log.dir``, and print each removed path.
+
+    Raises:
+        StartError: the configuration's file cannot be read, or the directory has no copy.
+        ConfigurationError: the configuration is invalid.
+        MetadataLogError: a daemon uses the copy, or a file cannot be removed.
+    """
+    configuration = read_configuration(arguments.config, arguments.override)
+    log_dir = Path(configuration.metadata_log_dir)
+    _check_mark(log_dir)  # before locking, which creates the lock's file
+    with locked(log_dir):
+        _check_mark(log_dir)
+        try:
+            for path in remove_copy(log_dir, DISK):
+                print(f"Removed {path}")
+            print(f"Removed {remove_mark(log_dir, DISK)}")
+        except OSError as error:
+            raise LogDirectoryError(f"{log_dir}: {error}") from error
+    print("The next start of the daemon fetches everything from the cluster again.")
+    return 0
+
+
+def _check_mark(log_dir: Path) -> None:
+    if read_mark(log_dir) is None:
+        raise StartError(
+            f"{log_dir}: expected a copy of a followed cluster ({MARK_NAME}), found none: nothing "
+            "was removed. Check metadata.log.dir"
+        )
