@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.daemon.sources.writes.evidence import Removals
 from authorizerd.daemon.sources.writes.requests import Creations, Results, Update
-from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.acl_responses import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
@@ -40,6 +40,11 @@ class Answers:
     has_success: bool = False
     is_forbidden: bool = False
     """True if an item was rejected for lack of a right."""
+
+    def free(self) -> Steps[None]:
+        """Forget, in steps, what is only needed until the change is confirmed."""
+        yield from free(self.created)
+        yield from free(self.deleted)
 
     def add(self, error: ApiError | None, errors: _Errors, success: object) -> None:
         """Add one item: its error, or what it succeeds with."""
@@ -88,11 +93,13 @@ def read_created(acls: Sequence[Acl], results: Iterable[ApiError | None]) -> Ste
     return answers
 
 
-def read_deleted(results: Iterable[FilterResult]) -> Steps[Answers]:
-    """Return, in steps, the results of a deletion."""
+def read_deleted(results: list[FilterResult]) -> Steps[Answers]:
+    """Return, in steps, the results of a deletion, and empty ``results``: it may be large."""
     answers, errors = Answers(), _Errors()
+    results.reverse()  # popped from the end, each result is freed once it is read
     work = 0
-    for result in results:
+    while results:
+        result = results.pop()
         acls: list[Acl] = []
         failures: dict[Acl, Exception] = {}
         for match in result.matches:
@@ -105,6 +112,8 @@ def read_deleted(results: Iterable[FilterResult]) -> Steps[Answers]:
             if work % ITEMS_PER_STEP == 0:
                 yield
         answers.add(result.error, errors, Deleted(tuple(acls), failures=failures))
+        yield from free(acls)
+        yield from free(cast("list[MatchingAcl]", result.matches))
         work += 1
         if work % ITEMS_PER_STEP == 0:
             yield
@@ -143,21 +152,36 @@ def unknown(reason: str, found: str = "") -> RejectedUpdateError:
     return RejectedUpdateError(ErrorCode.REQUEST_TIMED_OUT, text)
 
 
-def judge_created(visible: Sequence[bool], reason: str) -> list[Exception | None]:
-    """Return the results of a creation whose answer is missing."""
+def judge_created(visible: Sequence[bool], reason: str) -> Steps[list[Exception | None]]:
+    """Return, in steps, the results of a creation whose answer is missing."""
     error = unknown(reason, "The ACL is not visible. ")
-    return [None if is_visible else error for is_visible in visible]
+    judged: list[Exception | None] = []
+    for number, is_visible in enumerate(visible, 1):
+        judged.append(None if is_visible else error)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return judged
 
 
-def judge_removed(removals: Sequence[Removals], reason: str) -> list[Exception]:
-    """Return the results of a deletion whose answer is missing: it never counts as done."""
-    return [unknown(reason, _describe(each)) for each in removals]
+def judge_removed(removals: Sequence[Removals], reason: str) -> Steps[list[Exception]]:
+    """Return, in steps, the results of a deletion whose answer is missing: none counts as done."""
+    errors: dict[Removals, Exception] = {}
+    judged: list[Exception] = []
+    for number, each in enumerate(removals, 1):
+        error = errors.get(each)
+        if error is None:
+            error = errors[each] = unknown(reason, _describe(each))
+        judged.append(error)
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    return judged
 
 
 def _describe(removals: Removals) -> str:
-    if not removals.matched:
+    matched, gone = removals
+    if not matched:
         return "No ACL matched before the request was sent. "
     return (
-        f"Of {removals.matched} ACLs that matched before the request was sent, {removals.gone} are"
-        " gone, deleted by it or by another request. "
+        f"Of {matched} ACLs that matched before the request was sent, {gone} are gone, deleted by"
+        " it or by another request. "
     )

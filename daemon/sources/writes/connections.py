@@ -31,6 +31,9 @@ class Node(Protocol):
     def address(self) -> Address: ...
 
     @property
+    def renewal_time(self) -> float: ...
+
+    @property
     def is_silent(self) -> bool: ...
 
     def choose_version(self, api_key: ApiKey) -> int: ...
@@ -40,8 +43,8 @@ class Node(Protocol):
     async def aclose(self) -> None: ...
 
 
-OpenNode: TypeAlias = Callable[[Address], Awaitable[Node]]
-"""Connect to a node and log in, or raise ConnectionFailedError or RequestFailedError."""
+OpenNode: TypeAlias = Callable[[str, int], Awaitable[Node]]
+"""Open a connection to a host and port, as ``NodeOpener.open`` does."""
 
 
 @dataclass(slots=True)
@@ -63,15 +66,15 @@ class Connections:
         """Return a connection to ``address`` for one request, an idle one if possible.
 
         Raises:
-            ConnectionFailedError: the node cannot be reached.
-            RequestFailedError: it rejects the log-in.
+            ConnectionFailedError: the node cannot be reached or used.
         """
         while self._idle:
             connection = self._idle.pop()
             if connection.node.address == address and _is_usable(connection):
                 return connection
             await connection.node.aclose()
-        return Connection(await self._open_node(address), trio.current_time())
+        node = await self._open_node(address.host, address.port)
+        return Connection(node, trio.current_time())
 
     async def give_back(self, connection: Connection) -> None:
         """Keep a connection whose request has been answered, unless there are enough."""
@@ -97,6 +100,5 @@ class Connections:
 
 
 def _is_usable(connection: Connection) -> bool:
-    return (
-        connection.node.is_silent and trio.current_time() - connection.opened_at < AGE_SECONDS_MAX
-    )
+    end = min(connection.opened_at + AGE_SECONDS_MAX, connection.node.renewal_time)
+    return connection.node.is_silent and trio.current_time() < end

@@ -43,6 +43,7 @@ from authorizerd.daemon.sources.writes.evidence import find_created, find_remove
 from authorizerd.daemon.sources.writes.requests import (
     Answered,
     Creations,
+    Deletions,
     NotController,
     NotSent,
     Outcome,
@@ -53,6 +54,7 @@ from authorizerd.daemon.sources.writes.requests import (
     fail,
 )
 from authorizerd.daemon.sources.writes.submission import Submission
+from authorizerd.kafka_client.address import Address
 
 INTERRUPTED: Final = "the daemon is shutting down"
 _PAUSE_FIRST_SECONDS: Final = 0.05
@@ -106,6 +108,7 @@ class Delivery:
         self._update = update
         self._trouble = _NO_ANSWER
         self._answers: Answers | None = None
+        self._before: AclSnapshot | None = None
 
     async def run(self) -> None:
         """Return once the request is completed: at its deadline, or when it is cancelled."""
@@ -114,33 +117,29 @@ class Delivery:
                 await self._carry_out()
             if not self._update.completion.is_done:
                 await self._expire()
-            await finish_in_turns(free(self._update.items))
+            await self._free()
         finally:
             fail(self._update, unknown(INTERRUPTED))
 
     async def _carry_out(self) -> None:
         pause = _PAUSE_FIRST_SECONDS
         while True:
-            await trio.lowlevel.checkpoint()  # nothing is sent after the deadline
-            # The state before the request tells later which ACLs a deletion may have removed.
-            before = self._means.snapshot.newest
             address = self._means.destination.address
-            outcome: Outcome = _NOBODY
-            if address is not None:
-                timeout_ms = self._means.request_timeout_ms
-                outcome = await self._means.submission.send(address, self._update, timeout_ms)
+            outcome = _NOBODY if address is None else await self._send(address)
             match outcome:
                 case Answered(results):
+                    # Later, when the change is applied, freeing this state would block the loop.
+                    self._before = None
                     return await self._acknowledge(results)
                 case Rejected(error):
                     _logger.warning("changes of ACLs are rejected: %s", error)
                     return self._end("rejected", to_exception(error))
                 case Unknown(reason):
-                    return await self._report(before, reason)
+                    return await self._report(reason)
                 case NotController(reason):
                     assert address is not None
                     self._means.destination.report_lost(address)
-                    if not await self._is_repeatable(before, reason):
+                    if not await self._is_repeatable(reason):
                         return None
                 case NotSent(reason, is_lost):
                     if is_lost and address is not None:
@@ -151,6 +150,13 @@ class Delivery:
             await trio.sleep(pause)
             pause = min(2 * pause, _PAUSE_LAST_SECONDS)
 
+    async def _send(self, address: Address) -> Outcome:
+        await trio.lowlevel.checkpoint()  # nothing is sent after the deadline
+        if isinstance(self._update, Deletions):  # to know later what it may have removed
+            self._before = self._means.snapshot.newest
+        timeout_ms = self._means.request_timeout_ms
+        return await self._means.submission.send(address, self._update, timeout_ms)
+
     async def _acknowledge(self, results: Results) -> None:
         """Complete the items once their changes are applied here, and by every worker."""
         self._answers = answers = await finish_in_turns(read_answers(self._update, results))
@@ -159,47 +165,58 @@ class Delivery:
                 "changes of ACLs lack a right in the cluster: %s needs ALTER on the cluster",
                 self._update.caller.principal if self._means.submission.carries_caller else _SELF,
             )
-        if answers.has_success:
-            await self._confirm(answers)
-        self._complete("answered", answers.items)
+        if not answers.has_success or await self._confirm(answers):
+            self._complete("answered", answers.items)
+        else:
+            await self._expire()
 
-    async def _confirm(self, answers: Answers | None = None) -> None:
+    async def _confirm(self, answers: Answers | None = None) -> bool:
+        """Return True once what is committed is applied here, and by every worker."""
         created, deleted = ((), ()) if answers is None else (answers.created, answers.deleted)
-        await self._means.destination.confirm(created, deleted)
+        if not await self._means.destination.confirm(created, deleted):
+            return False
         await self._means.applied_everywhere()
+        return True
 
-    async def _report(self, before: AclSnapshot | None, reason: str) -> None:
+    async def _read_log(self) -> AclSnapshot | None:
+        """Return the state that has everything committed by now, None if it is not known."""
+        return self._means.snapshot.newest if await self._confirm() else None
+
+    async def _report(self, reason: str) -> None:
         """Complete the items with what the log shows, since the answer is missing."""
         self._trouble = reason
         _logger.warning("a change of ACLs was sent, and its outcome is not known: %s", reason)
-        await self._confirm()
-        after = self._means.snapshot.newest
-        if after is None or before is None:
-            return self._end("unknown", unknown(reason))
-        if isinstance(self._update, Creations):
-            visible = await finish_in_turns(find_created(after, self._update.items))
-            return self._complete("unknown", judge_created(visible, reason))
-        removals = await finish_in_turns(find_removed(before, after, self._update.items))
-        return self._complete("unknown", judge_removed(removals, reason))
+        after = await self._read_log()
+        judged: Sequence[object]
+        match self._update:
+            case Creations(items=acls) if after is not None:
+                visible = await finish_in_turns(find_created(after, acls))
+                judged = await finish_in_turns(judge_created(visible, reason))
+            case Deletions(items=filters) if after is not None and self._before is not None:
+                removals = await finish_in_turns(find_removed(self._before, after, filters))
+                judged = await finish_in_turns(judge_removed(removals, reason))
+            case _:
+                return self._end("unknown", unknown(reason))
+        return self._complete("unknown", judged)
 
-    async def _is_repeatable(self, before: AclSnapshot | None, reason: str) -> bool:
+    async def _is_repeatable(self, reason: str) -> bool:
         """Return True if the log shows no trace of the request; otherwise complete it."""
         self._trouble = reason
-        await self._confirm()
-        after = self._means.snapshot.newest
-        if after is None or before is None:
-            self._end("unknown", unknown(reason))
-            return False
-        if isinstance(self._update, Creations):
-            visible = await finish_in_turns(find_created(after, self._update.items))
-            if all(visible):
+        after = await self._read_log()
+        match self._update:
+            case Creations(items=acls) if after is not None:
+                visible = await finish_in_turns(find_created(after, acls))
+                if not all(visible):
+                    return True
                 self._complete("answered", [None] * len(visible))
-            return not all(visible)
-        removals = await finish_in_turns(find_removed(before, after, self._update.items))
-        if any(each.gone for each in removals):
-            self._complete("unknown", judge_removed(removals, reason))
-            return False
-        return True
+            case Deletions(items=filters) if after is not None and self._before is not None:
+                removals = await finish_in_turns(find_removed(self._before, after, filters))
+                if not any(each.gone for each in removals):
+                    return True
+                self._complete("unknown", await finish_in_turns(judge_removed(removals, reason)))
+            case _:
+                self._end("unknown", unknown(reason))
+        return False
 
     async def _expire(self) -> None:
         """Complete the items with what is known at the deadline."""
@@ -211,6 +228,12 @@ class Delivery:
         else:
             text = f"the change was not sent within the time limit: {self._trouble}"
             self._end("not_sent", UpdateRefusedError(text))
+
+    async def _free(self) -> None:
+        """Free what may be large: at once, it would block the event loop."""
+        await finish_in_turns(free(self._update.items))
+        if self._answers is not None:
+            await finish_in_turns(self._answers.free())
 
     def _complete(self, result: str, items: Sequence[object]) -> None:
         completion: Completion[Any] = self._update.completion

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import trio
+
 from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.kafka_client.address import Address
 
 
@@ -19,8 +22,10 @@ class Destination(Protocol):
     def report_lost(self, address: Address) -> None:
         """Look for another node: this one cannot be reached, or is not the active controller."""
 
-    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None:
-        """Return once the daemon has applied everything that was committed before the call.
+    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+        """Return True once the daemon has applied everything that was committed before the call.
+
+        Return False if this cannot be known.
 
         Args:
             created: bindings that are known to be committed.
@@ -55,18 +60,17 @@ class QuorumDestination:
         """Look for the leader."""
         self._source.leader_lost(address)
 
-    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None:
-        """Return once the high watermark of a later Fetch is applied."""
+    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+        """Return True once the high watermark of a later Fetch is applied."""
         await self._source.barrier()
+        return True
 
 
 class BrokersSource(Protocol):
     """What changes need of a source that lists ACLs at brokers."""
 
     @property
-    def pinned(self) -> Address | None: ...
-
-    def broker_lost(self, address: Address) -> None: ...
+    def broker(self) -> Address | None: ...
 
     async def barrier(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None: ...
 
@@ -80,12 +84,15 @@ class BrokersDestination:
     @property
     def address(self) -> Address | None:
         """The pinned broker's address, None while no broker answers."""
-        return self._source.pinned
+        return self._source.broker
 
     def report_lost(self, address: Address) -> None:
-        """Pin another broker."""
-        self._source.broker_lost(address)
+        """Do nothing: the source polls the same broker, and soon replaces it."""
 
-    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None:
-        """Return once a later listing shows ``created``, and nothing that ``deleted`` matches."""
-        await self._source.barrier(created, deleted)
+    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+        """Return True once a later listing shows ``created``, and nothing that is ``deleted``."""
+        try:
+            await self._source.barrier(created, deleted)
+        except (UpdateRefusedError, trio.TooSlowError):
+            return False
+        return True

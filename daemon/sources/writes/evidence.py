@@ -7,7 +7,7 @@ is never attributed to a request, since another writer may have removed it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.filter_index import FilterIndex
@@ -21,12 +21,14 @@ _ITEMS_PER_STEP = 64
 _LOOKUPS_PER_STEP = 256
 
 
-@dataclass(slots=True)
-class Removals:
+class Removals(NamedTuple):
     """The number of ACLs that a filter matched before, and of those that are gone since."""
 
     matched: int = 0
     gone: int = 0
+
+
+_NO_REMOVALS: Final = Removals()
 
 
 def find_created(snapshot: AclSnapshot, acls: Sequence[Acl]) -> Steps[list[bool]]:
@@ -57,14 +59,23 @@ def find_removed(
         numbers.append(index.add(each) if _is_valid(each) else None)
         if place % _ITEMS_PER_STEP == 0:
             yield
-    found: dict[int, Removals] = {}
-    yield from _count(before, after, index, found)
+    matched, gone = [0] * index.count, [0] * index.count
+    yield from _count(before, after, index, matched, gone)
     yield from index.clear_in_steps()
-    return [Removals() if number is None else found.get(number, Removals()) for number in numbers]
+    removals = []
+    for place, number in enumerate(numbers, 1):
+        removals.append(_NO_REMOVALS if number is None else Removals(matched[number], gone[number]))
+        if place % _ITEMS_PER_STEP == 0:
+            yield
+    return removals
 
 
 def _count(
-    before: AclSnapshot, after: AclSnapshot, index: FilterIndex, found: dict[int, Removals]
+    before: AclSnapshot,
+    after: AclSnapshot,
+    index: FilterIndex,
+    matched: list[int],
+    gone: list[int],
 ) -> Steps[None]:
     if not index.count:
         return
@@ -73,9 +84,8 @@ def _count(
         for acl_id, acl in some:
             work += 1 + index.lookups
             for number in index.look_up(acl):
-                removals = found.setdefault(number, Removals())
-                removals.matched += 1
-                removals.gone += acl_id not in after.acls
+                matched[number] += 1
+                gone[number] += acl_id not in after.acls
                 work += 1
             if work >= _LOOKUPS_PER_STEP:
                 work = 0

@@ -89,8 +89,6 @@ class Submission:
             connection = await self.connections.take(address)
         except ConnectionFailedError as error:
             return NotSent(str(error))
-        except RequestFailedError as error:
-            return NotSent(f"{address}: {error}")
         node = connection.node
         outcome: Outcome | None = None
         try:

@@ -24,6 +24,7 @@ from authorizerd.config.follow import FollowSettings, Server, SourceKind, Writes
 from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates
 from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.opening import open_node
 from authorizerd.protocol.kafka.acl_requests import decode_create_acls, decode_delete_acls
 from authorizerd.protocol.kafka.acl_responses import (
@@ -78,9 +79,8 @@ class AclCluster:
     def acls(self) -> set[Acl]:
         return set(self.snapshot.acls.values())
 
-    @property
-    def connect(self) -> Any:  # noqa: ANN401
-        return self._network.connect
+    async def open_node(self, host: str, port: int) -> Node:
+        return await open_node(Address(host, port), None, "authorizerd", self._network.connect)
 
     def add(self, address: Address, *answers: object) -> KafkaNode:
         """Add a node with these answers; then it makes every change."""
@@ -210,6 +210,7 @@ class Follower:
         self.confirmed: list[tuple[Sequence[Acl], Sequence[AclFilter]]] = []
         self.may_read = trio.Event()
         self.may_read.set()
+        self.can_read = True
         self.workers = 0
         updates = new_updates(
             FollowSettings(
@@ -220,7 +221,7 @@ class Follower:
                 forwarded=frozenset({ALICE}),
             ),
             destination=self,
-            open_node=lambda address: open_node(address, None, "authorizerd", cluster.connect),
+            open_node=cluster.open_node,
             snapshot=self.snapshot,
             is_super_user=lambda principal: principal == "User:root",
             requests_max=requests_max,
@@ -239,11 +240,13 @@ class Follower:
         if len(self.leaders) > 1:
             self.leaders.pop(0)
 
-    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None:
+    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
         self.confirmed.append((tuple(created), tuple(deleted)))
         await self.may_read.wait()
         await trio.lowlevel.checkpoint()
-        self.snapshot.publish(self.cluster.snapshot)
+        if self.can_read:
+            self.snapshot.publish(self.cluster.snapshot)
+        return self.can_read
 
     async def _applied_everywhere(self) -> None:
         assert self.snapshot.newest is self.cluster.snapshot

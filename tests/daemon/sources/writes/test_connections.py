@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.daemon.sources.writes.connections import Connections
 from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.opening import open_node
 from authorizerd.kafka_client.transport import open_tcp
 from tests.daemon.kafka_cluster import KafkaNode
@@ -35,7 +36,11 @@ class Server:
 
 
 def new_connections() -> Connections:
-    return Connections(lambda address: open_node(address, None, "tests", open_tcp))
+    return Connections(open_tcp_node)
+
+
+async def open_tcp_node(host: str, port: int) -> Node:
+    return await open_node(Address(host, port), None, "tests", open_tcp)
 
 
 async def test_idle_connection_is_used_again_for_the_same_address(nursery: trio.Nursery) -> None:
@@ -71,6 +76,18 @@ async def test_connection_that_its_node_has_ended_is_not_used_again(
     else:
         await stream.send_eof()
     await until(lambda: not first.node.is_silent)
+    second = await connections.take(address)
+    assert second is not first
+    await second.node.aclose()
+
+
+async def test_connection_is_replaced_at_the_end_of_its_session(nursery: trio.Nursery) -> None:
+    """The node would close it without an answer (KIP-368)."""
+    address = await Server().start(nursery)
+    connections = new_connections()
+    first = await connections.take(address)
+    first.node.renewal_time = trio.current_time()  # type: ignore[misc] # a Node's can be set
+    await connections.give_back(first)
     second = await connections.take(address)
     assert second is not first
     await second.node.aclose()

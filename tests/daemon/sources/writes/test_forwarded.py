@@ -148,6 +148,21 @@ async def test_change_that_is_not_read_in_time_is_reported(
     assert follower.updates.statistics.results == {"unread": 1}
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_change_that_cannot_be_confirmed_is_reported_at_once(
+    nursery: trio.Nursery, is_cut: bool
+) -> None:
+    """For example if too many changes wait for a listing of a broker."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, cluster.apply_and_hang_up if is_cut else cluster.apply)
+    follower = await start(nursery, Follower(cluster, kind=SourceKind.BROKERS))
+    follower.can_read = False
+    (error,) = await follower.create(ONE)
+    assert isinstance(error, RejectedUpdateError)
+    assert error.code == ErrorCode.REQUEST_TIMED_OUT
+    assert follower.updates.statistics.results == {"unknown" if is_cut else "unread": 1}
+
+
 # What is sent again: only what was not applied.
 
 
