@@ -23,8 +23,6 @@ from authorizerd.daemon.sources.writes.destination import (
 )
 from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.daemon.stages import Service
-from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Node
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 
@@ -73,7 +71,7 @@ class FollowedCluster(Origin):
         self._updates: Final = new_updates(
             follow,
             destination=destination,
-            open_node=self._open_node,
+            open_node=self._opener.open,
             snapshot=neighbours.applier.applied,
             is_super_user=is_super_user,
             requests_max=configuration.queued_max_requests,
@@ -91,9 +89,6 @@ class FollowedCluster(Origin):
             freshness=self._freshness,
             status=self._status,
         )
-
-    async def _open_node(self, address: Address) -> Node:
-        return await self._opener.open(address.host, address.port)
 
     @property
     def source(self) -> QuorumSource:

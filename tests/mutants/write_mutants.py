@@ -37,8 +37,8 @@ WRITE_MUTANTS: Final = (
     Mutant(
         name="a change is acknowledged before it is read",
         file="daemon/sources/writes/delivery.py",
-        text="            await self._confirm(answers)\n",
-        becomes="            await self._means.applied_everywhere()\n",
+        text="        if not answers.has_success or await self._confirm(answers):\n",
+        becomes="        if answers.items:\n",
         found_by="tests/daemon/sources/writes/test_forwarded.py::test_nothing_is_acknowledged_before_it_is_read",
     ),
     Mutant(
@@ -51,8 +51,8 @@ WRITE_MUTANTS: Final = (
     Mutant(
         name="a deletion that a former controller made is sent again",
         file="daemon/sources/writes/delivery.py",
-        text="        if any(each.gone for each in removals):\n",
-        becomes="        if not removals:\n",
+        text="                if not any(each.gone for each in removals):\n",
+        becomes="                if removals:\n",
         found_by=(
             "tests/daemon/sources/writes/test_forwarded.py"
             "::test_deletion_that_a_former_controller_committed_is_not_repeated"
