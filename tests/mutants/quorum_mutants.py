@@ -46,8 +46,8 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="a barrier passes by a Fetch that was sent before it",
         file="daemon/sources/quorum/barriers.py",
-        text="            self._answered = self._sent\n",
-        becomes="            self._answered = self._sent = self._added\n",
+        text="            self._goals.append((ticket, goal))\n",
+        becomes="            self._goals.append((self._added, goal))\n",
         found_by=f"{_TESTS}/test_machine.py::test_a_barrier_needs_a_fetch_that_is_sent_later",
     ),
     Mutant(
@@ -62,8 +62,8 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="a snapshot is put together from two leaders",
         file="daemon/sources/quorum/machine.py",
-        text="            if self._snapshot.leader_epoch == epoch:\n",
-        becomes="            if self._snapshot.leader_epoch <= epoch:\n",
+        text="            if self._snapshot.leader_epoch == self._contact.route.epoch:\n",
+        becomes="            if self._snapshot.leader_epoch <= self._contact.route.epoch:\n",
         found_by=f"{_TESTS}/test_machine.py::test_a_snapshot_begins_anew_if_a_piece_does_not_fit",
     ),
     Mutant(
@@ -89,5 +89,12 @@ QUORUM_MUTANTS: Final = (
         text="        return offset > self._open_offset\n",
         becomes="        return offset >= self._open_offset\n",
         found_by=f"{_TESTS}/test_source.py::test_a_transaction_may_span_a_restart",
+    ),
+    Mutant(
+        name="a barrier passes by the answer of a deposed leader to a probe",
+        file="daemon/sources/quorum/machine.py",
+        text="answer.leader_epoch == epoch == self.leader_epoch\n",
+        becomes="answer.leader_epoch == epoch\n",
+        found_by=f"{_TESTS}/test_machine.py::test_a_probe_of_a_deposed_leader_counts_for_nothing",
     ),
 )

@@ -36,7 +36,6 @@ class Barriers:
 
     def __init__(self) -> None:
         self._added = 0
-        self._sent = 0
         self._answered = 0
         self._goals: Final[deque[tuple[int, Goal]]] = deque()
 
@@ -50,15 +49,20 @@ class Barriers:
         self._added += 1
         return self._added
 
-    def send(self) -> None:
-        """Note that a Fetch is sent now, which counts for all barriers so far."""
-        self._sent = self._added
+    @property
+    def newest(self) -> int:
+        """The ticket of the newest barrier, which a Fetch that is sent now counts for."""
+        return self._added
 
-    def answer(self, goal: Goal) -> None:
-        """Note what the leader answered to the Fetch."""
-        if self._sent > self._answered:
-            self._answered = self._sent
-            self._goals.append((self._sent, goal))
+    def answer(self, ticket: int, goal: Goal) -> None:
+        """Note what the leader answered to a Fetch.
+
+        Args:
+            ticket: ``newest`` when the Fetch was sent.
+        """
+        if ticket > self._answered:
+            self._answered = ticket
+            self._goals.append((ticket, goal))
 
     def reach(self, end_offset: int, epoch: int) -> int | None:
         """Return the highest ticket that passes now, or None if no further one does.

@@ -33,6 +33,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     Event,
     FetchAnswered,
     PassOn,
+    Probe,
     ReleaseBarriers,
     ReportFault,
     ReportLoaded,
@@ -99,6 +100,7 @@ class Machine:
         self._is_loaded = False
         self._is_stopped = False
         self._short_waits = 0
+        self._ticket_sent = 0
         self.cluster_id = cluster_id
         self.high_watermark = -1
 
@@ -125,6 +127,26 @@ class Machine:
     def add_barrier(self) -> int:
         """Return the ticket of a new barrier; see ``Barriers``."""
         return self._barriers.add()
+
+    def begin_probe(self) -> Probe | None:
+        """Return a Fetch that tells at once what is committed, if a barrier needs one.
+
+        The usual Fetch may wait at the leader for half a second. A probe goes over another
+        connection, and changes nothing but barriers. Return None if no leader is known, either.
+        """
+        leader = self.leader
+        if leader is None or not self._barriers.are_waiting:
+            return None
+        return Probe(self._barriers.newest, leader[0], SendFetch(self._position(), 0, 1))
+
+    def end_probe(self, probe: Probe, answer: FetchAnswer) -> int | None:
+        """Return the highest ticket that passes now by the answer to a probe, or None."""
+        epoch = probe.request.position.leader_epoch
+        is_leader = not answer.error_code and answer.leader_epoch == epoch == self.leader_epoch
+        if not is_leader or answer.high_watermark < 0:
+            return None
+        self._barriers.answer(probe.ticket, Goal(answer.high_watermark, epoch))
+        return self._barriers.reach(self._log.committed_end, self._log.committed_epoch)
 
     def doubt_leader(self, address: Address) -> None:
         """Forget that ``address`` leads, until it answers a request that is sent from now on."""
@@ -191,20 +213,21 @@ class Machine:
         if self.cluster_id is None:
             return AskCluster()
         self._contact.begin_request()
-        epoch = self._contact.route.epoch
         if self._snapshot is not None:
             # Another leader's snapshot of the same id may have other bytes.
-            if self._snapshot.leader_epoch == epoch:
+            if self._snapshot.leader_epoch == self._contact.route.epoch:
                 return self._snapshot.request(FETCH_BYTES)
             self._abandon_snapshot()
-        self._barriers.send()
-        position = FetchPosition(
+        self._ticket_sent = self._barriers.newest
+        return SendFetch(self._position(), self._choose_wait_ms(), FETCH_BYTES)
+
+    def _position(self) -> FetchPosition:
+        return FetchPosition(
             offset=self._log.end_offset,
             last_epoch=self._log.last_epoch,
-            leader_epoch=epoch,
+            leader_epoch=self._contact.route.epoch,
             high_watermark=self._known_watermark(),
         )
-        return SendFetch(position, self._choose_wait_ms(), FETCH_BYTES)
 
     def _choose_wait_ms(self) -> int:
         """Return how long the leader may wait for a new record before it answers."""
@@ -266,7 +289,7 @@ class Machine:
         self.high_watermark = max(answer.high_watermark, self.high_watermark)
         goal = Goal(answer.high_watermark, answer.leader_epoch)
         self._goal = goal if self._goal is None else self._goal
-        self._barriers.answer(goal)
+        self._barriers.answer(self._ticket_sent, goal)
         self._advance()
         if self._is_loaded and self._is_reached(goal):
             self._contact.effects.append(Confirm())

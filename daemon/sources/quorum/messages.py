@@ -184,6 +184,15 @@ class SendFetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Probe:
+    """A Fetch over another connection, for barriers up to ``ticket``."""
+
+    ticket: int
+    address: Address
+    request: SendFetch
+
+
+@dataclass(frozen=True, slots=True)
 class SendFetchSnapshot:
     """Send a FetchSnapshot: ``SnapshotAnswered`` follows. ``position`` is in bytes."""
 

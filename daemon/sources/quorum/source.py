@@ -23,6 +23,7 @@ from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
+from authorizerd.daemon.sources.quorum.leader_probe import LeaderProbe
 from authorizerd.daemon.sources.quorum.link import Link, OpenNode
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import (
@@ -96,6 +97,9 @@ class QuorumSource:
         self._freshness: Final = freshness
         self._random: Final = random
         self._link: Final = Link(open_node, request_timeout_ms=settings.request_timeout_ms)
+        self._probe: Final = LeaderProbe(
+            Link(open_node, request_timeout_ms=settings.request_timeout_ms)
+        )
         self._begun: Final = trio.Event()
         self._waiting: Final[dict[int, trio.Event]] = {}
         self._feed: Feed | None = None
@@ -143,7 +147,10 @@ class QuorumSource:
         ticket = self._machine.add_barrier()
         released = self._waiting[ticket] = trio.Event()
         try:
-            await released.wait()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._ask_leader)
+                await released.wait()
+                nursery.cancel_scope.cancel()
         finally:
             self._waiting.pop(ticket, None)
         assert self._feed is not None, "begun"
@@ -151,6 +158,17 @@ class QuorumSource:
         await self._applied.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
         )
+
+    async def _ask_leader(self) -> None:
+        """Let barriers pass sooner than by the usual Fetch. One answer serves all that wait."""
+        async with self._probe.lock:
+            probe = self._machine.begin_probe()
+            if probe is None:
+                return
+            answer = await self._probe.fetch(probe, cluster_id=self._machine.cluster_id)
+            ticket = None if answer is None else self._machine.end_probe(probe, answer)
+            if ticket is not None:
+                self._release(ticket)
 
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
         """Pass on the copy, then what the quorum commits, until cancelled; close ``applier``.
@@ -171,6 +189,7 @@ class QuorumSource:
                 await self._wait_for_operator(str(error), -1)
             finally:
                 await self._link.close()
+                await self._probe.close()
 
     async def _wait_for_operator(self, fault: str, offset: int) -> None:
         await self._freshness.stop(fault, offset)

@@ -26,6 +26,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     Event,
     FetchAnswered,
     PassOn,
+    Probe,
     ReleaseBarriers,
     ReportFault,
     ReportLoaded,
@@ -267,6 +268,64 @@ def test_a_barrier_waits_for_records_that_the_answer_does_not_bring() -> None:
     batch = new_batch(1, EPOCH, 1, b"")
     script.tell(answered(batch, high_watermark=2))
     assert script.effects == [PassOn((batch,)), ReleaseBarriers(ticket), Confirm()]
+
+
+def begin_probe(script: Script) -> tuple[int, Probe]:
+    """Add a barrier while a Fetch waits at the leader of epoch 5; return its ticket and probe."""
+    script.follow()
+    script.tell(answered(FIRST, high_watermark=1))
+    assert script.machine.begin_probe() is None, "no barrier waits"
+    ticket = script.machine.add_barrier()
+    probe = script.machine.begin_probe()
+    assert probe is not None
+    assert probe.address == Address(HOST, 9093)
+    assert probe.request.max_wait_ms == 0
+    return ticket, probe
+
+
+def test_a_barrier_passes_by_a_probe() -> None:
+    """The usual Fetch that was sent before it need not return."""
+    script = Script()
+    ticket, probe = begin_probe(script)
+    later = script.machine.add_barrier()
+    assert script.machine.end_probe(probe, answered(high_watermark=1).answer) == ticket
+    script.tell(answered(high_watermark=1))
+    assert script.effects == [Confirm()]
+    script.tell(answered(high_watermark=1))
+    assert script.effects == [ReleaseBarriers(later), Confirm()]
+
+
+def test_a_barrier_waits_for_the_records_below_the_watermark_of_a_probe() -> None:
+    script = Script()
+    ticket, probe = begin_probe(script)
+    assert script.machine.end_probe(probe, answered(high_watermark=2).answer) is None
+    batch = new_batch(1, EPOCH, 1, b"")
+    script.tell(answered(batch, high_watermark=2))
+    assert script.effects == [PassOn((batch,)), ReleaseBarriers(ticket), Confirm()]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER, "high_watermark": 1},
+        {"leader_epoch": EPOCH - 1, "high_watermark": 1},
+        {"leader_epoch": EPOCH + 1, "high_watermark": 1},
+        {"high_watermark": -1},
+    ],
+)
+def test_a_barrier_does_not_pass_by_a_useless_probe(fields: dict[str, object]) -> None:
+    script = Script()
+    ticket, probe = begin_probe(script)
+    assert script.machine.end_probe(probe, answered(**fields).answer) is None
+    script.tell(answered(high_watermark=1), answered(high_watermark=1))
+    assert script.effects == [ReleaseBarriers(ticket), Confirm()]
+
+
+def test_a_probe_of_a_deposed_leader_counts_for_nothing() -> None:
+    script = Script()
+    _, probe = begin_probe(script)
+    script.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH, leader_epoch=EPOCH + 1))
+    assert script.machine.end_probe(probe, answered(high_watermark=1).answer) is None
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from authorizerd.acl.steps import finish
+from authorizerd.daemon.sources.quorum import machine
 from authorizerd.image.changes import TopicAdded
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.protocol.kafka.api import ApiKey, encode_response
@@ -413,6 +414,21 @@ async def test_a_barrier_passes_once_what_was_committed_is_applied(
         applied = following.applier.applied.newest
         assert applied is not None
         assert applied.offset >= offset
+
+
+async def test_a_barrier_does_not_wait_for_a_fetch_that_waits_for_records(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a Fetch was sent before. Another connection is used, and replaced when it breaks."""
+    monkeypatch.setattr(machine, "FETCH_WAIT_MS", 1000 * 3600)
+    following = follow()
+    await following.wait_for()
+    with trio.fail_after(SECONDS_MAX):
+        await following.source.barrier()
+        await trio.sleep(0.05)
+        quorum.leader.spoil(QuorumKey.FETCH, Fault.CUT)
+        await following.source.barrier()
+    assert following.status.errors.total() == 0
 
 
 async def test_a_barrier_waits_for_the_next_leader(
