@@ -6,9 +6,9 @@ come first, so a binding may be removed under one id and added under another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot
@@ -17,13 +17,23 @@ from authorizerd.acl.steps import Steps
 ACLS_PER_STEP: Final = 256
 
 
-def plan_differences(snapshot: AclSnapshot, wanted: Mapping[bytes, Acl]) -> Steps[list[Change]]:
+class AclsById(Protocol):
+    """ACLs by their ids, each binding once. A mapping is one."""
+
+    def get(self, acl_id: bytes, /) -> Acl | None:
+        """Return the ACL with this id, or None."""
+
+    def items(self) -> Iterable[tuple[bytes, Acl]]:
+        """Return each id with its ACL."""
+
+
+def plan_differences(snapshot: AclSnapshot, wanted: AclsById) -> Steps[list[Change]]:
     """Return, in steps, the changes from ``snapshot`` to ``wanted``; none if they are equal.
 
     An id whose binding differs is removed and added again.
 
     Args:
-        wanted: the ACLs by their 16-byte ids, each binding once. It must not change meanwhile.
+        wanted: the ACLs by their 16-byte ids. They must not change meanwhile.
     """
     changes: list[Change] = []
     held = iter(snapshot.acls.items())

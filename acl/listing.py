@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import astuple
 
+from authorizerd.acl.difference import AclsById
 from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps
@@ -49,7 +50,7 @@ class Listing:
         acl_id = derive_id(acl)
         self._shards[acl_id[0] << 2 | acl_id[1] >> 6][acl_id] = acl
 
-    def get(self, acl_id: bytes) -> Acl | None:
+    def get(self, acl_id: bytes, /) -> Acl | None:
         """Return the binding with this id, or None."""
         return self._shards[acl_id[0] << 2 | acl_id[1] >> 6].get(acl_id)
 
@@ -110,9 +111,7 @@ def _binding_of(filter: AclFilter) -> Acl | None:
     return Acl(*astuple(filter))
 
 
-def find_shown(
-    acls: Listing | Mapping[bytes, Acl], expectations: Mapping[int, Expectation]
-) -> Steps[frozenset[int]]:
+def find_shown(acls: AclsById, expectations: Mapping[int, Expectation]) -> Steps[frozenset[int]]:
     """Return, in steps, the keys of the expectations that a listing meets."""
     shown: set[int] = set()
     filtered: dict[int, list[int]] = {}
@@ -132,7 +131,7 @@ def find_shown(
 
 
 def _discard_matched(
-    acls: Listing | Mapping[bytes, Acl],
+    acls: AclsById,
     index: FilterIndex,
     filtered: Mapping[int, list[int]],
     shown: set[int],

@@ -5,13 +5,13 @@ Fetch, FetchSnapshot and Envelope need CLUSTER_ACTION on the cluster; DescribeQu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import cast
 
 import msgspec
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse, ReplicaState
 
 from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
@@ -48,6 +48,7 @@ class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
         high_watermark: exclusive, as Kafka's.
         voters: the ids of the nodes that vote.
         endpoints: host and port of each voter by id and listener; empty before version 2.
+        log_ends: the end of the log of each voter and observer by id, exclusive, -1 if unknown.
     """
 
     leader_id: int
@@ -55,6 +56,7 @@ class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: int
     voters: frozenset[int]
     endpoints: Mapping[int, Mapping[str, tuple[str, int]]]
+    log_ends: Mapping[int, int]
 
 
 def fetch_call(
@@ -135,4 +137,14 @@ def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | A
             node.node_id: {each.name: (each.host, each.port) for each in node.listeners}
             for node in nodes
         },
+        log_ends=_find_log_ends((*found.current_voters, *found.observers)),
     )
+
+
+def _find_log_ends(replicas: Iterable[ReplicaState]) -> dict[int, int]:
+    """Return the end of each node's log. If it has several directories, the shortest one counts."""
+    ends: dict[int, int] = {}
+    for replica in replicas:
+        end = replica.log_end_offset
+        ends[replica.replica_id] = min(end, ends.get(replica.replica_id, end))
+    return ends

@@ -195,8 +195,8 @@ class Machine:
         while opened.cluster_id != self._cluster_id:
             yield Stop(
                 f"{target}: expected cluster {self._cluster_id}, found {opened.cluster_id}: correct"
-                " authorizerd.source.bootstrap.servers. To follow the other cluster, stop the"
-                " daemon and run `authorizerd reset-copy`"
+                " authorizerd.source.bootstrap.servers or authorizerd.source.cluster.id. To follow"
+                " the other cluster, stop the daemon and run `authorizerd reset-copy`"
             )
 
     def _await_broker(self, broker_id: int, brokers: Sequence[Target]) -> _Script[_Pin]:
@@ -317,9 +317,7 @@ class Machine:
         is_current = quorum is None or pin.lag.is_current(quorum, pin.broker_id, self._now)
         shown = self._acknowledged.find_shown(listed.shown, asked)
         high_watermark = -1 if quorum is None else quorum.high_watermark
-        done = yield from _ask(Accept(shown, high_watermark, is_current))
-        if isinstance(done, Refused):
-            raise _FailedError(done.reason)
+        yield Accept(shown, high_watermark, is_current)
         self._acknowledged.remove(shown, asked)
         # An equal listing may be of an older state that was the same.
         pin.is_trusted = pin.is_trusted or self._is_new_enough(pin, asked)

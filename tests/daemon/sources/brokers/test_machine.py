@@ -277,11 +277,6 @@ def test_barrier_is_answered_only_by_a_listing_with_its_change() -> None:
     talk.wait()
     talk.answer(Listed(is_equal=False, shown=frozenset([7])))
     assert talk.answer(Quorum(20, {1: 20, 2: 20})) == Accept(frozenset([7]), 20)
-    # If the listing could not be put in force, the barrier is answered by a later one.
-    talk.answer(Refused("the disk is full"))
-    talk.wait()
-    talk.answer(Listed(is_equal=False, shown=frozenset([7])))
-    assert talk.answer(Quorum(20, {1: 20, 2: 20})) == Accept(frozenset([7]), 20)
 
 
 def test_barrier_polls_at_once_and_then_less_often() -> None:

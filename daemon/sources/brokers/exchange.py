@@ -1,0 +1,200 @@
+"""The connection to one server, and what the machine asks of it: brokers, quorum, listing.
+
+A connection that breaks, or answers garbage, is closed. It is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from types import SimpleNamespace
+from typing import Final, TypeVar
+
+import trio
+from kio.schema.metadata.v13.response import MetadataResponse
+
+from authorizerd.acl.listing import Listing
+from authorizerd.acl.model import AclFilter
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.daemon.sources.brokers.messages import (
+    Broken,
+    Opened,
+    Quorum,
+    Refused,
+    Target,
+    Unserved,
+)
+from authorizerd.daemon.sources.remedies import missing_right
+from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.kafka_client.connection import Call, Node, entity_call
+from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
+from authorizerd.kafka_client.quorum_calls import describe_quorum_call
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
+from authorizerd.protocol.kafka.acl_listing import (
+    THROTTLE_BYTES,
+    read_listing,
+    read_listing_head,
+)
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+T = TypeVar("T")
+
+OpenNode = Callable[[str, int], Awaitable[Node]]
+"""Open a connection to a host and port, as ``NodeOpener.open`` does."""
+
+CONNECTION_ERROR: Final = "connection"
+"""The name of broken connections in ``SourceStatus.errors``."""
+
+_UNSERVED: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION)
+_NO_AUTHORIZER: Final = (
+    "the broker has no authorizer, and therefore no ACLs: set authorizer.class.name on every"
+    " broker and controller of the cluster"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The undecoded answer to a listing.
+
+    Attributes:
+        digest: equal for answers with the same ACLs in the same order.
+        seconds: the duration of the request.
+    """
+
+    version: int
+    body: bytes | bytearray
+    digest: bytes
+    seconds: float
+    throttle_seconds: float
+
+
+class _BrokenError(Exception):
+    """The connection is not usable; the text says why."""
+
+
+class Exchange:
+    """One connection at a time. ``status`` counts the failures."""
+
+    def __init__(self, open_node: OpenNode, settings: FollowSettings, status: SourceStatus) -> None:
+        self._open_node = open_node
+        self._settings = settings
+        self._status = status
+        self._node: Node | None = None
+        self._user = None if settings.log_in is None else settings.log_in.username
+
+    async def aclose(self) -> None:
+        """Close the connection, if there is one."""
+        node, self._node = self._node, None
+        if node is not None:
+            await node.aclose()
+
+    async def open(self, target: Target) -> Opened | Broken:
+        """Connect, and ask for the cluster's id and its brokers."""
+        await self.aclose()
+        try:
+            self._node = await self._open_node(target.host, target.port)
+            metadata = await self._request(_METADATA_CALL)
+        except (ConnectionFailedError, _BrokenError) as error:
+            return await self._break(error)
+        brokers = (Target(each.host, each.port, each.node_id) for each in metadata.brokers)
+        return Opened(metadata.cluster_id, tuple(brokers))
+
+    async def ask_quorum(self) -> Quorum | Refused | Unserved | Broken:
+        """Ask the quorum's leader, through the broker, how far each log reaches."""
+        try:
+            described = await self._request(describe_quorum_call())
+        except RequestFailedError as error:
+            return Unserved(str(error))
+        except _BrokenError as error:
+            return await self._break(error)
+        if not isinstance(described, ApiError):
+            return Quorum(described.high_watermark, described.log_ends)
+        if described.code in _UNSERVED:
+            return Unserved(f"DescribeQuorum: {described}")
+        self._status.errors[described.name] += 1
+        return Refused(f"DescribeQuorum: {described}")
+
+    async def ask_listing(self) -> Answer | Refused | Broken:
+        """Ask for all ACLs. Nothing of the answer is decoded except its start."""
+        started = trio.current_time()
+        try:
+            version, body = await self._request(_LISTING_CALL)
+            seconds = trio.current_time() - started
+            head = read_listing_head(version, body)
+        except (_BrokenError, RequestFailedError, DecodeError) as error:
+            return await self._break(error)
+        if head.error is not None:
+            self._status.errors[head.error.name] += 1
+            return Refused(self._explain(head.error))
+        digest = await trio.to_thread.run_sync(_digest, body)
+        return Answer(version, body, digest, seconds, head.throttle_ms / 1000)
+
+    async def decode(self, answer: Answer) -> Listing | Broken:
+        """Return the ACLs of an answer, decoded in slices."""
+        try:
+            return await finish_in_turns(read_listing(answer.version, answer.body))
+        except DecodeError as error:
+            return await self._break(error)
+
+    async def _request(self, call: Call[T]) -> T:
+        """Return the response to a call.
+
+        Raises:
+            _BrokenError: the connection broke, or its log-in ends.
+            RequestFailedError: the node does not serve the API.
+        """
+        node = self._node
+        assert node is not None, "the machine connects first"
+        if trio.current_time() >= node.renewal_time:
+            raise _BrokenError("the log-in of the connection ends")
+        try:
+            return await node.request(call, self._settings.request_timeout_ms)
+        except ConnectionFailedError as error:
+            raise _BrokenError(str(error)) from error
+
+    async def _break(self, error: Exception) -> Broken:
+        self._status.errors[CONNECTION_ERROR] += 1
+        await self.aclose()
+        return Broken(str(error))
+
+    def _explain(self, error: ApiError) -> str:
+        match error.code:
+            case ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                advice = missing_right(SourceKind.BROKERS, self._user)
+            case ErrorCode.SECURITY_DISABLED:
+                advice = _NO_AUTHORIZER
+            case _:
+                return f"DescribeAcls: {error}"
+        return f"DescribeAcls: {error}; {advice}"
+
+
+def _digest(body: bytes | bytearray) -> bytes:
+    # hashlib releases the GIL for large data, and a view avoids a copy.
+    return blake2b(memoryview(body)[THROTTLE_BYTES:], digest_size=32).digest()
+
+
+def _encode_listing_request(version: int) -> bytes:
+    return encode_describe_acls_request(version, AclFilter())
+
+
+def _keep_body(version: int, body: bytes | bytearray) -> tuple[int, bytes | bytearray]:
+    return version, body
+
+
+_LISTING_CALL: Final = Call(
+    api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_listing_request, decode=_keep_body
+)
+_METADATA_CALL: Final = entity_call(
+    ApiKey.METADATA,
+    SimpleNamespace(
+        topics=(),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+        include_cluster_authorized_operations=False,
+    ),
+    MetadataResponse,
+)

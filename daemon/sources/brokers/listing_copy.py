@@ -1,0 +1,229 @@
+"""The copy of the listings: a log in Kafka's format, whose records and offsets are ours.
+
+**Invariant:** the differences of one listing become visible together, also after a crash: those
+that exceed a batch are framed as a metadata transaction. With them, the log keeps the quorum's high
+watermark, in a config record that has no other use. Without such a record, no listing was accepted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import trio
+
+from authorizerd.acl.model import Change, ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import Message, Reset
+from authorizerd.daemon.sources.own_log_reader import read_some
+from authorizerd.daemon.sources.own_log_writer import RETRY_SECONDS, CheckpointStatistics
+from authorizerd.image.changes import ConfigChanged
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.checkpoint_writer import CheckpointState
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.metadata.replay import Replay
+from authorizerd.protocol.records.batch import RecordBatch, decode_batch, encode_batch
+from authorizerd.protocol.records.control import leader_change
+from authorizerd.protocol.records.metadata import (
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    MetadataRecord,
+    encode_value,
+)
+
+RECORDS_PER_BATCH: Final = 2048
+BYTES_PER_BATCH: Final = 1024 * 1024
+CHANGES_PER_MESSAGE: Final = 2048
+
+_EPOCH: Final = 1
+_MARK_TYPE: Final = 0
+"""Kafka's ConfigResource.Type.UNKNOWN, which no client can ask for."""
+_MARK_NAME: Final = "authorizerd.source"
+_MARK_KEY: Final = "high.watermark"
+
+_logger = logging.getLogger(__name__)
+
+
+class ListingCopy:
+    """Read the copy at the start, then append differences and replace the log by checkpoints.
+
+    Args:
+        log: the copy's files; they are not open yet.
+        applied: the state that the applier has applied, and ``cluster`` the image with it.
+        bytes_between_checkpoints: the size above which a checkpoint replaces the log.
+
+    Attributes:
+        high_watermark: the quorum's after the last listing that changed anything, -1 if it was
+            unknown, None if no listing was ever accepted.
+    """
+
+    def __init__(
+        self,
+        log: LogCopy,
+        applied: View[AclSnapshot | None],
+        cluster: View[ClusterImage],
+        *,
+        node_id: int,
+        bytes_between_checkpoints: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._log = log
+        self._applied = applied
+        self._cluster = cluster
+        self._node_id = node_id
+        self._bytes_max = bytes_between_checkpoints
+        self._now_ms = now_ms
+        self._is_transaction_open = False
+        self._is_writing_checkpoint = False
+        self._retry_at = 0.0
+        self.high_watermark: int | None = None
+        self.statistics: Final = CheckpointStatistics()
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of the cluster whose ACLs the copy has, None if it has none."""
+        return self._log.cluster_id
+
+    @property
+    def last_offset(self) -> int:
+        return self._log.last_offset
+
+    async def read(self, applier: trio.MemorySendChannel[Message]) -> None:
+        """Open the copy, and pass on all that is in it. A damaged copy is begun anew.
+
+        Raises:
+            LogDirectoryError: the directory is not marked as a copy.
+            OSError: a damaged copy could not be removed.
+        """
+        await trio.to_thread.run_sync(self._log.open)
+        try:
+            await self._pass_on(applier)
+        except MetadataLogError as error:
+            _logger.warning("the copy is damaged, and begins anew: %s", error)
+            await trio.to_thread.run_sync(self._log.clear)
+            self.high_watermark, self._is_transaction_open = None, False
+            await applier.send(Reset())
+
+    async def _pass_on(self, applier: trio.MemorySendChannel[Message]) -> None:
+        replay = Replay()
+        batches = await trio.to_thread.run_sync(self._log.batches)
+        while read := await trio.to_thread.run_sync(read_some, batches):
+            for log_batch in read:
+                for step in replay.steps(log_batch):
+                    if step is None:
+                        await trio.lowlevel.checkpoint()
+                    else:
+                        self._note_mark(step)
+                        await applier.send(step)
+        self._is_transaction_open = replay.is_transaction_open
+
+    def _note_mark(self, batch: ChangeBatch) -> None:
+        for change in batch.cluster_changes:
+            if isinstance(change, ConfigChanged) and change.key == _MARK_KEY and change.value:
+                self.high_watermark = int(change.value)
+
+    async def append(
+        self,
+        cluster_id: str,
+        changes: Sequence[Change],
+        high_watermark: int,
+        applier: trio.MemorySendChannel[Message],
+    ) -> None:
+        """Save the differences of one listing, pass them on, and wait until they are applied.
+
+        If the disk fails, the copy stays behind, and the daemon goes on.
+
+        Raises:
+            CopyConflictError: the copy is of another cluster.
+        """
+        mark = ConfigChanged(_MARK_TYPE, _MARK_NAME, _MARK_KEY, str(high_watermark))
+
+        def save() -> int:
+            self._log.adopt_cluster(cluster_id)
+            self._log.append(list(self._encode(mark, changes)))
+            return self._log.last_offset
+
+        offset = await trio.to_thread.run_sync(save)
+        self._is_transaction_open = False
+        self.high_watermark = high_watermark
+        for start in range(0, len(changes), CHANGES_PER_MESSAGE):
+            part = tuple(changes[start : start + CHANGES_PER_MESSAGE])
+            await applier.send(ChangeBatch(offset, part, is_end=False))
+        await applier.send(ChangeBatch(offset, cluster_changes=(mark,)))
+        await self._applied.wait_until(
+            lambda newest: newest is not None and newest.offset >= offset
+        )
+
+    def _encode(self, mark: MetadataRecord, changes: Sequence[Change]) -> Iterator[RecordBatch]:
+        offset = self._log.last_offset + 1
+        if not self._log.last_epoch:
+            first = [leader_change(self._node_id)]
+            yield decode_batch(encode_batch(offset, _EPOCH, self._now_ms(), first, is_control=True))
+            offset += 1
+        groups = list(_group(mark, changes))
+        if len(groups) > 1:
+            groups = [[_BEGIN], *groups, [_END]]
+        if self._is_transaction_open:
+            groups.insert(0, [_ABORT])
+        for values in groups:
+            records = [(None, value) for value in values]
+            yield decode_batch(encode_batch(offset, _EPOCH, self._now_ms(), records))
+            offset += len(values)
+
+    async def write_checkpoint(self) -> None:
+        """Replace the log by a checkpoint, if it is due and none is being written."""
+        is_early = self._is_writing_checkpoint or trio.current_time() < self._retry_at
+        if is_early or not self._log.is_checkpoint_due(self._bytes_max):
+            return
+        self._is_writing_checkpoint = True
+        try:
+            await self._write_checkpoint()
+        except (OSError, MetadataLogError) as error:
+            self.statistics.failures += 1
+            self._retry_at = trio.current_time() + RETRY_SECONDS
+            _logger.error("the checkpoint of the copy could not be written: %s", error)
+        finally:
+            self._is_writing_checkpoint = False
+
+    async def _write_checkpoint(self) -> None:
+        base = await trio.to_thread.run_sync(self._log.begin_checkpoint)
+        snapshot = await self._applied.wait_until(
+            lambda newest: newest is not None and newest.offset >= base - 1
+        )
+        assert snapshot is not None
+        state = CheckpointState(
+            end_offset=snapshot.offset + 1,
+            epoch=self._log.last_epoch,
+            timestamp_ms=self._log.last_timestamp_ms,
+            cluster=self._cluster.newest,
+            acls=snapshot.acls,
+        )
+        if await trio.to_thread.run_sync(self._log.write_checkpoint, state):
+            self.statistics.written += 1
+            self.statistics.last_end_offset = state.end_offset
+
+    def close(self) -> None:
+        """Close the files."""
+        self._log.close()
+
+
+_BEGIN: Final = encode_value(BeginTransaction("listing"))
+_END: Final = encode_value(EndTransaction())
+_ABORT: Final = encode_value(AbortTransaction("a crash has cut it off"))
+
+
+def _group(mark: MetadataRecord, changes: Sequence[Change]) -> Iterator[list[bytes]]:
+    """Yield the encoded records in groups, each for one batch."""
+    group, size = [encode_value(mark)], 0
+    for change in changes:
+        value = encode_value(change)
+        if len(group) >= RECORDS_PER_BATCH or size + len(value) > BYTES_PER_BATCH:
+            yield group
+            group, size = [], 0
+        group.append(value)
+        size += len(value)
+    yield group

@@ -1,0 +1,303 @@
+"""Follow a cluster through its brokers: carry out the machine's actions on connections and files.
+
+**Invariant:** a listing is put in force whole, or not at all. Decisions see it only after it was
+saved. Until the first listing is accepted, no snapshot is published, unless the copy is served.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
+from typing import Final
+
+import trio
+
+from authorizerd.acl.difference import plan_differences
+from authorizerd.acl.listing import Expectation, expect, find_shown
+from authorizerd.acl.model import Acl, AclFilter, Change
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import free
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import CaughtUp, Message, Resume, Suspend
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.config.follow import FollowSettings
+from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
+from authorizerd.daemon.sources.brokers.exchange import Answer, Exchange, OpenNode
+from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
+from authorizerd.daemon.sources.brokers.machine import Machine
+from authorizerd.daemon.sources.brokers.messages import (
+    Accept,
+    Action,
+    AskListing,
+    AskQuorum,
+    Broken,
+    Done,
+    Event,
+    Listed,
+    Open,
+    Opened,
+    Stop,
+    Target,
+    Wait,
+    Woken,
+)
+from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.status import SourceStatus
+
+BARRIERS_MAX: Final = 10_000
+PAUSES_PER_STALENESS: Final = 4
+"""Large answers never make pauses so long that decisions become stale."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Barrier:
+    """A wait for changes. ``offset`` is ours from which on decisions have them."""
+
+    expectation: Expectation
+    made_at: float
+    passed: trio.Event = field(default_factory=trio.Event)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A listing that is compared but not accepted yet."""
+
+    digest: bytes
+    changes: list[Change]
+
+
+class BrokersSource:
+    """Pass on the differences between listings.
+
+    Args:
+        applied: the state that the applier has applied.
+        open_node: opens connections, as ``NodeOpener.open`` does.
+    """
+
+    def __init__(
+        self,
+        settings: FollowSettings,
+        copy: ListingCopy,
+        freshness: Freshness,
+        status: SourceStatus,
+        applied: View[AclSnapshot | None],
+        *,
+        open_node: OpenNode,
+        random: Random | None = None,
+    ) -> None:
+        self._settings = settings
+        self._copy = copy
+        self._freshness = freshness
+        self._status = status
+        self._applied = applied
+        self._random = random or SystemRandom()
+        self._exchange = Exchange(open_node, settings, status)
+        self._machine: Machine | None = None
+        self._barriers: dict[int, _Barrier] = {}
+        self._last_barrier = 0
+        self._is_wanted = trio.Event()
+        self._pending: _Pending | None = None
+        self._digest = b""
+        self._cluster_id = ""
+        self._broker_id = -1
+        self._is_held = True
+        self._reported: set[str] = set()
+
+    @property
+    def status(self) -> SourceStatus:
+        return self._status
+
+    @property
+    def high_watermark(self) -> int:
+        """The last offset of ours, -1 before the first."""
+        return self._status.high_watermark
+
+    @property
+    def metadata_version(self) -> int:
+        """Return -1: a listing of ACLs tells nothing of the cluster's features."""
+        return -1
+
+    async def barrier(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None:
+        """Wait until decisions are made by a listing that shows changes of ACLs.
+
+        The listing was asked for after the call. It contains every created binding, and none that
+        a deleted filter matches; or it is known to be newer than the call, so that another client
+        has undone a change. After a failover, no listing is accepted without the changes: call
+        this only with changes that the cluster has acknowledged, also if nobody waits for them
+        any more. Without any, it waits for the next listing.
+
+        If cancelled, listings must still show the changes.
+
+        Raises:
+            UpdateRefusedError: too many changes are waited for, or the source does not run yet.
+            trio.TooSlowError: no listing has shown the changes in a minute.
+        """
+        expectation = await finish_in_turns(expect(list(created), list(deleted)))
+        machine = self._machine
+        if machine is None or len(self._barriers) >= BARRIERS_MAX:
+            raise UpdateRefusedError("too many changes wait for a listing of the cluster's ACLs")
+        self._last_barrier += 1
+        barrier = _Barrier(expectation, trio.current_time())
+        self._barriers[self._last_barrier] = barrier
+        machine.acknowledge(self._last_barrier, barrier.made_at)
+        self._is_wanted.set()
+        with trio.fail_after(KEPT_SECONDS):
+            await barrier.passed.wait()
+
+    async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
+        """Pass on the copy, then poll brokers until cancelled; close ``applier`` in any case.
+
+        Raises:
+            LogDirectoryError, OSError: as ``ListingCopy.read``.
+        """
+        async with applier, trio.open_nursery() as nursery:
+            await self._read_copy(applier)
+            settings = self._settings
+            await self._check_copy()
+            machine = self._machine = Machine(
+                [Target(server.host, server.port) for server in settings.servers],
+                poll_seconds=settings.poll_ms / 1000,
+                pause_seconds_max=settings.stale_max_ms / 1000 / PAUSES_PER_STALENESS,
+                cluster_id=settings.cluster_id or self._copy.cluster_id,
+                high_watermark=self._copy.high_watermark,
+                random=self._random,
+            )
+            event: Event | None = None
+            try:
+                while True:
+                    action = machine.advance(event, trio.current_time())
+                    event = await self._carry_out(action, applier, nursery)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await self._exchange.aclose()
+
+    async def _read_copy(self, applier: trio.MemorySendChannel[Message]) -> None:
+        copy, status = self._copy, self._status
+        await copy.read(applier)
+        self._is_held = copy.high_watermark is None or not self._settings.serves_copy
+        if self._is_held:
+            await applier.send(Suspend())
+        await applier.send(CaughtUp(copy.last_offset))
+        status.cluster_id = copy.cluster_id or ""
+        status.high_watermark = status.read_offset = copy.last_offset
+        await self._applied.wait_until(lambda newest: newest is not None)
+
+    async def _check_copy(self) -> None:
+        """Stop decisions for ever if the copy has the ACLs of another cluster."""
+        named, copied = self._settings.cluster_id, self._copy.cluster_id
+        if named is not None and copied not in (None, named):
+            await self._freshness.stop(
+                f"expected a copy of cluster {named} (authorizerd.source.cluster.id), found one of"
+                f" cluster {copied}: correct the key, or stop the daemon and run"
+                " `authorizerd reset-copy`"
+            )
+            await trio.sleep_forever()
+
+    async def _carry_out(
+        self, action: Action, applier: trio.MemorySendChannel[Message], nursery: trio.Nursery
+    ) -> Event:
+        match action:
+            case Open(target):
+                return await self._open(target)
+            case AskQuorum():
+                return await self._exchange.ask_quorum()
+            case AskListing():
+                return await self._list()
+            case Accept():
+                await self._accept(action, applier)
+                nursery.start_soon(self._copy.write_checkpoint)
+                return Done()
+            case Wait():
+                return await self._wait(action)
+            case Stop(reason):
+                await self._freshness.stop(reason)
+                await trio.sleep_forever()
+                return Done()
+
+    async def _open(self, target: Target) -> Event:
+        await self._forget_pending()
+        opened = await self._exchange.open(target)
+        if isinstance(opened, Opened) and target.broker_id is not None:
+            self._cluster_id = opened.cluster_id or ""
+            self._broker_id = target.broker_id
+        return opened
+
+    async def _wait(self, action: Wait) -> Event:
+        await self._forget_pending()
+        if action.problem and action.problem not in self._reported:
+            self._reported.add(action.problem)
+            _logger.warning("%s", action.problem)
+        with trio.move_on_after(action.seconds):
+            if not action.ends_early:
+                await trio.sleep_forever()
+            await self._is_wanted.wait()
+            self._is_wanted = trio.Event()
+            return Woken()
+        return Done()
+
+    async def _list(self) -> Event:
+        """Ask for all ACLs, and compare them with those in force, unless the answer is equal."""
+        await self._forget_pending()
+        self._forget_old_barriers()
+        answer = await self._exchange.ask_listing()
+        if not isinstance(answer, Answer):
+            return answer
+        snapshot = self._applied.newest
+        assert snapshot is not None, "the copy is applied first"
+        expectations = {key: each.expectation for key, each in self._barriers.items()}
+        if answer.digest == self._digest:
+            shown = await finish_in_turns(find_shown(snapshot.acls, expectations))
+            return _listed(answer, shown, is_equal=True)
+        listing = await self._exchange.decode(answer)
+        if isinstance(listing, Broken):
+            return listing
+        changes = await finish_in_turns(plan_differences(snapshot, listing))
+        shown = await finish_in_turns(find_shown(listing, expectations))
+        await finish_in_turns(listing.free_in_steps())
+        self._pending = _Pending(answer.digest, changes)
+        return _listed(answer, shown, is_equal=not changes)
+
+    async def _accept(self, accept: Accept, applier: trio.MemorySendChannel[Message]) -> None:
+        """Save the last listing's differences, let decisions use them, and confirm the state."""
+        pending, status = self._pending, self._status
+        if pending is not None:
+            if pending.changes or self._copy.high_watermark is None:
+                await self._copy.append(
+                    self._cluster_id, pending.changes, accept.high_watermark, applier
+                )
+            self._digest = pending.digest
+            await self._forget_pending()
+        if self._is_held and not status.fault:
+            self._is_held = False
+            await applier.send(Resume())
+        status.cluster_id, status.leader_id = self._cluster_id, self._broker_id
+        status.high_watermark = status.read_offset = self._copy.last_offset
+        if accept.is_current:
+            status.lag_since = None
+            await self._freshness.confirm()
+        elif status.lag_since is None:
+            status.lag_since = trio.current_time()
+        self._reported.clear()
+        for key in accept.shown:
+            barrier = self._barriers.pop(key, None)
+            if barrier is not None:
+                barrier.passed.set()
+
+    async def _forget_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            await finish_in_turns(free(pending.changes))
+
+    def _forget_old_barriers(self) -> None:
+        oldest = trio.current_time() - KEPT_SECONDS
+        for key in [key for key, each in self._barriers.items() if each.made_at < oldest]:
+            del self._barriers[key]
+
+
+def _listed(answer: Answer, shown: frozenset[int], *, is_equal: bool) -> Listed:
+    return Listed(is_equal, shown, answer.seconds, answer.throttle_seconds)

@@ -1,0 +1,534 @@
+"""The source against brokers in memory: what is passed on, saved, held back and waited for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from operator import is_not
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.record_applier import Message, RecordApplier
+from authorizerd.config.follow import FollowSettings, Server, SourceKind
+from authorizerd.daemon.sources.brokers import listing_copy
+from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
+from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
+from authorizerd.daemon.sources.brokers.source import BrokersSource
+from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.metadata.copy_directory import CopyMark, write_mark
+from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.metadata.storage import PRIVATE_DISK
+from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.daemon.sources.brokers.brokers_in_memory import CLUSTER_ID, InMemoryCluster, denied
+from tests.support.acls import acl
+
+T = TypeVar("T")
+
+POLL = 5.0
+STALE = 60.0
+READ, WRITE = acl("User:a", "READ", topic="t"), acl("User:a", "WRITE", topic="t")
+SETTINGS = FollowSettings(
+    kind=SourceKind.BROKERS,
+    servers=(Server("bootstrap", 1),),
+    poll_ms=int(POLL * 1000),
+    stale_max_ms=int(STALE * 1000),
+    request_timeout_ms=3_000,
+)
+SERVING = replace(SETTINGS, serves_copy=True)
+ODD = Acl(99, "n", 77, "User:a", "*", 55, 44)
+
+
+class Follower:
+    """A source with an applier, and what it has published so far."""
+
+    def __init__(
+        self,
+        cluster: InMemoryCluster,
+        folder: Path,
+        settings: FollowSettings,
+        bytes_between_checkpoints: int = 1 << 20,
+    ) -> None:
+        self.settings = settings
+        self._feed, inbox = trio.open_memory_channel[Message](16)
+        self.applier = RecordApplier(inbox)
+        self.status = SourceStatus(SourceKind.BROKERS)
+        self.freshness = Freshness(
+            self._feed.clone(), self.status, stale_max_ms=self.settings.stale_max_ms
+        )
+        write_mark(folder, CopyMark("brokers"), PRIVATE_DISK)
+        log = LogCopy(folder, node_id=1, storage=PRIVATE_DISK, segment_bytes_max=1 << 30)
+        self.copy = ListingCopy(
+            log,
+            self.applier.applied,
+            self.applier.cluster,
+            node_id=1,
+            bytes_between_checkpoints=bytes_between_checkpoints,
+            now_ms=lambda: 1,
+        )
+        self.source = BrokersSource(
+            self.settings,
+            self.copy,
+            self.freshness,
+            self.status,
+            self.applier.applied,
+            open_node=cluster.open_node,
+            random=Random(1),
+        )
+        self.published: list[frozenset[Acl] | None] = []
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.applier.run)
+            nursery.start_soon(self.freshness.run)
+            nursery.start_soon(self._record)
+            await self.source.run(self._feed)
+
+    async def _record(self) -> None:
+        self._note(None)
+        while True:
+            seen = self.applier.snapshot.newest
+            self._note(seen)
+            await self.applier.snapshot.wait_until(partial(is_not, seen))
+
+    def _note(self, snapshot: AclSnapshot | None) -> None:
+        state = None if snapshot is None else frozenset(snapshot.acls.values())
+        if not self.published or state != self.published[-1]:
+            self.published.append(state)
+
+    @property
+    def acls(self) -> set[Acl] | None:
+        newest = self.applier.snapshot.newest
+        return None if newest is None else set(newest.acls.values())
+
+    @property
+    def offset(self) -> int:
+        newest = self.applier.applied.newest
+        assert newest is not None
+        return newest.offset
+
+    async def until(self, holds: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Wait for any condition, in virtual time."""
+        give_up = trio.current_time() + seconds
+        while not holds():
+            assert trio.current_time() < give_up
+            await trio.sleep(0.05)
+
+
+@pytest.fixture
+async def cluster(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
+    """Return a cluster of two brokers with one ACL.
+
+    Virtual time would pass while a thread works, so what threads do is done in place.
+    """
+
+    async def run_here(work: Callable[..., T], *args: object, **_: object) -> T:
+        await trio.lowlevel.checkpoint()
+        return work(*args)
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", run_here)
+    cluster = InMemoryCluster(nursery)
+    cluster.change(READ)
+    return cluster
+
+
+@asynccontextmanager
+async def following(
+    cluster: InMemoryCluster,
+    folder: Path,
+    settings: FollowSettings = SETTINGS,
+    bytes_between_checkpoints: int = 1 << 20,
+) -> AsyncIterator[Follower]:
+    """Run a follower until the block ends, then close its copy as a killed process would."""
+    follower = Follower(cluster, folder, settings, bytes_between_checkpoints)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(follower.run)
+        yield follower
+        nursery.cancel_scope.cancel()
+    follower.copy.close()
+
+
+async def test_acls_of_the_cluster_are_followed(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Offsets grow only with changes. Unknown codes are kept. Nothing is published twice."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        first = follower.offset
+        await trio.sleep(3 * POLL)
+        assert follower.offset == first
+        cluster.change(WRITE, ODD)
+        await follower.until(lambda: follower.acls == {READ, WRITE, ODD})
+        assert follower.offset > first
+        cluster.change(removed=[READ])
+        await follower.until(lambda: follower.acls == {WRITE, ODD})
+        cluster.change(removed=[WRITE, ODD])
+        await follower.until(lambda: follower.acls == set())
+        assert follower.published == [
+            None, {READ}, {READ, WRITE, ODD}, {WRITE, ODD}, frozenset()
+        ]  # fmt: skip
+        status = follower.status
+        assert (status.cluster_id, status.leader_id in (1, 2)) == (CLUSTER_ID, True)
+        assert status.high_watermark == status.read_offset == follower.source.high_watermark
+        assert status.high_watermark == follower.offset
+
+
+async def test_one_broker_is_asked_about_every_poll(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """The same connection is kept."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls is not None)
+        await trio.sleep(20 * POLL)
+        counts = sorted(each.listings for each in cluster.brokers.values())
+        assert counts[0] == 0
+        assert 18 <= counts[1] <= 23
+        assert len(cluster.opened) == 2
+
+
+async def test_equal_answers_are_not_decoded(
+    cluster: InMemoryCluster,
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A different throttle time makes no difference."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+
+        def fail(*_: object) -> None:
+            raise AssertionError("decoded")
+
+        monkeypatch.setattr("authorizerd.daemon.sources.brokers.exchange.read_listing", fail)
+        for broker in cluster.brokers.values():
+            broker.throttle_ms = 1
+        contact = follower.status.contact_time
+        await trio.sleep(3 * POLL)
+        assert follower.status.contact_time != contact
+
+
+async def test_restart_continues_from_the_copy(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Only the difference is appended. Nothing is published before the first listing."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        offset = follower.offset
+    cluster.change(WRITE)
+    for broker in cluster.brokers.values():
+        broker.is_down = True
+    async with following(cluster, tmp_path) as follower:
+        await trio.sleep(10)
+        assert follower.offset == offset
+        assert follower.published == [None]
+        for broker in cluster.brokers.values():
+            broker.is_down = False
+        await follower.until(lambda: follower.acls == {READ, WRITE})
+        assert follower.published == [None, {READ, WRITE}]
+        assert follower.offset == offset + 2  # the mark and the ACL
+
+
+async def test_copy_is_served_if_it_is_wanted(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A copy without any accepted listing is never served."""
+    for broker in cluster.brokers.values():
+        broker.is_down = True
+    async with following(cluster, tmp_path, SERVING) as follower:
+        await trio.sleep(10)
+        assert follower.acls is None
+        for broker in cluster.brokers.values():
+            broker.is_down = False
+        await follower.until(lambda: follower.acls == {READ})
+    for broker in cluster.brokers.values():
+        broker.is_down = True
+    async with following(cluster, tmp_path, SERVING) as follower:
+        await follower.until(lambda: follower.acls == {READ}, 0.5)
+        await follower.until(lambda: follower.acls is None, STALE + 1)
+
+
+async def test_empty_listing_counts_as_a_state(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    cluster.change(removed=[READ])
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == set())
+    for broker in cluster.brokers.values():
+        broker.is_down = True
+    async with following(cluster, tmp_path, SERVING) as follower:
+        await follower.until(lambda: follower.acls == set(), 0.5)
+
+
+async def test_failover_publishes_nothing_older(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """The other broker lags until it has what was published; decisions go on meanwhile."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        pinned = follower.status.leader_id
+        other = 3 - pinned
+        cluster.change(WRITE, removed=[READ], lagging=[other])
+        await follower.until(lambda: follower.acls == {WRITE})
+        cluster.brokers[pinned].is_silent = True
+        await trio.sleep(20)
+        assert follower.acls == {WRITE}
+        cluster.brokers[other].acls = {WRITE}
+        cluster.brokers[other].log_end = cluster.high_watermark
+        cluster.change(ODD)
+        await follower.until(lambda: follower.acls == {WRITE, ODD}, 60)
+        assert follower.published == [None, {READ}, {WRITE}, {WRITE, ODD}]
+        assert follower.status.leader_id == other
+        assert follower.status.errors["connection"] >= 1
+
+
+async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        for broker in cluster.brokers.values():
+            broker.is_down = True
+        await trio.sleep(STALE - 2 * POLL)
+        assert follower.acls == {READ}
+        await trio.sleep(3 * POLL)
+        assert follower.acls is None
+        assert follower.status.is_stale
+        for broker in cluster.brokers.values():
+            broker.is_down = False
+        await follower.until(lambda: follower.acls == {READ}, 60)
+        assert not follower.status.is_stale
+
+
+@pytest.mark.parametrize("cut", [0, 3, 20, 40])
+async def test_cut_listing_changes_nothing(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock, cut: int
+) -> None:
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        cluster.change(WRITE, ODD)
+        for broker in cluster.brokers.values():
+            broker.cut = cut
+        await follower.until(lambda: follower.acls == {READ, WRITE, ODD}, 60)
+        assert follower.published == [None, {READ}, {READ, WRITE, ODD}]
+        assert follower.status.errors["connection"] >= 1
+
+
+async def test_garbage_changes_nothing(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A listing that is cut inside its frame is garbage as a whole."""
+    body = DescribeAclsBody(3)
+    body.add([WRITE, ODD])
+    encoded = b"".join(finish(body.encode()))
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        for garbage in (encoded[:-10], b"", b"\xff" * 40, encoded + b"\0"):
+            for broker in cluster.brokers.values():
+                broker.garbage = garbage
+            await trio.sleep(4 * POLL)
+        assert follower.published == [None, {READ}]
+        assert follower.status.errors["connection"] >= 4
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (denied(), "--operation Describe"),
+        (ApiError(ErrorCode.SECURITY_DISABLED), "authorizer.class.name"),
+        (ApiError(4711, "?"), "error 4711"),
+    ],
+)
+async def test_errors_name_the_remedy_and_are_retried(
+    cluster: InMemoryCluster,
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    error: ApiError,
+    remedy: str,
+) -> None:
+    for broker in cluster.brokers.values():
+        broker.error = error
+    async with following(cluster, tmp_path) as follower:
+        await trio.sleep(30)
+        assert follower.acls is None
+        assert remedy in caplog.text
+        assert follower.status.errors[error.name] >= 2
+        assert len(caplog.messages) < 12
+        for broker in cluster.brokers.values():
+            broker.error = None
+        await follower.until(lambda: follower.acls == {READ}, 60)
+
+
+async def test_another_cluster_stops_decisions(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+    cluster.cluster_id = "another"
+    async with following(cluster, tmp_path, SERVING) as follower:
+        await follower.until(lambda: follower.status.fault != "")
+        assert "expected cluster followed-cluster, found another" in follower.status.fault
+        await follower.until(lambda: follower.acls is None)
+        await trio.sleep(3 * POLL)
+        assert follower.acls is None
+    async with following(cluster, tmp_path, replace(SERVING, cluster_id="another")) as follower:
+        await follower.until(lambda: "reset-copy" in follower.status.fault)
+        await follower.until(lambda: follower.acls is None)
+
+
+async def test_barrier_waits_for_the_listing_with_its_changes(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """It polls at once. Decisions have the changes when it returns."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        await trio.sleep(1)
+        cluster.change(WRITE, removed=[READ])
+        started = trio.current_time()
+        await follower.source.barrier([WRITE], [AclFilter(operation=READ.operation)])
+        assert follower.acls == {WRITE}
+        assert trio.current_time() - started < 0.5
+
+
+async def test_barrier_polls_until_the_broker_shows_its_changes(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with following(cluster, tmp_path) as follower, trio.open_nursery() as nursery:
+        await follower.until(lambda: follower.acls == {READ})
+        cluster.change(WRITE, lagging=[1, 2])
+        passed = trio.Event()
+
+        async def wait() -> None:
+            await follower.source.barrier([WRITE], [])
+            assert follower.acls == {READ, WRITE}
+            passed.set()
+
+        nursery.start_soon(wait)
+        await trio.sleep(1)
+        assert not passed.is_set()
+        for broker in cluster.brokers.values():
+            broker.acls, broker.log_end = {READ, WRITE}, cluster.high_watermark
+        with trio.fail_after(2):
+            await passed.wait()
+
+
+async def test_change_undone_by_another_client_passes_the_barrier(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """The broker is known to have what was committed since."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        with trio.fail_after(5):
+            await follower.source.barrier([WRITE], [])
+
+
+async def test_barrier_fails_after_a_minute(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    cluster.serves_quorum = False
+    async with following(cluster, tmp_path) as follower:
+        with pytest.raises(UpdateRefusedError):
+            await Follower(cluster, tmp_path, SETTINGS).source.barrier([], [])
+        await follower.until(lambda: follower.acls == {READ})
+        started = trio.current_time()
+        with pytest.raises(trio.TooSlowError):
+            await follower.source.barrier([WRITE], [])
+        assert trio.current_time() - started == pytest.approx(KEPT_SECONDS)
+
+
+async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Here the quorum cannot be asked, and nobody waits at the barrier any more."""
+    cluster.serves_quorum = False
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        pinned = follower.status.leader_id
+        other = cluster.brokers[3 - pinned]
+        cluster.change(WRITE, lagging=[pinned, 3 - pinned])
+        with trio.move_on_after(1):
+            await follower.source.barrier([WRITE], [])
+        cluster.brokers[pinned].is_down = True
+        other.acls = set()  # far behind
+        await trio.sleep(4 * POLL)
+        assert follower.published == [None, {READ}]
+        other.acls = {READ, WRITE}
+        await follower.until(lambda: follower.acls == {READ, WRITE}, 30)
+        assert follower.published == [None, {READ}, {READ, WRITE}]
+
+
+async def test_large_difference_becomes_visible_at_once(
+    cluster: InMemoryCluster,
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes several batches and messages. A copy that ends within them does not count."""
+    monkeypatch.setattr(listing_copy, "RECORDS_PER_BATCH", 10)
+    monkeypatch.setattr(listing_copy, "CHANGES_PER_MESSAGE", 10)
+    many = {acl(topic=f"t{number}") for number in range(95)}
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        cluster.change(*many, removed=[READ])
+        await follower.until(lambda: follower.acls == many)
+        assert follower.published == [None, {READ}, many]
+        offset = follower.offset
+    (segment,) = (tmp_path / "__cluster_metadata-0").glob("*.log")
+    whole = segment.read_bytes()
+    for end in (len(whole) - 1, len(whole) - 2_000):
+        segment.write_bytes(whole[:end])
+        for broker in cluster.brokers.values():
+            broker.is_down = True
+        async with following(cluster, tmp_path, SERVING) as follower:
+            await follower.until(lambda: follower.acls == {READ}, 1)
+            assert follower.offset < offset
+            for broker in cluster.brokers.values():
+                broker.is_down = False
+            await follower.until(lambda: follower.acls == many)
+            assert follower.published == [None, {READ}, many]
+
+
+async def test_checkpoint_replaces_the_log(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A restart reads the same ACLs, and the high watermark, from the checkpoint."""
+    folder = tmp_path / "__cluster_metadata-0"
+    acls = {READ}
+    async with following(cluster, tmp_path, bytes_between_checkpoints=10_000) as follower:
+        for number in range(6):
+            more = {acl(topic=f"{number}-{n}") for n in range(50)}
+            acls |= more
+            cluster.change(*more)
+            await follower.until(lambda: follower.acls == acls)  # noqa: B023 - awaited here
+        await follower.until(lambda: follower.copy.statistics.written > 0)
+        await follower.until(lambda: any(folder.glob("*.checkpoint")))
+        offset, mark = follower.offset, follower.copy.high_watermark
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == acls)
+        assert (follower.offset, follower.copy.high_watermark) == (offset, mark)
+
+
+async def test_files_of_the_copy_are_private(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+    modes = file_modes(tmp_path)
+    assert len(modes) > 2
+    assert set(modes) == {0o600}
+
+
+def file_modes(folder: Path) -> list[int]:
+    return [each.stat().st_mode & 0o777 for each in folder.rglob("*") if each.is_file()]
