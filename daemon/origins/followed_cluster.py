@@ -9,8 +9,9 @@ from typing import Final
 from authorizerd.actors.updates import Updates
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.follow import FollowSettings, SourceKind
-from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.origins.origin import Neighbours, Origin
+from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
+from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.nodes import NodeOpener
@@ -18,11 +19,13 @@ from authorizerd.daemon.sources.own_log_writer import CheckpointStatistics
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.sources.writes.destination import (
+    BrokersDestination,
     Destination,
     QuorumDestination,
 )
 from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.daemon.stages import Service
+from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 
@@ -55,15 +58,27 @@ class FollowedCluster(Origin):
             segment_bytes_max=configuration.metadata_log_segment_bytes,
         )
         self._opener: Final = NodeOpener(follow)
-        if follow.kind is not SourceKind.QUORUM:
-            raise StartError("authorizerd.source: brokers cannot be followed by this version")
-        self._source: Final = self._follow_quorum(follow, neighbours)
-        destination: Destination = QuorumDestination(self._source)
+        self._source: QuorumSource | BrokersSource
+        destination: Destination
+        if follow.kind is SourceKind.BROKERS:
+            copy = ListingCopy(
+                self._copy,
+                neighbours.applier.applied,
+                node_id=configuration.node_id,
+                now_ms=now_ms,
+            )
+            self._source = brokers = self._follow_brokers(follow, copy, neighbours)
+            is_complete = copy.is_complete
+            destination = BrokersDestination(brokers)
+        else:
+            self._source = quorum = self._follow_quorum(follow, neighbours)
+            is_complete = quorum.is_complete
+            destination = QuorumDestination(quorum)
         checkpointer = CopyCheckpointer(
             self._copy,
             neighbours.applier.applied,
             neighbours.applier.cluster,
-            is_complete=self._source.is_complete,
+            is_complete=is_complete,
             bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
         )
         self._checkpoints = checkpointer.statistics
@@ -90,8 +105,20 @@ class FollowedCluster(Origin):
             status=self._status,
         )
 
+    def _follow_brokers(
+        self, follow: FollowSettings, copy: ListingCopy, neighbours: Neighbours
+    ) -> BrokersSource:
+        return BrokersSource(
+            follow,
+            copy,
+            self._freshness,
+            self._status,
+            neighbours.applier.applied,
+            open_node=self._opener.open,
+        )
+
     @property
-    def source(self) -> QuorumSource:
+    def source(self) -> QuorumSource | BrokersSource:
         return self._source
 
     @property

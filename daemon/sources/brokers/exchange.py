@@ -28,6 +28,7 @@ from authorizerd.daemon.sources.brokers.messages import (
 )
 from authorizerd.daemon.sources.remedies import missing_right
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, entity_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.quorum_calls import describe_quorum_call
@@ -85,6 +86,11 @@ class Exchange:
         self._status = status
         self._node: Node | None = None
         self._user = None if settings.log_in is None else settings.log_in.username
+
+    @property
+    def address(self) -> Address | None:
+        """The address of the connection, None if there is none."""
+        return None if self._node is None else self._node.address
 
     async def aclose(self) -> None:
         """Close the connection, if there is one."""

@@ -18,10 +18,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message, Reset
 from authorizerd.daemon.sources.own_log_reader import read_some
-from authorizerd.daemon.sources.own_log_writer import RETRY_SECONDS, CheckpointStatistics
 from authorizerd.image.changes import ConfigChanged
-from authorizerd.image.cluster import ClusterImage
-from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.replay import Replay
@@ -49,12 +46,11 @@ _logger = logging.getLogger(__name__)
 
 
 class ListingCopy:
-    """Read the copy at the start, then append differences and replace the log by checkpoints.
+    """Read the copy at the start, then append differences.
 
     Args:
         log: the copy's files; they are not open yet.
-        applied: the state that the applier has applied, and ``cluster`` the image with it.
-        bytes_between_checkpoints: the size above which a checkpoint replaces the log.
+        applied: the state that the applier has applied.
 
     Attributes:
         high_watermark: the quorum's after the last listing that changed anything, -1 if it was
@@ -65,32 +61,29 @@ class ListingCopy:
         self,
         log: LogCopy,
         applied: View[AclSnapshot | None],
-        cluster: View[ClusterImage],
         *,
         node_id: int,
-        bytes_between_checkpoints: int,
         now_ms: Callable[[], int],
     ) -> None:
         self._log = log
         self._applied = applied
-        self._cluster = cluster
         self._node_id = node_id
-        self._bytes_max = bytes_between_checkpoints
         self._now_ms = now_ms
         self._is_transaction_open = False
-        self._is_writing_checkpoint = False
-        self._retry_at = 0.0
         self.high_watermark: int | None = None
-        self.statistics: Final = CheckpointStatistics()
 
     @property
     def cluster_id(self) -> str | None:
         """The id of the cluster whose ACLs the copy has, None if it has none."""
-        return self._log.cluster_id
+        return self._log.cluster_id if self._log.last_offset >= 0 else None
 
     @property
     def last_offset(self) -> int:
         return self._log.last_offset
+
+    def is_complete(self, offset: int) -> bool:
+        """Return True if the state at ``offset`` lacks no records of an open transaction."""
+        return offset <= self.last_offset and not self._is_transaction_open
 
     async def read(self, applier: trio.MemorySendChannel[Message]) -> None:
         """Open the copy, and pass on all that is in it. A damaged copy is begun anew.
@@ -173,42 +166,6 @@ class ListingCopy:
             records = [(None, value) for value in values]
             yield decode_batch(encode_batch(offset, _EPOCH, self._now_ms(), records))
             offset += len(values)
-
-    async def write_checkpoint(self) -> None:
-        """Replace the log by a checkpoint, if it is due and none is being written."""
-        is_early = self._is_writing_checkpoint or trio.current_time() < self._retry_at
-        if is_early or not self._log.is_checkpoint_due(self._bytes_max):
-            return
-        self._is_writing_checkpoint = True
-        try:
-            await self._write_checkpoint()
-        except (OSError, MetadataLogError) as error:
-            self.statistics.failures += 1
-            self._retry_at = trio.current_time() + RETRY_SECONDS
-            _logger.error("the checkpoint of the copy could not be written: %s", error)
-        finally:
-            self._is_writing_checkpoint = False
-
-    async def _write_checkpoint(self) -> None:
-        base = await trio.to_thread.run_sync(self._log.begin_checkpoint)
-        snapshot = await self._applied.wait_until(
-            lambda newest: newest is not None and newest.offset >= base - 1
-        )
-        assert snapshot is not None
-        state = CheckpointState(
-            end_offset=snapshot.offset + 1,
-            epoch=self._log.last_epoch,
-            timestamp_ms=self._log.last_timestamp_ms,
-            cluster=self._cluster.newest,
-            acls=snapshot.acls,
-        )
-        if await trio.to_thread.run_sync(self._log.write_checkpoint, state):
-            self.statistics.written += 1
-            self.statistics.last_end_offset = state.end_offset
-
-    def close(self) -> None:
-        """Close the files."""
-        self._log.close()
 
 
 _BEGIN: Final = encode_value(BeginTransaction("listing"))

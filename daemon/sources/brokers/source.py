@@ -46,6 +46,7 @@ from authorizerd.daemon.sources.brokers.messages import (
 )
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.kafka_client.address import Address
 
 BARRIERS_MAX: Final = 10_000
 PAUSES_PER_STALENESS: Final = 4
@@ -105,6 +106,7 @@ class BrokersSource:
         self._digest = b""
         self._cluster_id = ""
         self._broker_id = -1
+        self._has_answered = False
         self._is_held = True
         self._reported: set[str] = set()
 
@@ -116,6 +118,16 @@ class BrokersSource:
     def high_watermark(self) -> int:
         """The last offset of ours, -1 before the first."""
         return self._status.high_watermark
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, empty if it is not known yet."""
+        return self._status.cluster_id
+
+    @property
+    def broker(self) -> Address | None:
+        """The address of the pinned broker, None while no broker answers."""
+        return self._exchange.address if self._has_answered else None
 
     @property
     def metadata_version(self) -> int:
@@ -155,7 +167,7 @@ class BrokersSource:
         Raises:
             LogDirectoryError, OSError: as ``ListingCopy.read``.
         """
-        async with applier, trio.open_nursery() as nursery:
+        async with applier:
             await self._read_copy(applier)
             settings = self._settings
             await self._check_copy()
@@ -171,7 +183,7 @@ class BrokersSource:
             try:
                 while True:
                     action = machine.advance(event, trio.current_time())
-                    event = await self._carry_out(action, applier, nursery)
+                    event = await self._carry_out(action, applier)
             finally:
                 with trio.CancelScope(shield=True):
                     await self._exchange.aclose()
@@ -198,9 +210,7 @@ class BrokersSource:
             )
             await trio.sleep_forever()
 
-    async def _carry_out(
-        self, action: Action, applier: trio.MemorySendChannel[Message], nursery: trio.Nursery
-    ) -> Event:
+    async def _carry_out(self, action: Action, applier: trio.MemorySendChannel[Message]) -> Event:
         match action:
             case Open(target):
                 return await self._open(target)
@@ -210,7 +220,6 @@ class BrokersSource:
                 return await self._list()
             case Accept():
                 await self._accept(action, applier)
-                nursery.start_soon(self._copy.write_checkpoint)
                 return Done()
             case Wait():
                 return await self._wait(action)
@@ -221,6 +230,7 @@ class BrokersSource:
 
     async def _open(self, target: Target) -> Event:
         await self._forget_pending()
+        self._has_answered = False
         opened = await self._exchange.open(target)
         if isinstance(opened, Opened) and target.broker_id is not None:
             self._cluster_id = opened.cluster_id or ""
@@ -283,6 +293,7 @@ class BrokersSource:
         elif status.lag_since is None:
             status.lag_since = trio.current_time()
         self._reported.clear()
+        self._has_answered = True
         for key in accept.shown:
             barrier = self._barriers.pop(key, None)
             if barrier is not None:

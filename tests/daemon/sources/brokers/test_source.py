@@ -25,6 +25,7 @@ from authorizerd.daemon.sources.brokers import listing_copy
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.source import BrokersSource
+from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
@@ -70,13 +71,14 @@ class Follower:
         )
         write_mark(folder, CopyMark("brokers"), PRIVATE_DISK)
         log = LogCopy(folder, node_id=1, storage=PRIVATE_DISK, segment_bytes_max=1 << 30)
-        self.copy = ListingCopy(
+        self.log = log
+        self.copy = ListingCopy(log, self.applier.applied, node_id=1, now_ms=lambda: 1)
+        self.checkpointer = CopyCheckpointer(
             log,
             self.applier.applied,
             self.applier.cluster,
-            node_id=1,
-            bytes_between_checkpoints=bytes_between_checkpoints,
-            now_ms=lambda: 1,
+            is_complete=self.copy.is_complete,
+            bytes_between=bytes_between_checkpoints,
         )
         self.source = BrokersSource(
             self.settings,
@@ -94,6 +96,7 @@ class Follower:
             nursery.start_soon(self.applier.run)
             nursery.start_soon(self.freshness.run)
             nursery.start_soon(self._record)
+            nursery.start_soon(self.checkpointer.run)
             await self.source.run(self._feed)
 
     async def _record(self) -> None:
@@ -157,7 +160,7 @@ async def following(
         nursery.start_soon(follower.run)
         yield follower
         nursery.cancel_scope.cancel()
-    follower.copy.close()
+    follower.log.close()
 
 
 async def test_acls_of_the_cluster_are_followed(
@@ -512,7 +515,7 @@ async def test_checkpoint_replaces_the_log(
             acls |= more
             cluster.change(*more)
             await follower.until(lambda: follower.acls == acls)  # noqa: B023 - awaited here
-        await follower.until(lambda: follower.copy.statistics.written > 0)
+        await follower.until(lambda: follower.checkpointer.statistics.written > 0)
         await follower.until(lambda: any(folder.glob("*.checkpoint")))
         offset, mark = follower.offset, follower.copy.high_watermark
     async with following(cluster, tmp_path) as follower:
