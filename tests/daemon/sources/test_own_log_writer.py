@@ -386,6 +386,7 @@ class HeldStorage(DiskStorage):
     """A storage whose appends block their thread until ``goes_on`` is set."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.goes_on = threading.Event()
         self.goes_on.set()
 
