@@ -97,4 +97,13 @@ QUORUM_MUTANTS: Final = (
         becomes="answer.leader_epoch == epoch\n",
         found_by=f"{_TESTS}/test_machine.py::test_a_probe_of_a_deposed_leader_counts_for_nothing",
     ),
+    Mutant(
+        name="a barrier passes before the changes are applied",
+        file="daemon/sources/quorum/source.py",
+        text="        offset = self._machine.committed_end - 1\n",
+        becomes="        offset = -1\n",
+        found_by=(
+            f"{_TESTS}/test_source.py::test_a_barrier_waits_for_changes_that_are_not_passed_on_yet"
+        ),
+    ),
 )

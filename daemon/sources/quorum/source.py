@@ -153,8 +153,8 @@ class QuorumSource:
                 nursery.cancel_scope.cancel()
         finally:
             self._waiting.pop(ticket, None)
-        assert self._feed is not None, "begun"
-        offset = self._feed.last_offset
+        # The machine may already count what is only about to be passed on.
+        offset = self._machine.committed_end - 1
         await self._applied.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
         )

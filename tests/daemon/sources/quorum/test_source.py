@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,12 +13,14 @@ import trio
 
 from authorizerd.acl.steps import finish
 from authorizerd.daemon.sources.quorum import machine
+from authorizerd.daemon.sources.quorum.feed import Feed
 from authorizerd.image.changes import TopicAdded
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.protocol.kafka.api import ApiKey, encode_response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.records.batch import RecordBatch
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
 from tests.daemon.kafka_cluster import cluster_of
 from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
@@ -429,6 +431,31 @@ async def test_a_barrier_does_not_wait_for_a_fetch_that_waits_for_records(
         quorum.leader.spoil(QuorumKey.FETCH, Fault.CUT)
         await following.source.barrier()
     assert following.status.errors.total() == 0
+
+
+async def test_a_barrier_waits_for_changes_that_are_not_passed_on_yet(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = follow()
+    await following.wait_for()
+    begun, goes_on = trio.Event(), trio.Event()
+    pass_on = Feed.pass_on
+
+    async def wait_first(feed: Feed, batches: Iterable[RecordBatch]) -> None:
+        begun.set()
+        await goes_on.wait()
+        await pass_on(feed, batches)
+
+    monkeypatch.setattr(Feed, "pass_on", wait_first)
+    quorum.append(added(1))
+    with trio.fail_after(SECONDS_MAX):
+        await begun.wait()
+        with trio.move_on_after(0.2) as early:
+            await following.source.barrier()
+        assert early.cancelled_caught
+        goes_on.set()
+        await following.source.barrier()
+    assert following.numbers == {1}
 
 
 async def test_a_barrier_waits_for_the_next_leader(
