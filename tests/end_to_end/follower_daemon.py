@@ -1,0 +1,152 @@
+"""A daemon that follows a scripted quorum, and need not be ready."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Final
+
+from authorizerd.acl.model import AclFilter
+from authorizerd.protocol.kafka.acl_client import (
+    decode_describe_acls_response,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError
+from ops.kafka_rig.properties import find_free_ports
+from tests.support.daemon_process import (
+    COMMAND,
+    ROOT,
+    SECONDS_MAX,
+    ask,
+    wait_until,
+    write_config,
+)
+from tests.support.kafka_connection import KafkaConnection
+from tests.support.quorum_thread import QuorumThread
+from tests.support.requests import evaluation
+
+DESCRIBE_VERSION: Final = 3
+
+
+class Follower:
+    """A daemon process on known ports."""
+
+    def __init__(self, process: subprocess.Popen[str], ports: Mapping[str, int]) -> None:
+        self.process = process
+        self._ports = ports
+
+    @property
+    def listener(self) -> str:
+        """The Kafka listener's address; every client is a super user."""
+        return f"127.0.0.1:{self._ports['listener']}"
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Return status and text of the admin port."""
+        connection = HTTPConnection("127.0.0.1", self._ports["admin"], timeout=SECONDS_MAX)
+        try:
+            answer = ask(connection, "GET", path)
+        finally:
+            connection.close()
+        return answer.status, answer.body.decode()
+
+    @property
+    def ready_text(self) -> str:
+        """The text of /readyz, or an empty one before the admin port is open."""
+        try:
+            return self.get("/readyz")[1]
+        except (OSError, HTTPException):
+            return ""
+
+    def wait_for(self, text: str) -> None:
+        """Wait until /readyz contains ``text``."""
+
+        def has_text() -> bool:
+            assert self.process.poll() is None, self.process.communicate()
+            return text in self.ready_text
+
+        wait_until(has_text, f"/readyz says {text!r}, not {self.ready_text!r}")
+
+    def metric(self, name: str) -> float:
+        for line in self.get("/metrics")[1].splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.rpartition(" ")[2])
+        raise AssertionError(f"no metric {name}")
+
+    def may_read(self, topic: str) -> bool | int | None:
+        """Return the decision for User:a, or the status of an answer without one.
+
+        Return None if the port is not open.
+        """
+        connection = HTTPConnection("127.0.0.1", self._ports["decision"], timeout=SECONDS_MAX)
+        try:
+            body = json.dumps(evaluation("a", topic=topic)).encode()
+            headers = {"Content-Type": "application/json"}
+            answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
+        except ConnectionRefusedError:
+            return None
+        finally:
+            connection.close()
+        return bool(answer.json["decision"]) if answer.status == 200 else answer.status
+
+    def topics(self) -> set[str] | None:
+        """Return the names of the topics that have ACLs; None if there is no listing now."""
+        try:
+            connection = KafkaConnection(self.listener)
+        except ConnectionRefusedError:  # the listener opens once the daemon is ready
+            return None
+        try:
+            body = encode_describe_acls_request(DESCRIBE_VERSION, AclFilter())
+            answer = connection.ask_raw(ApiKey.DESCRIBE_ACLS, DESCRIBE_VERSION, body)
+        finally:
+            connection.close()
+        found = decode_describe_acls_response(DESCRIBE_VERSION, answer)
+        return None if isinstance(found, ApiError) else {acl.resource_name for acl in found}
+
+    def wait_for_topics(self, *numbers: int) -> None:
+        """Wait until exactly ``topic-NUMBER`` of these numbers have ACLs."""
+        expected = {f"topic-{number}" for number in numbers}
+
+        def has_topics() -> bool:
+            assert self.process.poll() is None, "the daemon has ended"
+            return self.topics() == expected
+
+        wait_until(has_topics, f"{sorted(expected)} are followed")
+
+    def kill(self) -> None:
+        """End the daemon as a power failure would, except that the disk goes on."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextmanager
+def following(quorum: QuorumThread, folder: Path, **settings: str) -> Iterator[Follower]:
+    """Run a daemon that follows ``quorum``, with its copy in ``folder``, and kill it at the end.
+
+    Its standard error is in ``daemon.log`` below ``folder``.
+    """
+    names = ("listener", "decision", "admin")
+    ports = dict(zip(names, find_free_ports(len(names)), strict=True))
+    config = {
+        **quorum.follower_keys,
+        "listeners": f"PLAINTEXT://127.0.0.1:{ports['listener']}",
+        "authorizerd.decision.http": f"http://127.0.0.1:{ports['decision']}",
+        "authorizerd.admin.http": f"http://127.0.0.1:{ports['admin']}",
+        "super.users": "User:ANONYMOUS",
+        **{key.replace("_", "."): value for key, value in settings.items()},
+    }
+    config_file = write_config(folder, folder / "copy", config)
+    with (folder / "daemon.log").open("a") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--config", config_file], cwd=ROOT, stderr=log, text=True
+        )
+    try:
+        yield Follower(process, ports)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(SECONDS_MAX)

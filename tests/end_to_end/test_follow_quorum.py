@@ -1,0 +1,322 @@
+"""A real daemon follows a scripted quorum over TCP: what it decides, and when it stops."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from authorizerd.protocol.kafka.acl_client import (
+    decode_create_acls_response,
+    encode_create_acls_request,
+)
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from tests.end_to_end.follower_daemon import Follower, following
+from tests.support.daemon_process import SECONDS_MAX, run, wait_until
+from tests.support.kafka_connection import KafkaConnection
+from tests.support.log_files import added, removed
+from tests.support.quorum_thread import QuorumThread, running_quorum
+from tests.support.scripted_quorum import Fault, ScriptedQuorum
+
+STOPPED = 503
+
+
+@pytest.fixture
+def quorum() -> Iterator[QuorumThread]:
+    """Return a quorum of three, with ACLs for topic-1 and topic-2."""
+    with running_quorum() as quorum:
+        quorum.do(ScriptedQuorum.append, added(1), added(2))
+        yield quorum
+
+
+def create(follower: Follower, number: int) -> ApiError | None:
+    """Create the ACL that ``added(number)`` has, through the daemon."""
+    connection = KafkaConnection(follower.listener)
+    try:
+        body = encode_create_acls_request(3, [added(number).acl])
+        [result] = decode_create_acls_response(3, connection.ask_raw(ApiKey.CREATE_ACLS, 3, body))
+    finally:
+        connection.close()
+    return result
+
+
+def count_snapshot_requests(quorum: QuorumThread) -> int:
+    """Return how many requests of FetchSnapshot the controllers have received."""
+    return quorum.do(
+        lambda each: sum(
+            asked.api_key is QuorumKey.FETCH_SNAPSHOT
+            for controller in each.controllers.values()
+            for asked in controller.asked
+        )
+    )
+
+
+def test_committed_changes_are_followed_across_leaders(
+    quorum: QuorumThread, tmp_path: Path
+) -> None:
+    """Also after the leader was killed, and when a former leader comes back."""
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs at log offset 3")
+        assert (follower.may_read("topic-1"), follower.may_read("topic-3")) == (True, False)
+        quorum.do(ScriptedQuorum.append, removed(1), added(3))
+        follower.wait_for_topics(2, 3)
+        quorum.do(ScriptedQuorum.kill, 1)
+        quorum.do(ScriptedQuorum.elect, 2)
+        quorum.do(ScriptedQuorum.append, added(4))
+        follower.wait_for_topics(2, 3, 4)
+        quorum.start(1)
+        quorum.do(ScriptedQuorum.elect, 1)
+        quorum.do(ScriptedQuorum.append, removed(2))
+        follower.wait_for_topics(3, 4)
+        assert follower.may_read("topic-2") is False
+        assert follower.metric("authorizerd_source_leader_epoch") == 3
+        assert follower.metric("authorizerd_high_watermark") == quorum.do(
+            lambda each: each.leader.high_watermark - 1
+        )
+
+
+def test_uncommitted_records_are_never_used(quorum: QuorumThread, tmp_path: Path) -> None:
+    """They are served, and another leader truncates them."""
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs")
+        quorum.do(ScriptedQuorum.append, added(3), commits=False)
+        time.sleep(1)
+        assert follower.topics() == {"topic-1", "topic-2"}
+        quorum.do(ScriptedQuorum.elect, 2)
+        quorum.do(ScriptedQuorum.append, added(4))
+        follower.wait_for_topics(1, 2, 4)
+
+
+@pytest.mark.parametrize("kafka", ["3.9", "4.3"])
+def test_snapshot_is_fetched_in_pieces(tmp_path: Path, kafka: str) -> None:
+    with running_quorum(kafka=kafka) as quorum:
+        quorum.do(ScriptedQuorum.append, *map(added, range(300)))
+        quorum.do(ScriptedQuorum.take_snapshot)
+        quorum.do(lambda each: setattr(each, "snapshot_bytes_max", 1000))
+        quorum.do(ScriptedQuorum.append, added(300))
+        with following(quorum, tmp_path) as follower:
+            follower.wait_for_topics(*range(301))
+        assert count_snapshot_requests(quorum) > 10
+
+
+def test_snapshot_that_disappears_is_replaced(quorum: QuorumThread, tmp_path: Path) -> None:
+    """Kafka 4.3.1 hides the reason, and a leader may change in the middle, too."""
+    quorum.do(ScriptedQuorum.append, *map(added, range(3, 300)))
+    quorum.do(ScriptedQuorum.take_snapshot)
+    quorum.do(lambda each: setattr(each, "snapshot_bytes_max", 100))
+    with following(quorum, tmp_path) as follower:
+        wait_until(lambda: count_snapshot_requests(quorum) > 5, "pieces are fetched")
+        quorum.do(ScriptedQuorum.append, added(300))
+        quorum.do(ScriptedQuorum.take_snapshot)
+        seen = count_snapshot_requests(quorum)
+        wait_until(lambda: count_snapshot_requests(quorum) > seen + 5, "other pieces are fetched")
+        quorum.do(ScriptedQuorum.elect, 3)
+        quorum.do(lambda each: setattr(each, "snapshot_bytes_max", 1 << 20))
+        follower.wait_for_topics(*range(1, 301))
+
+
+def test_restart_needs_only_the_tail(quorum: QuorumThread, tmp_path: Path) -> None:
+    """The copy has what was read before, also a snapshot."""
+    quorum.do(ScriptedQuorum.take_snapshot)
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for_topics(1, 2)
+        follower.process.send_signal(signal.SIGTERM)
+        assert follower.process.wait(SECONDS_MAX) == 0
+    before = count_snapshot_requests(quorum)
+    quorum.do(ScriptedQuorum.append, added(3))
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for_topics(1, 2, 3)
+    assert count_snapshot_requests(quorum) == before > 0
+
+
+def test_copy_serves_before_the_first_contact_only_if_asked(
+    quorum: QuorumThread, tmp_path: Path
+) -> None:
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for_topics(1, 2)
+    for node_id in (1, 2, 3):
+        quorum.do(ScriptedQuorum.kill, node_id)
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("waiting for the cluster: no contact so far")
+        assert follower.may_read("topic-1") is None
+        quorum.start(2)
+        quorum.do(ScriptedQuorum.elect, 2)
+        follower.wait_for("ready: 2 ACLs")
+        quorum.do(ScriptedQuorum.kill, 2)
+    with following(quorum, tmp_path, authorizerd_source_serve_copy="true") as follower:
+        follower.wait_for("ready: 2 ACLs")
+        assert follower.may_read("topic-1") is True
+
+
+def test_lost_contact_stops_decisions_until_it_is_back(
+    quorum: QuorumThread, tmp_path: Path
+) -> None:
+    """For longer than the limit on staleness."""
+    with following(quorum, tmp_path, authorizerd_source_stale_max_ms="1000") as follower:
+        follower.wait_for("ready: 2 ACLs")
+        for node_id in (1, 2, 3):
+            quorum.do(ScriptedQuorum.kill, node_id)
+        assert follower.may_read("topic-1") is True
+        follower.wait_for("decisions have stopped: the last contact was")
+        assert follower.may_read("topic-1") == STOPPED
+        assert follower.metric("authorizerd_source_stale") == 1
+        for node_id in (1, 2, 3):
+            quorum.start(node_id)
+        quorum.do(ScriptedQuorum.elect, 2)
+        quorum.do(ScriptedQuorum.append, removed(1))
+        follower.wait_for("ready: 1 ACLs")
+        assert (follower.may_read("topic-1"), follower.may_read("topic-2")) == (False, True)
+
+
+def test_deposed_leader_is_no_contact(quorum: QuorumThread, tmp_path: Path) -> None:
+    """It goes on answering with its old watermark, but others know a newer epoch."""
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs")
+        quorum.do(ScriptedQuorum.isolate, 1)
+        quorum.do(ScriptedQuorum.elect, 2)
+        quorum.do(ScriptedQuorum.append, removed(1))
+        quorum.do(ScriptedQuorum.drop_connections, 1)
+        quorum.do(ScriptedQuorum.kill, 1)
+        follower.wait_for_topics(2)
+
+
+def test_misfit_record_stops_decisions(quorum: QuorumThread, tmp_path: Path) -> None:
+    """The process lives on, and says at which offset."""
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs at log offset 3")
+        quorum.do(ScriptedQuorum.append, removed(99))
+        follower.wait_for("decisions have stopped at log offset 4")
+        assert follower.may_read("topic-1") == STOPPED
+        assert follower.metric("authorizerd_source_fault_offset") == 4
+        assert follower.process.poll() is None
+        quorum.do(ScriptedQuorum.append, added(3))
+        time.sleep(1)
+        assert follower.may_read("topic-1") == STOPPED
+
+
+def test_restored_cluster_needs_an_explicit_reset(quorum: QuorumThread, tmp_path: Path) -> None:
+    """Also after a restart of the daemon."""
+    with following(quorum, tmp_path) as follower:
+        quorum.do(ScriptedQuorum.append, added(3))
+        follower.wait_for_topics(1, 2, 3)
+        quorum.do(ScriptedQuorum.restore, 4)
+        quorum.do(ScriptedQuorum.elect, 1)
+        quorum.do(ScriptedQuorum.elect, 2)
+        follower.wait_for("decisions have stopped")
+        assert "reset-copy" in follower.ready_text
+        assert follower.may_read("topic-1") == STOPPED
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("decisions have stopped")
+    done = run("reset-copy", "--config", tmp_path / "server.properties")
+    assert done.returncode == 0, done.stderr
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for_topics(1, 2)
+
+
+def test_another_cluster_is_refused(quorum: QuorumThread, tmp_path: Path) -> None:
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for_topics(1, 2)
+    quorum.do(lambda each: setattr(each, "cluster_id", "another"))
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("decisions have stopped")
+        assert "another cluster" in follower.ready_text
+        assert follower.may_read("topic-1") is None
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.GARBAGE, Fault.CUT, b"\0" * 20], ids=["garbage", "cut", "zeros"]
+)
+def test_bad_answers_are_survived(
+    quorum: QuorumThread, tmp_path: Path, fault: Fault | bytes
+) -> None:
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs")
+        for number in (3, 4, 5):
+            quorum.do(lambda each: each.leader.spoil(QuorumKey.FETCH, fault))
+            quorum.do(ScriptedQuorum.append, added(number))
+            follower.wait_for_topics(*range(1, number + 1))
+
+
+@pytest.mark.parametrize("writes", ["as-self", "forward"])
+def test_change_is_visible_once_it_is_acknowledged(
+    quorum: QuorumThread, tmp_path: Path, writes: str
+) -> None:
+    """A forwarded one keeps its sender."""
+    settings = {"authorizerd_writes": writes}
+    if writes == "forward":
+        settings |= {
+            "authorizerd_writes_forward_principals": "User:ANONYMOUS",
+            "authorizerd_writes_forward_privileged": "anonymous,super-users",
+        }
+    with following(quorum, tmp_path, **settings) as follower:
+        follower.wait_for("ready: 2 ACLs")
+        for number in range(3, 13):
+            assert create(follower, number) is None
+            assert follower.may_read(f"topic-{number}") is True
+        senders = quorum.do(lambda each: {forwarded.principal for forwarded in each.forwarded})
+        assert senders == ({"User:ANONYMOUS"} if writes == "forward" else set())
+        quorum.do(lambda each: each.leader.spoil(ApiKey.CREATE_ACLS, Fault.CUT_AFTER))
+        quorum.do(lambda each: each.leader.spoil(ApiKey.ENVELOPE, Fault.CUT_AFTER))
+        assert create(follower, 13) is None
+        assert follower.may_read("topic-13") is True
+        assert len(quorum.do(lambda each: each.leader.log.acls())) == 13
+
+
+def test_changes_are_refused_by_default(quorum: QuorumThread, tmp_path: Path) -> None:
+    with following(quorum, tmp_path) as follower:
+        follower.wait_for("ready: 2 ACLs")
+        error = create(follower, 3)
+        assert error is not None
+        assert error.code in (ErrorCode.POLICY_VIOLATION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert "authorizerd.writes" in (error.message or "")
+    assert len(quorum.do(lambda each: each.leader.log.acls())) == 2
+
+
+def test_workers_follow_too(quorum: QuorumThread, tmp_path: Path) -> None:
+    with following(quorum, tmp_path, authorizerd_workers="2") as follower:
+        follower.wait_for("ready: 2 ACLs")
+        quorum.do(ScriptedQuorum.append, removed(1), added(3))
+        wait_until(
+            lambda: [follower.may_read(f"topic-{each}") for each in (1, 3)] == [False, True],
+            "the workers have the change",
+        )
+        quorum.do(ScriptedQuorum.append, removed(99))
+        follower.wait_for("decisions have stopped at log offset")
+        wait_until(lambda: follower.may_read("topic-3") == STOPPED, "the workers have stopped")
+
+
+def test_killed_daemon_resumes_without_loss_or_repetition(
+    quorum: QuorumThread, tmp_path: Path
+) -> None:
+    """At any moment, between applying and saving too, while leaders change and truncate."""
+    randomness = random.Random(19)
+    number = 3
+    for _ in range(4):
+        with following(quorum, tmp_path) as follower:
+            follower.wait_for("ready")
+            until = time.monotonic() + randomness.uniform(0.05, 0.4)
+            while time.monotonic() < until:
+                quorum.do(ScriptedQuorum.append, added(number))
+                number += 1
+                if randomness.random() < 0.1:  # the next leader may truncate this one
+                    quorum.do(ScriptedQuorum.append, added(number), commits=False)
+                    number += 1
+                    leader = randomness.choice([1, 2, 3])
+                    quorum.do(ScriptedQuorum.elect, leader)
+            follower.kill()
+    with following(quorum, tmp_path) as follower:
+        wait_until(
+            lambda: (
+                follower.topics()
+                == {
+                    each.resource_name for each in quorum.do(lambda q: q.leader.log.acls().values())
+                }
+            ),
+            "the daemon has the quorum's ACLs",
+        )
