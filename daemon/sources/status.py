@@ -36,7 +36,7 @@ class SourceStatus:
     lag_since: float | None = None
     leader_id: int = -1
     leader_epoch: int = -1
-    errors: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=lambda: Counter({"connection": 0}))
     fault: str = ""
     fault_offset: int = -1
     copy_fault: str = ""

@@ -31,7 +31,7 @@ from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.settings import ReloadStatistics
 from authorizerd.daemon.telemetry.login_metrics import login_metrics
-from authorizerd.daemon.telemetry.source_metrics import source_metrics
+from authorizerd.daemon.telemetry.source_metrics import change_metrics, source_metrics
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
@@ -110,6 +110,7 @@ class DaemonCollector(Collector):
         if status is not None:
             applied = measured.applier.applied.newest
             yield from source_metrics(status, -1 if applied is None else applied.offset)
+            yield from change_metrics(measured.origin.updates.statistics)
         yield self._decisions()
         yield self._endpoints()
         yield from self._audit()

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import trio
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from authorizerd.actors.updates import UpdateStatistics
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.sources.writes.delivery import ForwardStatistics
+
+_RESULTS: Final = ("answered", "denied", "rejected", "not_sent", "unread", "unknown")
+
+
+def change_metrics(statistics: UpdateStatistics) -> Iterable[Metric]:
+    """Yield the counter of the changes that were sent to the cluster, by result."""
+    if isinstance(statistics, ForwardStatistics):
+        changes = CounterMetricFamily(
+            "authorizerd_source_changes",
+            "Requests to change ACLs that the daemon has sent to the cluster, by result.",
+            labels=["result"],
+        )
+        for result in _RESULTS:
+            changes.add_metric([result], statistics.results[result])
+        yield changes
 
 
 def source_metrics(status: SourceStatus, applied_offset: int) -> Iterable[Metric]:

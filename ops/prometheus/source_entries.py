@@ -72,4 +72,13 @@ SOURCE_ENTRIES: Final = (
         help="Failed exchanges with the cluster, by error code or reason.",
         advice="A few are normal when the leader changes. The log has the details.",
     ),
+    _entry(
+        name="authorizerd_source_changes_total",
+        kind="counter",
+        labels=("result",),
+        unit="requests",
+        help="Requests to change ACLs that the daemon has sent to the cluster, by result.",
+        advice="Check the log for results other than `answered`; `unknown` ones may still apply.",
+        condition="with `authorizerd.writes` other than `refuse`",
+    ),
 )

@@ -31,6 +31,7 @@ def exposition() -> str:
         settings = {
             "authorizerd.audit.log": str(folder / "audit.log"),
             "authorizerd.workers": "2",
+            "super.users": "User:ANONYMOUS",  # the follower lists the ACLs
             "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
             "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
             "authorizerd.metrics.http": "https://127.0.0.1:0",
@@ -49,6 +50,7 @@ def _scrape_follower(folder: Path, address: str, known: set[str]) -> str:
     """Return what a daemon that follows the one at ``address`` exports, except known metrics."""
     settings = {
         "authorizerd.source": "brokers",
+        "authorizerd.writes": "as-self",
         "authorizerd.source.bootstrap.servers": address,
         "listeners": "PLAINTEXT://127.0.0.1:0",
     }
