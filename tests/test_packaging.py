@@ -163,7 +163,7 @@ def test_wheel_contains_what_the_report_needs(wheel: Path, tmp_path: Path) -> No
 
 
 def test_installed_wheel_answers_a_question(environment: Path, tmp_path: Path) -> None:
-    (text,) = readme_blocks("properties")
+    (text,) = whole_configurations()
     (tmp_path / "server.properties").write_text(text)
     program, options = environment / "bin/authorizerd", ("--config", "server.properties")
     run(program, "format", *options, cwd=tmp_path)
@@ -200,6 +200,18 @@ def readme_blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def whole_configurations() -> list[str]:
+    return [block for block in readme_blocks("properties") if "node.id=" in block]
+
+
+def test_three_lines_of_the_readme_follow_a_cluster() -> None:
+    (text,) = {*readme_blocks("properties")} - {*whole_configurations()}
+    assert text.count("\n") == 3
+    configuration = parse(text, source="README.md")
+    assert configuration.follow is not None
+    assert configuration.ignored_keys == ()
+
+
 @pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])
 def test_named_make_targets_and_linked_files_exist(document: str) -> None:
     text = (ROOT / document).read_text()
@@ -217,7 +229,7 @@ def test_readme_lists_every_page() -> None:
 
 
 def test_configuration_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (text,) = readme_blocks("properties")
+    (text,) = whole_configurations()
     monkeypatch.chdir(tmp_path)
     Path("server.properties").write_text(text)
     configuration = parse(text, source="README.md")

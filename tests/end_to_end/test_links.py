@@ -1,0 +1,35 @@
+"""The links between the documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.documents import ROOT
+
+DOCUMENTS = [
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("clients/*/*.md"),
+    *ROOT.glob("ops/*/README.md"),
+]
+CODE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def anchors_of(path: Path) -> set[str]:
+    """Return the names by which links reach the headings, as GitHub makes them."""
+    headings = HEADING.findall(CODE.sub("", path.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(document: Path) -> None:
+    links = LINK.findall(CODE.sub("", document.read_text(encoding="utf-8")))
+    for file, anchor in links:
+        target = (document.parent / file).resolve() if file else document
+        assert target.exists(), file
+        assert not anchor or anchor in anchors_of(target), f"{file}#{anchor}"
