@@ -44,7 +44,7 @@ def examine_followed(configuration: Configuration) -> Iterator[Finding]:
     if follow.tls is not None:
         yield from examine_client_stores(follow.tls, datetime.now(UTC))
     log_dir = Path(configuration.metadata_log_dir)
-    expected = follow.cluster_id or _read_copied_cluster(log_dir)
+    expected = follow.cluster_id or read_copied_cluster(log_dir)
     answers = ask_nodes(follow, expected)
     yield from judge_answers(follow, answers, expected)
     yield from examine_copy(log_dir, follow)
@@ -159,13 +159,13 @@ def _name(operation: Operation) -> str:
     return operation.name
 
 
-def _read_copied_cluster(log_dir: Path) -> str | None:
-    """Return the id of the cluster whose copy is in the directory, if there is one."""
+def read_copied_cluster(log_dir: Path) -> str | None:
+    """Return the id of the cluster whose copy is in the directory, None if it is not known."""
     try:
         properties = None if read_mark(log_dir) is None else read_meta_properties(log_dir)
     except MetadataLogError:
         return None  # examine_copy reports it
-    return None if properties is None else properties.cluster_id
+    return (properties and properties.cluster_id) or None
 
 
 def examine_copy(log_dir: Path, follow: FollowSettings) -> Iterator[Finding]:
@@ -185,4 +185,5 @@ def examine_copy(log_dir: Path, follow: FollowSettings) -> Iterator[Finding]:
         text = f"{log_dir}: a copy for authorizerd.source={mark.source}, not {follow.kind}"
         yield error(_CHECK, text, "name another directory, or run authorizerd reset-copy")
     else:
-        yield ok(_CHECK, f"{log_dir}: a copy of cluster {properties.cluster_id}")
+        cluster = f"cluster {properties.cluster_id}" if properties.cluster_id else "a cluster"
+        yield ok(_CHECK, f"{log_dir}: a copy of {cluster}")

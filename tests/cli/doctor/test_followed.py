@@ -16,7 +16,12 @@ from authorizerd.acl.steps import finish
 from authorizerd.cli.doctor.certificates import examine_client_stores
 from authorizerd.cli.doctor.command import EXIT_ERRORS, run_doctor
 from authorizerd.cli.doctor.finding import Finding, Level
-from authorizerd.cli.doctor.followed import examine_copy, examine_settings, judge_answers
+from authorizerd.cli.doctor.followed import (
+    examine_copy,
+    examine_settings,
+    judge_answers,
+    read_copied_cluster,
+)
 from authorizerd.cli.doctor.followed_nodes import NodeAnswer, ask_all
 from authorizerd.config.configuration import parse
 from authorizerd.config.follow import FollowSettings, LogIn, Server, SourceKind, Writes
@@ -30,7 +35,7 @@ from ops.example.log import write_log
 from tests.daemon.kafka_cluster import KafkaCluster, addresses, answer, cluster_of, described
 from tests.kafka_client.tls_cluster import new_settings
 from tests.support.certificates import Authority, expired
-from tests.support.copies import CLUSTER_ID, open_copy
+from tests.support.copies import CLUSTER_ID, new_copy, open_copy
 from tests.support.daemon_process import write_config
 from tests.support.scripted_quorum import ScriptedQuorum
 
@@ -191,6 +196,12 @@ def test_directory_must_have_a_copy_or_nothing(tmp_path: Path) -> None:
     assert found.line().endswith(f"a copy of cluster {CLUSTER_ID}.")
     [found] = examine_copy(tmp_path / "copy", BROKERS)
     assert found.level is Level.ERROR
+    copy = new_copy(tmp_path / "unnamed")
+    copy.open()
+    copy.adopt_cluster("")
+    copy.close()
+    [found] = examine_copy(tmp_path / "unnamed", QUORUM)
+    assert found.line().endswith("a copy of a cluster.")
     write_mark(tmp_path / "damaged", CopyMark(""), DISK)
     [found] = examine_copy(tmp_path / "damaged", QUORUM)
     assert found.level is Level.ERROR
@@ -318,3 +329,15 @@ def test_expired_client_certificate_is_an_error(tmp_path: Path) -> None:
     [found] = examine_client_stores(tls, datetime.now(UTC))
     assert found.level is Level.ERROR
     assert "connections to the cluster: certificate" in found.text
+
+
+def test_copy_without_an_id_expects_no_certain_cluster(tmp_path: Path) -> None:
+    """Controllers may not tell it."""
+    copy = new_copy(tmp_path / "copy")
+    copy.open()
+    copy.adopt_cluster("")
+    assert read_copied_cluster(tmp_path / "copy") is None
+    copy.adopt_cluster("named")
+    copy.close()
+    assert read_copied_cluster(tmp_path / "copy") == "named"
+    assert read_copied_cluster(tmp_path / "missing") is None
