@@ -31,7 +31,7 @@ from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from authorizerd.protocol.kafka.api import ApiKey
 from tests.support.certificates import Authority
-from tests.support.daemon_process import DaemonProcess, ask, run, running, write_config
+from tests.support.daemon_process import COMMAND, DaemonProcess, ask, run, running, write_config
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import evaluation
 
@@ -92,22 +92,25 @@ class Installation:
             "of.other.software.password": self.marker("another program's key"),
         }
 
-    def follower(self, source: str) -> dict[str, str]:
-        """Return a configuration that follows an unreachable cluster, with secrets of its own."""
+    def follower(self, source: str, servers: str = UNREACHABLE) -> dict[str, str]:
+        """Return a configuration that follows a cluster, with secrets of its own.
+
+        It connects to ``servers``, where no one can be reached by default.
+        """
         jaas = f'{SCRAM_LOGIN_MODULE} required username="daemon" password="{self.marker(source)}";'
         prefix = "authorizerd.source." if source == "brokers" else "listener.name.controller."
         stores = {**self._inline_keys(prefix), **self._trusted_keys(prefix)}
         if source == "brokers":
             return {
                 "authorizerd.source": "brokers",
-                f"{prefix}bootstrap.servers": UNREACHABLE,
+                f"{prefix}bootstrap.servers": servers,
                 f"{prefix}security.protocol": "SASL_SSL",
                 f"{prefix}sasl.mechanism": "SCRAM-SHA-256",
                 f"{prefix}sasl.jaas.config": jaas,
                 **stores,
             }
         return {
-            "controller.quorum.bootstrap.servers": UNREACHABLE,
+            "controller.quorum.bootstrap.servers": servers,
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL",
             "sasl.mechanism.controller.protocol": "SCRAM-SHA-256",
@@ -275,6 +278,25 @@ def break_configuration(installation: Installation, log_dir: Path) -> None:
             del installation.markers[f"malformed {key}"]
 
 
+def fail_to_log_in(installation: Installation, listener: str) -> None:
+    """Follow a listener that refuses the log-in, and keep what doctor and the daemon print."""
+    folder = installation.folder
+    config = installation.follower("quorum", listener) | {"authorizerd.log.level": "DEBUG"}
+    path = write_config(folder, folder / "follower", config)
+    installation.call("doctor with a wrong password", "doctor", "--config", path)
+    command = (*COMMAND, "serve", "--config", str(path))
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=folder) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if b"check username and password" in line:
+                break
+        process.terminate()
+        installation.outputs["follower's log"] = b"".join([*lines, *process.stderr])
+    assert b"check username and password" in installation.outputs["follower's log"]
+
+
 def follow_clusters(installation: Installation) -> None:
     """Examine followers of each source, import a broker's file, and break each secret."""
     folder = installation.folder
@@ -309,6 +331,8 @@ def test_no_secret_is_in_any_output(tmp_path: Path) -> None:
     installation.command("format", "format", "--config", config_file, "--add-scram", scram)
     with running(tmp_path, log_dir, installation.config) as daemon:
         use(installation, daemon)
+        fail_to_log_in(installation, daemon.ready["listeners"]["SASL"])
+        write_config(tmp_path, log_dir, installation.config)
         installation.command("doctor", "doctor", "--config", config_file)
         installation.command("doctor --json", "doctor", "--json", "--config", config_file)
         write_config(
