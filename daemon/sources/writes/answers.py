@@ -23,6 +23,7 @@ UNREAD: Final = RejectedUpdateError(
     ErrorCode.REQUEST_TIMED_OUT,
     "The cluster has made the change, but this daemon has not read it within the time limit.",
 )
+NO_RIGHT: Final = "This daemon's principal lacks ALTER on the cluster"
 _TEXTS: Final = {int(code): code.text for code in ErrorCode}
 
 
@@ -57,15 +58,23 @@ class Answers:
 
 
 class _Errors:
-    """Errors by their values, since freeing many exceptions takes long."""
+    """Errors by their values, since freeing many exceptions takes long.
 
-    def __init__(self) -> None:
+    Args:
+        as_self: True if the daemon made the request in its own name, and so may lack a right.
+    """
+
+    def __init__(self, *, as_self: bool = False) -> None:
+        self._as_self = as_self
         self._known: dict[ApiError, RejectedUpdateError] = {}
 
     def get(self, error: ApiError) -> RejectedUpdateError:
         known = self._known.get(error)
         if known is None:
-            known = self._known[error] = to_exception(error)
+            known = to_exception(error)
+            if self._as_self and error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                known = RejectedUpdateError(error.code, f"{NO_RIGHT}: {known}")
+            self._known[error] = known
         return known
 
 
@@ -74,16 +83,22 @@ def to_exception(error: ApiError) -> RejectedUpdateError:
     return RejectedUpdateError(error.code, error.message or _TEXTS.get(error.code, ""))
 
 
-def read_answers(update: Update, results: Results) -> Steps[Answers]:
-    """Return, in steps, the results of a request's items."""
+def read_answers(update: Update, results: Results, *, as_self: bool) -> Steps[Answers]:
+    """Return, in steps, the results of a request's items, and empty those of a deletion.
+
+    Args:
+        as_self: True if the daemon made the request in its own name.
+    """
+    errors = _Errors(as_self=as_self)
     if isinstance(update, Creations):
-        return read_created(update.items, cast("list[ApiError | None]", results))
-    return read_deleted(cast("list[FilterResult]", results))
+        return _read_created(update.items, cast("list[ApiError | None]", results), errors)
+    return _read_deleted(cast("list[FilterResult]", results), errors)
 
 
-def read_created(acls: Sequence[Acl], results: Iterable[ApiError | None]) -> Steps[Answers]:
-    """Return, in steps, the results of a creation."""
-    answers, errors = Answers(), _Errors()
+def _read_created(
+    acls: Sequence[Acl], results: Iterable[ApiError | None], errors: _Errors
+) -> Steps[Answers]:
+    answers = Answers()
     for number, (acl, error) in enumerate(zip(acls, results, strict=True), 1):
         answers.add(error, errors, None)
         if error is None:
@@ -93,9 +108,8 @@ def read_created(acls: Sequence[Acl], results: Iterable[ApiError | None]) -> Ste
     return answers
 
 
-def read_deleted(results: list[FilterResult]) -> Steps[Answers]:
-    """Return, in steps, the results of a deletion, and empty ``results``: it may be large."""
-    answers, errors = Answers(), _Errors()
+def _read_deleted(results: list[FilterResult], errors: _Errors) -> Steps[Answers]:
+    answers = Answers()
     results.reverse()  # popped from the end, each result is freed once it is read
     work = 0
     while results:

@@ -30,6 +30,7 @@ from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.actors.updates import UpdateStatistics
 from authorizerd.daemon.sources.writes.answers import (
+    NO_RIGHT,
     Answers,
     judge_created,
     judge_removed,
@@ -59,7 +60,6 @@ from authorizerd.kafka_client.address import Address
 INTERRUPTED: Final = "the daemon is shutting down"
 _PAUSE_FIRST_SECONDS: Final = 0.05
 _PAUSE_LAST_SECONDS: Final = 1.0
-_SELF: Final = "the daemon's principal"
 _NO_ANSWER: Final = "no answer came in time"
 _NOBODY: Final = NotSent("no active controller or broker is known", is_lost=False)
 
@@ -159,12 +159,12 @@ class Delivery:
 
     async def _acknowledge(self, results: Results) -> None:
         """Complete the items once their changes are applied here, and by every worker."""
-        self._answers = answers = await finish_in_turns(read_answers(self._update, results))
-        if answers.is_forbidden:
-            _logger.warning(
-                "changes of ACLs lack a right in the cluster: %s needs ALTER on the cluster",
-                self._update.caller.principal if self._means.submission.carries_caller else _SELF,
-            )
+        as_self = not self._means.submission.carries_caller
+        self._answers = answers = await finish_in_turns(
+            read_answers(self._update, results, as_self=as_self)
+        )
+        if answers.is_forbidden and as_self:
+            _logger.warning("changes of ACLs are rejected: %s", NO_RIGHT)
         if not answers.has_success or await self._confirm(answers):
             self._complete("answered", answers.items)
         else:

@@ -451,17 +451,21 @@ async def test_node_without_the_api_is_named(nursery: trio.Nursery, writes: Writ
     )
 
 
-async def test_right_that_the_daemon_lacks_is_logged(
-    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+@each_mode
+async def test_lack_of_a_right_in_the_cluster_is_attributed(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, writes: Writes
 ) -> None:
-    """The caller gets the cluster's own code and text."""
+    """It is the daemon's right or the caller's. Only the daemon's concerns its operator."""
     cluster = AclCluster(nursery)
     cluster.add(FIRST, cluster.fail(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Not you."))
-    follower = await start(nursery, Follower(cluster))
+    follower = await start(nursery, Follower(cluster, writes=writes))
     (error,) = await follower.create(ONE)
     assert isinstance(error, RejectedUpdateError)
-    assert (error.code, str(error)) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Not you.")
-    assert "the daemon's principal needs ALTER" in caplog.text
+    assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    own = "This daemon's principal lacks ALTER on the cluster"
+    is_own = writes is Writes.AS_SELF
+    assert str(error) == (f"{own}: Not you." if is_own else "Not you.")
+    assert (own in caplog.text) is is_own
 
 
 async def test_unlisted_caller_is_denied_and_nothing_is_sent(nursery: trio.Nursery) -> None:
