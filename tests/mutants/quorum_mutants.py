@@ -106,4 +106,13 @@ QUORUM_MUTANTS: Final = (
             f"{_TESTS}/test_source.py::test_a_barrier_waits_for_changes_that_are_not_passed_on_yet"
         ),
     ),
+    Mutant(
+        name="the addresses of voters in the log are forgotten",
+        file="daemon/sources/quorum/source.py",
+        text="                self._voters = find_voters(effect.batches) or self._voters\n",
+        becomes="                find_voters(effect.batches)\n",
+        found_by=(
+            f"{_TESTS}/test_source.py::test_a_cluster_that_replaces_every_address_is_followed"
+        ),
+    ),
 )

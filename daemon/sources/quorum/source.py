@@ -19,7 +19,7 @@ import trio
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
-from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.config.follow import FollowSettings
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
@@ -52,14 +52,15 @@ from authorizerd.daemon.sources.quorum.messages import (
     TimePassed,
     Wait,
 )
-from authorizerd.daemon.sources.remedies import missing_right
+from authorizerd.daemon.sources.quorum.report import ContactReport
+from authorizerd.daemon.sources.quorum.voter_addresses import choose_addresses, find_voters
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
 from authorizerd.metadata.errors import CopyConflictError, MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
-from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import SnapshotId
+from authorizerd.protocol.records.voters import Voters
 
 PENDING_BYTES_MAX: Final = 64 << 20
 """Bound on fetched records that the quorum has not committed."""
@@ -104,8 +105,8 @@ class QuorumSource:
         self._waiting: Final[dict[int, trio.Event]] = {}
         self._feed: Feed | None = None
         self._machine = self._new_machine()
-        self._reported_leader: tuple[Address, int] | None = None
-        self._reported_failures: Final[set[str]] = set()
+        self._voters: Voters | None = None
+        self._reported: Final = ContactReport(status, settings)
         self.status: Final = status
 
     @property
@@ -231,13 +232,14 @@ class QuorumSource:
                 failed = await self._make(effect, feed)
                 if failed is not None:
                     break
-            self._update_status(feed)
+            self._report(feed)
             event = await self._perform(turn.request, feed) if failed is None else failed
 
     async def _make(self, effect: Effect, feed: Feed) -> Event | None:
         """Make an effect. Return an event instead if it failed."""
         match effect:
             case PassOn():
+                self._voters = find_voters(effect.batches) or self._voters
                 await feed.pass_on(effect.batches)
                 await trio.to_thread.run_sync(self._copy.append, effect.batches)
             case BeginSnapshot() | AppendSnapshot() | AbandonSnapshot():
@@ -249,7 +251,7 @@ class QuorumSource:
             case ReleaseBarriers():
                 self._release(effect.ticket)
             case CountFailure():
-                self._count(effect)
+                self._reported.count(effect)
             case Disconnect():
                 await self._link.close()
             case ReportFault():
@@ -281,35 +283,14 @@ class QuorumSource:
         for waiting in [each for each in self._waiting if each <= ticket]:
             self._waiting.pop(waiting).set()
 
-    def _count(self, failure: CountFailure) -> None:
-        reason, text = failure.reason, failure.text
-        self.status.errors[reason] += 1
-        # One line for each kind of failure, until the leader answers again.
-        if reason not in self._reported_failures:
-            self._reported_failures.add(reason)
-            if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
-                log_in = self._settings.log_in
-                user = None if log_in is None else log_in.username
-                text = f"{text} {missing_right(SourceKind.QUORUM, user)}"
-            _logger.warning("following the cluster, retrying: %s", text)
-
-    def _update_status(self, feed: Feed) -> None:
-        status, machine = self.status, self._machine
-        status.cluster_id = machine.cluster_id or ""
-        status.high_watermark = self.high_watermark
-        status.read_offset = feed.last_offset
-        status.leader_id, status.leader_epoch = machine.leader_id, machine.leader_epoch
-        if status.read_offset >= status.high_watermark:
-            status.lag_since = None
-        elif status.lag_since is None:
-            status.lag_since = trio.current_time()
-        leader = machine.leader
-        if leader is None:
-            return
-        self._reported_failures.clear()
-        if leader != self._reported_leader:
-            self._reported_leader = leader
-            _logger.info("following controller %d at %s in epoch %d", machine.leader_id, *leader)
+    def _report(self, feed: Feed) -> None:
+        machine = self._machine
+        self._reported.update(
+            machine, high_watermark=self.high_watermark, read_offset=feed.last_offset
+        )
+        if machine.leader is not None and self._voters is not None:
+            machine.learn_voters(choose_addresses(self._voters, machine.leader[0]))
+            self._voters = None
 
     async def _perform(self, request: Request, feed: Feed) -> Event:
         match request:

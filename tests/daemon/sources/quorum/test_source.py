@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,19 +15,28 @@ from authorizerd.acl.steps import finish
 from authorizerd.daemon.sources.quorum import machine
 from authorizerd.daemon.sources.quorum.feed import Feed
 from authorizerd.image.changes import TopicAdded
+from authorizerd.kafka_client.address import Address
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.protocol.kafka.api import ApiKey, encode_response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
-from authorizerd.protocol.records.batch import RecordBatch
+from authorizerd.protocol.records.batch import (
+    ControlType,
+    RecordBatch,
+    control_key,
+    decode_batch,
+    encode_batch,
+)
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
 from tests.daemon.kafka_cluster import cluster_of
 from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
 from tests.support.kio_messages import read_by_kio
 from tests.support.log_files import added, removed
 from tests.support.quorum_answers import write_fetch
-from tests.support.scripted_quorum import Fault, ScriptedQuorum
+from tests.support.replica_log import Entry
+from tests.support.scripted_quorum import Controller, Fault, ScriptedQuorum
+from tests.support.voters import voters_value
 
 TOPIC = TopicAdded("t", b"1" * 16)
 FOLDER = "copy"
@@ -136,6 +145,34 @@ async def test_a_killed_leader_is_replaced(
                 await quorum.start(node_id)
     assert following.status.errors["connection"] >= 1
     assert following.status.leader_epoch == 4
+
+
+async def test_a_cluster_that_replaces_every_address_is_followed(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """The log names the voters' addresses, before the last one that the daemon knew goes away."""
+    following = follow()
+    await following.wait_for()
+    voters = {1: quorum.leader.address, 2: Address("new2", 9093), 3: Address("new3", 9093)}
+    quorum.leader.log.entries.append(Entry(new_voters_batch(quorum.leader, voters)))
+    quorum.append(added(1))
+    await following.wait_for(1)
+    quorum.kill(1)
+    for node_id in (2, 3):
+        quorum.kill(node_id)
+        quorum.controllers[node_id].address = voters[node_id]
+        await quorum.start(node_id)
+    quorum.elect(3)
+    quorum.append(added(2))
+    await following.wait_for(1, 2)
+
+
+def new_voters_batch(leader: Controller, voters: Mapping[int, Address]) -> RecordBatch:
+    """Return the batch that the leader appends if a voter has another address."""
+    listeners = {key: {"CONTROLLER": (each.host, each.port)} for key, each in voters.items()}
+    record = control_key(ControlType.KRAFT_VOTERS), voters_value(listeners)
+    data = encode_batch(leader.log.end_offset, leader.epoch, 0, [record], is_control=True)
+    return decode_batch(data)
 
 
 @pytest.mark.parametrize("fault", list(Fault))

@@ -1,0 +1,66 @@
+"""What the source reports about its contact: a status for metrics, and lines in the log.
+
+**Invariant:** a failure that repeats is logged once, until the leader answers again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import trio
+
+from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.daemon.sources.quorum.machine import Machine
+from authorizerd.daemon.sources.quorum.messages import CountFailure
+from authorizerd.daemon.sources.remedies import missing_right
+from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.kafka_client.address import Address
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+
+_logger = logging.getLogger(__name__)
+
+
+class ContactReport:
+    """Keep ``status`` current."""
+
+    def __init__(self, status: SourceStatus, settings: FollowSettings) -> None:
+        self._status: Final = status
+        self._user: Final = None if settings.log_in is None else settings.log_in.username
+        self._leader: tuple[Address, int] | None = None
+        self._failures: Final[set[str]] = set()
+
+    def count(self, failure: CountFailure) -> None:
+        """Count a failed exchange."""
+        reason, text = failure.reason, failure.text
+        self._status.errors[reason] += 1
+        if reason in self._failures:
+            return
+        self._failures.add(reason)
+        if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
+            text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
+        _logger.warning("following the cluster, retrying: %s", text)
+
+    def update(self, machine: Machine, *, high_watermark: int, read_offset: int) -> None:
+        """Note the machine's state.
+
+        Args:
+            high_watermark: the last offset that is known to be committed.
+            read_offset: the last offset that was passed on.
+        """
+        status = self._status
+        status.cluster_id = machine.cluster_id or ""
+        status.high_watermark, status.read_offset = high_watermark, read_offset
+        status.leader_id, status.leader_epoch = machine.leader_id, machine.leader_epoch
+        if read_offset >= high_watermark:
+            status.lag_since = None
+        elif status.lag_since is None:
+            status.lag_since = trio.current_time()
+        if machine.leader is None:
+            return
+        self._failures.clear()
+        if machine.leader != self._leader:
+            self._leader = machine.leader
+            _logger.info(
+                "following controller %d at %s in epoch %d", machine.leader_id, *self._leader
+            )
