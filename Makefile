@@ -5,7 +5,7 @@ BIN := .venv/bin
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run replay-demo test test-fast faults stories mutants stretches check bench conformance manual wheel clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast faults stories mutants stretches check bench conformance manual wheel clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -23,6 +23,10 @@ setup-dev: .venv/.setup-dev
 
 run: setup
 	@$(BIN)/python -m ops.example
+
+# Follow a real Kafka cluster with two daemons, and create an ACL; needs Java 17 and Maven.
+run-cluster: setup
+	@$(BIN)/python -m ops.example_cluster
 
 # Replay a real broker's traffic: ingest, whatif, usage, load, report. Needs Java 17.
 replay-demo: setup-dev

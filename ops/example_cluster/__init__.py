@@ -1,0 +1,1 @@
+"""A real Kafka cluster, and two daemons that follow it."""
