@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.builder import build
-from ops.bench import creations, floods, log_ins, tls
+from ops.bench import creations, floods, following, log_ins, tls
 from ops.bench.authzen import measure_http
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.creations import measure_creations
@@ -30,6 +30,7 @@ from ops.bench.early_start import measure_early_start
 from ops.bench.event_loop import measure_event_loop
 from ops.bench.figures import Absent, Line, format_table
 from ops.bench.floods import measure_floods
+from ops.bench.following import measure_following
 from ops.bench.growth import RESOURCES, Point, make_lines, make_panels, measure_growth
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
@@ -42,6 +43,7 @@ from ops.bench.sets import AclSet, kind, kind_with_many_questions, wide, write_l
 from ops.bench.snapshot_updates import measure_snapshot_updates
 from ops.bench.stream import measure_stream
 from ops.bench.tls import measure_tls
+from ops.kafka_rig import rig
 
 _RUN_DIRECTORY: Final = Path(".run")
 
@@ -121,6 +123,9 @@ def measure(plan: Plan, peer: KafkaPeer, directory: Path) -> Iterator[Line]:
     yield from _growth(plan, peer, directory)
     yield from _http(plan, directory)
     yield from measure_creations(directory, creations.FULL if plan is FULL else creations.QUICK)
+    if plan is FULL:
+        _report_progress("following a cluster")
+        yield from measure_following(rig.prepare(), directory / "following", following.FULL)
     if plan.replay_lines:
         _report_progress("replay")
         yield from measure_replay(directory / plan.sets[0].name, directory, plan.replay_lines)

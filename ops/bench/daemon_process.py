@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -40,16 +40,18 @@ class _ReadyFile(msgspec.Struct):
     decision_http: str
     decision_stream: str
     admin_http: str
+    listeners: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonProcess:
-    """A ready daemon; addresses are ``host:port``."""
+    """A ready daemon; addresses are ``host:port``, ``listeners`` has those of Kafka listeners."""
 
     process_id: int
     decision_http: str
     decision_stream: str
     admin_http: str
+    listeners: Mapping[str, str] = field(default_factory=dict)
 
     def metric(self, name: str) -> float:
         """Return the value of a metric, named with its labels, or 0 if there is none."""
@@ -107,5 +109,9 @@ def ready_daemon(
         contents = wait_for_file(ready, process, READY_TIMEOUT_SECONDS)
         bound = msgspec.json.decode(contents, type=_ReadyFile)
         yield DaemonProcess(
-            process.pid, bound.decision_http, bound.decision_stream, bound.admin_http
+            process.pid,
+            bound.decision_http,
+            bound.decision_stream,
+            bound.admin_http,
+            bound.listeners,
         )

@@ -13,6 +13,7 @@ from types import SimpleNamespace, TracebackType
 from typing import Final, Self, cast
 
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 
 from authorizerd.acl.model import Acl, AclFilter
@@ -34,7 +35,12 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 SECONDS_MAX: Final = 20.0
 
 _ACLS_VERSION: Final = 3
+_METADATA_VERSION: Final = 12
 _QUORUM_VERSION: Final = 2
+_MAY_DESCRIBE: Final[dict[int, bool]] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: True,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: False,
+}
 _RECEIVE_BYTES: Final = 1 << 18
 _RESPONSE_BYTES_MAX: Final = 1 << 30
 
@@ -125,6 +131,28 @@ class Admin:
         if isinstance(described, ApiError):
             raise RigError(f"{self._address}: {described}")
         return described
+
+    def may_describe(self, topic: str) -> bool:
+        """Return True if the user may describe this topic, which does not exist.
+
+        Raises:
+            RigError: the node gave another answer.
+        """
+        named = SimpleNamespace(topic_id=None, name=topic)
+        answer = cast(
+            MetadataResponse,
+            self._ask(
+                ApiKey.METADATA,
+                _METADATA_VERSION,
+                topics=[named],
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=False,
+            ),
+        )
+        (code,) = (each.error_code for each in answer.topics)
+        if code not in _MAY_DESCRIBE:
+            raise RigError(f"{self._address}: {ApiError(code)}")
+        return _MAY_DESCRIBE[code]
 
     def describe_quorum(self) -> Quorum:
         """Return the state of the quorum.

@@ -156,6 +156,14 @@ class Cluster:
         self.wait_for(lambda: node_id in self.quorum().voters, f"{node_id} is a voter")
         return node_id
 
+    def add_broker(self) -> int:
+        """Start one more broker, wait until it is ready, and return its id."""
+        node_id = max((each.node_id for each in self.brokers), default=FIRST_BROKER - 1) + 1
+        member = self._add_member(node_id, is_controller=False)
+        member.copy_format(self.controllers[0])
+        self.start(node_id)
+        return node_id
+
     def remove_controller(self, node_id: int) -> None:
         """Make a controller a voter no longer, then end it."""
         member = self.members[node_id]
