@@ -15,6 +15,7 @@ from pathlib import Path
 
 from authorizerd.acl.model import Acl, Question
 from ops.kafka_rig.cluster import Cluster
+from ops.kafka_rig.member import Member
 from ops.kafka_rig.rig import Rig
 from tests.oracles.scan import decide, meets
 
@@ -151,6 +152,26 @@ def read_segments(rig: Rig, segments: Collection[Path], end_offset: int) -> AclH
         elif (record := RECORD.match(line)) is not None:
             _add_record(history, int(record[1]), json.loads(record[2]))
     assert history.last_offset == end_offset - 1, done.stdout[-2000:]
+    return history
+
+
+def read_checkpoint(rig: Rig, checkpoint: Path) -> list[Acl]:
+    """Return the ACLs in a checkpoint."""
+    return [acl for _, acl in _read_all(rig, checkpoint).added.values()]
+
+
+def read_written(rig: Rig, member: Member) -> set[str]:
+    """Return the ids of all ACLs in the log of a controller that has ended, committed or not."""
+    return {*_read_all(rig, *sorted(member.metadata_dir.glob("*.log"))).added}
+
+
+def _read_all(rig: Rig, *files: Path) -> AclHistory:
+    history = AclHistory()
+    done = rig.dump_log(*files)
+    assert done.exit_code == 0, done.stderr
+    for line in done.stdout.splitlines():
+        if (record := RECORD.match(line)) is not None:
+            _add_record(history, int(record[1]), json.loads(record[2]))
     return history
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from ops.kafka_rig.broker import Broker, format_storage, running_broker
+from ops.kafka_rig.cluster import Cluster, running_cluster
+from ops.kafka_rig.cluster_settings import ClusterSettings
 from ops.kafka_rig.rig import DIRECTORY, Absent, Rig, prepare
 from tests.client_matrix.table import Matrix, document
 
@@ -98,3 +100,14 @@ def broker(rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory) 
     shutil.copytree(formatted, directory / "log")
     with running_broker(rig, directory, directory / "log") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def cluster(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Run three controllers and a broker for several tests.
+
+    A test may restart, add and move nodes, if all are running again at its end. It deletes its
+    ACLs.
+    """
+    with running_cluster(rig, tmp_path_factory.mktemp("cluster"), ClusterSettings()) as cluster:
+        yield cluster

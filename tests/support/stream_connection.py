@@ -23,9 +23,13 @@ class StreamConnection:
     ) -> None:
         self.socket = connect(address) if context is None else connect_tls(address, context)
         self.connection = StreamClientConnection(FRAME_BYTES_MAX)
-        self.socket.sendall(self.connection.hello(token))
-        while (greeting := self.connection.next_greeting()) is None:
-            self._receive()
+        try:
+            self.socket.sendall(self.connection.hello(token))
+            while (greeting := self.connection.next_greeting()) is None:
+                self._receive()
+        except BaseException:
+            self.close()
+            raise
         self.greeting = greeting
 
     def close(self) -> None:
