@@ -241,7 +241,7 @@ class BrokersSource:
         await self._forget_pending()
         if action.problem and action.problem not in self._reported:
             self._reported.add(action.problem)
-            _logger.warning("%s", action.problem)
+            _logger.warning("following the cluster, retrying: %s", action.problem)
         with trio.move_on_after(action.seconds):
             if not action.ends_early:
                 await trio.sleep_forever()
