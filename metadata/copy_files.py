@@ -121,13 +121,12 @@ class CopyFiles:
         self._storage.sync_directory(self._log_dir)
 
     def write_properties(self, cluster_id: str) -> None:
-        """Tie the copy to a cluster.
-
-        Raises:
-            LogDirectoryError: the file cannot be written.
-        """
+        """Tie the copy to a cluster."""
         properties = MetaProperties(cluster_id, self._node_id, "")
-        write_meta_properties(self._log_dir, properties, self._storage)
+        try:
+            write_meta_properties(self._log_dir, properties, self._storage)
+        except LogDirectoryError as error:
+            raise OSError(str(error)) from error
 
     # The log.
 
@@ -161,9 +160,6 @@ class CopyFiles:
 
         Args:
             is_unknown: the files could not be read, so they are set aside.
-
-        Raises:
-            LogDirectoryError: ``meta.properties`` cannot be written.
         """
         self.close()
         if is_unknown:

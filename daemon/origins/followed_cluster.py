@@ -76,6 +76,7 @@ class FollowedCluster(Origin):
             destination = QuorumDestination(quorum)
         checkpointer = CopyCheckpointer(
             self._copy,
+            self._status,
             neighbours.applier.applied,
             neighbours.applier.cluster,
             is_complete=is_complete,

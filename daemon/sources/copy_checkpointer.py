@@ -19,6 +19,7 @@ from authorizerd.daemon.sources.own_log_writer import (
     RETRY_SECONDS,
     CheckpointStatistics,
 )
+from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.log_copy import LogCopy
@@ -29,9 +30,10 @@ _logger = logging.getLogger(__name__)
 
 
 class CopyCheckpointer:
-    """Write checkpoints of the copy when they are due.
+    """Write checkpoints of the copy when they are due, and report whether it can be written.
 
     Args:
+        status: its ``copy_fault`` is kept up to date.
         applied: the newest state, also while decisions are stopped.
         cluster: the image that is published together with it.
         is_complete: returns True if the state at this offset has all records up to there, none of
@@ -42,6 +44,7 @@ class CopyCheckpointer:
     def __init__(
         self,
         copy: LogCopy,
+        status: SourceStatus,
         applied: View[AclSnapshot | None],
         cluster: View[ClusterImage],
         *,
@@ -49,6 +52,7 @@ class CopyCheckpointer:
         bytes_between: int,
     ) -> None:
         self._copy = copy
+        self._status = status
         self._applied = applied
         self._cluster = cluster
         self._is_complete = is_complete
@@ -57,16 +61,19 @@ class CopyCheckpointer:
 
     async def run(self) -> None:
         """Check every second whether a checkpoint is due; retry a failed one after a minute."""
+        retry_at = 0.0
         while True:
             await trio.sleep(CHECK_SECONDS)
-            if not self._copy.is_checkpoint_due(self._bytes_between):
+            self._status.copy_fault = self._copy.fault
+            is_early = trio.current_time() < retry_at
+            if is_early or not self._copy.is_checkpoint_due(self._bytes_between):
                 continue
             try:
                 await self._write()
             except OSError as error:
                 self.statistics.failures += 1
                 _logger.error("the copy of the cluster's metadata: no checkpoint: %s", error)
-                await trio.sleep(RETRY_SECONDS)
+                retry_at = trio.current_time() + RETRY_SECONDS
 
     async def _write(self) -> None:
         begin = await trio.to_thread.run_sync(self._copy.begin_checkpoint)

@@ -352,7 +352,7 @@ class CopySchedule:
             if self._chance.random() < 0.5:
                 self._append_between(copy)
             is_written = copy.write_checkpoint(content)
-        except (OSError, LogDirectoryError):
+        except OSError:
             self.events["checkpoints that failed"] += 1
             return
         finally:

@@ -104,6 +104,13 @@ COPY_MUTANTS: Final = (
         found_by="tests/daemon/sources/test_copy_directory.py::test_copy_does_not_become_an_own_log",
     ),
     Mutant(
+        name="a disk that stays full ends the daemon",
+        file="metadata/copy_files.py",
+        text="            raise OSError(str(error)) from error\n",
+        becomes="            raise\n",
+        found_by="tests/daemon/sources/test_copy_checkpointer.py::test_copy_that_was_behind_is_completed",
+    ),
+    Mutant(
         name="reset-copy removes a copy in use",
         file="cli/reset_copy.py",
         text="    with locked(log_dir):\n",

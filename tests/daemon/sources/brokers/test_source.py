@@ -75,6 +75,7 @@ class Follower:
         self.copy = ListingCopy(log, self.applier.applied, node_id=1, now_ms=lambda: 1)
         self.checkpointer = CopyCheckpointer(
             log,
+            self.status,
             self.applier.applied,
             self.applier.cluster,
             is_complete=self.copy.is_complete,
