@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 from tests.mutants.actor_mutants import ACTOR_MUTANTS
+from tests.mutants.broker_mutants import BROKER_MUTANTS
 from tests.mutants.certificate_name_mutants import CERTIFICATE_NAME_MUTANTS
 from tests.mutants.client_mutants import CLIENT_MUTANTS
 from tests.mutants.command_mutants import COMMAND_MUTANTS
@@ -43,6 +44,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "TLS": TLS_MUTANTS,
     "Nodes of a followed cluster": NODE_MUTANTS,
     "Following a quorum": QUORUM_MUTANTS,
+    "Following brokers": BROKER_MUTANTS,
     "Settings": SETTING_MUTANTS,
     "Commands": COMMAND_MUTANTS,
     "Process": PROCESS_MUTANTS,

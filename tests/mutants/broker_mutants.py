@@ -1,0 +1,63 @@
+"""Mutants of following a cluster through its brokers: listings that are older, or another's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_MACHINE = "daemon/sources/brokers/machine.py"
+_TESTS = "tests/daemon/sources/brokers/test_machine.py"
+_SOURCE_TESTS = "tests/daemon/sources/brokers/test_source.py"
+
+BROKER_MUTANTS: Final = (
+    Mutant(
+        name="a broker that lags is listed after a failover",
+        file=_MACHINE,
+        text="        if log_end >= demanded:\n",
+        becomes="        if log_end >= demanded - 1:\n",
+        found_by=f"{_TESTS}::test_failover_waits_for_what_was_published",
+    ),
+    Mutant(
+        name="a quorum without a leader counts as one that hides its brokers",
+        file=_MACHINE,
+        text="return quorum.high_watermark >= 0 and not is_named",
+        becomes="return not is_named",
+        found_by="tests/daemon/sources/brokers/test_schedules.py::test_listings_never_go_back",
+    ),
+    Mutant(
+        name="a first difference is accepted though the quorum is unknown",
+        file=_MACHINE,
+        text="return pin.has_quorum or has_waited or not self._has_state",
+        becomes="return True",
+        found_by=f"{_TESTS}::test_without_the_quorum_a_first_difference_is_listed_twice",
+    ),
+    Mutant(
+        name="a listing without acknowledged changes is accepted after a failover",
+        file=_MACHINE,
+        text="        if lacking:\n",
+        becomes="        if lacking > 1:\n",
+        found_by=f"{_TESTS}::test_failover_waits_for_acknowledged_changes",
+    ),
+    Mutant(
+        name="the brokers of another cluster are followed",
+        file=_MACHINE,
+        text="while opened.cluster_id != self._cluster_id:",
+        becomes="while not opened.cluster_id:",
+        found_by=f"{_TESTS}::test_another_cluster_stops_decisions",
+    ),
+    Mutant(
+        name="a copy of listings is always served",
+        file="daemon/sources/brokers/source.py",
+        text="copy.high_watermark is None or not self._settings.serves_copy",
+        becomes="copy.high_watermark is None",
+        found_by=f"{_SOURCE_TESTS}::test_restart_continues_from_the_copy",
+    ),
+    Mutant(
+        name="the differences of a large listing are saved without a transaction",
+        file="daemon/sources/brokers/listing_copy.py",
+        text="        if len(groups) > 1:\n",
+        becomes="        if not groups:\n",
+        found_by=f"{_SOURCE_TESTS}::test_large_difference_becomes_visible_at_once",
+    ),
+)
