@@ -115,4 +115,11 @@ QUORUM_MUTANTS: Final = (
             f"{_TESTS}/test_source.py::test_a_cluster_that_replaces_every_address_is_followed"
         ),
     ),
+    Mutant(
+        name="a part of an answer counts as another answer of the leader",
+        file="daemon/sources/quorum/link.py",
+        text="        rest = replace(answer, high_watermark=-1, ",
+        becomes="        rest = replace(answer, ",
+        found_by=f"{_TESTS}/test_source.py::test_a_long_answer_is_handled_in_parts",
+    ),
 )

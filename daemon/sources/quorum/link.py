@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import trio
 from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
+from msgspec.structs import replace
 
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.sources.quorum.messages import (
@@ -43,6 +44,9 @@ IDLE_ANSWER_MS: Final = 2_000
 After that, the daemon looks for another leader.
 """
 
+BATCHES_PER_EVENT: Final = 256
+"""How many batches the machine gets at once, since it handles an event without a pause."""
+
 OpenNode = Callable[[str, int], Awaitable[Node]]
 """Connect to host and port, and log in.
 
@@ -68,10 +72,11 @@ class Link:
         self._open_node: Final = open_node
         self._timeout_ms: Final = request_timeout_ms
         self._node: Node | None = None
+        self._rest: FetchAnswered | None = None
 
     async def close(self) -> None:
         """Close the connection, if there is one."""
-        node, self._node = self._node, None
+        node, self._node, self._rest = self._node, None, None
         if node is not None:
             await node.aclose()
 
@@ -145,6 +150,10 @@ class Link:
         return ClusterAnswered(cluster.cluster_id)
 
     async def _fetch(self, request: SendFetch, cluster_id: str | None, limit_ms: int) -> Event:
+        rest = self._take_rest(request)
+        if rest is not None:
+            await trio.lowlevel.checkpoint()
+            return rest
         call = fetch_call(
             cluster_id=cluster_id or None,
             position=request.position,
@@ -152,7 +161,28 @@ class Link:
             max_bytes=request.max_bytes,
         )
         answer = await self._send(call, limit_ms)
-        return FetchAnswered(answer, await finish_in_turns(read_fetched_batches(answer.records)))
+        batches = await finish_in_turns(read_fetched_batches(answer.records))
+        return self._split(FetchAnswered(answer, batches))
+
+    def _split(self, event: FetchAnswered) -> FetchAnswered:
+        """Return the first part of an answer. The next Fetches get the others."""
+        answer, batches = event.answer, event.batches
+        if len(batches) <= BATCHES_PER_EVENT:
+            return event
+        # Only the first part has the high watermark: a Fetch that asks for the next part did not
+        # reach the leader.
+        rest = replace(answer, high_watermark=-1, records=b"", throttle_ms=0)
+        self._rest = FetchAnswered(rest, batches[BATCHES_PER_EVENT:])
+        return FetchAnswered(answer, batches[:BATCHES_PER_EVENT])
+
+    def _take_rest(self, request: SendFetch) -> FetchAnswered | None:
+        """Return the next part of the last answer, if it is what the request asks for."""
+        rest, self._rest = self._rest, None
+        if rest is None or rest.batches[0].base_offset != request.position.offset:
+            return None
+        return (
+            None if rest.answer.leader_epoch != request.position.leader_epoch else self._split(rest)
+        )
 
     async def _fetch_snapshot(self, request: SendFetchSnapshot, cluster_id: str | None) -> Event:
         call = fetch_snapshot_call(

@@ -283,6 +283,7 @@ class Machine:
         if batches:
             self._short_waits = 0
         if answer.high_watermark < 0:
+            self._advance()
             return
         self._leader_watermark = max(answer.high_watermark, self._known_watermark())
         self._watermark_epoch = answer.leader_epoch

@@ -41,14 +41,18 @@ class ContactReport:
             text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
         _logger.warning("following the cluster, retrying: %s", text)
 
-    def update(self, machine: Machine, *, high_watermark: int, read_offset: int) -> None:
+    def update(
+        self, machine: Machine, *, high_watermark: int, read_offset: int, copy_fault: str
+    ) -> None:
         """Note the machine's state.
 
         Args:
             high_watermark: the last offset that is known to be committed.
             read_offset: the last offset that was passed on.
+            copy_fault: why the copy cannot be written, empty if it can.
         """
         status = self._status
+        status.copy_fault = copy_fault
         status.cluster_id = machine.cluster_id or ""
         status.high_watermark, status.read_offset = high_watermark, read_offset
         status.leader_id, status.leader_epoch = machine.leader_id, machine.leader_epoch

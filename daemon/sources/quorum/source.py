@@ -286,7 +286,10 @@ class QuorumSource:
     def _report(self, feed: Feed) -> None:
         machine = self._machine
         self._reported.update(
-            machine, high_watermark=self.high_watermark, read_offset=feed.last_offset
+            machine,
+            high_watermark=self.high_watermark,
+            read_offset=feed.last_offset,
+            copy_fault=self._copy.fault,
         )
         if machine.leader is not None and self._voters is not None:
             machine.learn_voters(choose_addresses(self._voters, machine.leader[0]))

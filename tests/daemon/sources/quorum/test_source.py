@@ -14,6 +14,9 @@ import trio
 from authorizerd.acl.steps import finish
 from authorizerd.daemon.sources.quorum import machine
 from authorizerd.daemon.sources.quorum.feed import Feed
+from authorizerd.daemon.sources.quorum.link import BATCHES_PER_EVENT
+from authorizerd.daemon.sources.quorum.machine import Machine
+from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Turn
 from authorizerd.image.changes import TopicAdded
 from authorizerd.kafka_client.address import Address
 from authorizerd.metadata.log_copy import LogCopy
@@ -187,6 +190,30 @@ async def test_a_bad_answer_delays_changes_only(
     await following.wait_for(1, 2)
     assert following.status.errors.total() >= 1
     assert not following.status.fault
+
+
+async def test_a_long_answer_is_handled_in_parts(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is not fetched again. It tells nothing new about what is committed."""
+    for number in range(4 * BATCHES_PER_EVENT):
+        quorum.append(added(number))
+    parts: list[tuple[int, int]] = []
+    step = Machine.step
+
+    def count(self: Machine, event: Event, now: float) -> Turn:
+        if isinstance(event, FetchAnswered) and event.batches:
+            parts.append((len(event.batches), event.answer.high_watermark))
+        return step(self, event, now)
+
+    monkeypatch.setattr(Machine, "step", count)
+    following = follow()
+    await following.wait_for(*range(4 * BATCHES_PER_EVENT))
+    end = quorum.leader.log.end_offset
+    assert parts == [(BATCHES_PER_EVENT, end), *[(BATCHES_PER_EVENT, -1)] * 3, (2, -1)]
+    offsets = fetched_offsets(quorum)
+    assert offsets[:2] == [0, 0], "the first finds the epoch"
+    assert set(offsets[2:]) <= {end}
 
 
 async def test_a_snapshot_is_loaded_in_pieces(
@@ -539,8 +566,13 @@ async def test_a_full_disk_does_not_stop_following(
             raise OSError(28, "No space left on device")
         original(data)
 
-    with patch.object(following.copy, "write_snapshot", write_snapshot):
+    with (
+        patch.object(following.copy, "write_snapshot", write_snapshot),
+        patch.object(LogCopy, "fault", "No space left on device"),
+    ):
         await following.wait_for(1)
+        await following.source.barrier()
+    assert following.status.copy_fault == "No space left on device"
     assert following.status.errors["snapshot"] == 1
 
 
