@@ -1,0 +1,184 @@
+"""Daemons follow a real cluster while nodes and daemons are killed, added and moved.
+
+Every decision is compared with an independent reader of the controllers' log.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ops.kafka_rig.cluster import FIRST_BROKER, Cluster
+from ops.kafka_rig.cluster_settings import GRANTS
+from ops.kafka_rig.followers import quorum_source
+from tests.conformance.acl_history import AclHistory, read_history, read_written
+from tests.conformance.churn import POOL, QUESTIONS, Churn, exact_filter
+from tests.conformance.followers import Asker, Decisions, Follower
+
+LEADER_KILLS = 10
+DAEMON_KILLS = 10
+TRUNCATIONS = 4
+SETTLE_SECONDS = 1.0
+UNCOMMITTED_SECONDS = 0.7
+"""Less than the time after which a leader without followers resigns."""
+
+
+@dataclass
+class Scene:
+    """What happens to the cluster and to its followers; the first follower is never killed.
+
+    ``written`` has the ids of ACLs in logs that controllers may truncate.
+    """
+
+    cluster: Cluster
+    followers: list[Follower]
+    random: random.Random
+    written: set[str] = field(default_factory=set)
+
+    def pause(self, seconds_max: float) -> None:
+        time.sleep(self.random.uniform(0, seconds_max))
+
+
+def kill_leaders(scene: Scene) -> None:
+    """Kill the leader and start it again; twice, let a deposed leader go on instead."""
+    cluster = scene.cluster
+    for number in range(LEADER_KILLS):
+        leader = cluster.find_leader()
+        cluster.kill(leader)
+        scene.pause(1.0)
+        cluster.start(leader)
+        if number % 5 == 0:
+            _depose_leader(cluster)
+
+
+def _depose_leader(cluster: Cluster) -> None:
+    """Pause the leader until another one is elected; then it goes on, with an old watermark."""
+    leader = cluster.find_leader()
+    cluster.pause(leader)
+    try:
+        cluster.wait_for(lambda: cluster.find_leader() != leader, "another leader")
+    finally:
+        cluster.resume(leader)
+
+
+def kill_daemons(scene: Scene) -> None:
+    """Kill the second daemon at random moments; every third time, the leader too."""
+    cluster, victim = scene.cluster, scene.followers[1]
+    for number in range(DAEMON_KILLS):
+        scene.pause(1.0)
+        victim.kill()
+        if number % 3 == 0:
+            leader = cluster.find_leader()
+            cluster.kill(leader)
+            victim.start()
+            cluster.start(leader)
+        else:
+            victim.start()
+
+
+def truncate_leaders(scene: Scene) -> None:
+    """Let a leader write what no other controller gets, kill it, and elect another one.
+
+    The followers fetch these records too, but they are never committed. The old leader truncates
+    them when it is back.
+    """
+    cluster, victim = scene.cluster, scene.followers[1]
+    for number in range(TRUNCATIONS):
+        leader = cluster.members[cluster.find_leader()]
+        others = [each for each in cluster.controllers if each is not leader]
+        for each in others:
+            each.process.pause()
+        time.sleep(UNCOMMITTED_SECONDS)
+        leader.process.kill()
+        if number % 2:
+            victim.kill()
+        scene.written |= read_written(cluster.rig, leader)
+        for each in others:
+            each.process.resume()
+        if number % 2:
+            victim.start()
+        cluster.start(leader.node_id)
+        time.sleep(SETTLE_SECONDS)
+
+
+def change_voters(scene: Scene) -> None:
+    """Add a voter, remove the leader, then move every node to new ports."""
+    cluster = scene.cluster
+    cluster.add_controller()
+    cluster.remove_controller(cluster.find_leader())
+    for node_id in [*cluster.members]:
+        cluster.move(node_id)
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [kill_leaders, kill_daemons, truncate_leaders, change_voters],
+    ids=lambda each: each.__name__,
+)
+def test_decisions_equal_those_of_the_log(
+    cluster: Cluster, tmp_path: Path, seed: int, disturb: Callable[[Scene], None]
+) -> None:
+    source = quorum_source(cluster)
+    with ExitStack() as stack:
+        followers = [
+            stack.enter_context(Follower(tmp_path / f"daemon-{number}", source))
+            for number in (1, 2)
+        ]
+        with ExitStack() as asking:
+            askers = [asking.enter_context(Asker(each, seed)) for each in followers]
+            with Churn(cluster, seed) as churn:
+                time.sleep(SETTLE_SECONDS)
+                scene = Scene(cluster, followers, random.Random(seed))
+                disturb(scene)
+                time.sleep(SETTLE_SECONDS)
+            history = read_history(cluster, tmp_path)
+            for each in followers:
+                each.wait_for_offset(history.last_offset)
+        check_sets(cluster, followers, churn, history)
+    for follower, asker in zip(followers, askers, strict=True):
+        check_decisions(asker.decisions, history, follower)
+    assert (scene.written <= {*history.added}) == (disturb is not truncate_leaders)
+    assert churn.acknowledged > 100, churn.acknowledged
+    assert askers[0].decisions.reconnected == 0, followers[0].log.read_text()[-3000:]
+    cluster.delete(*map(exact_filter, POOL))
+
+
+def check_sets(
+    cluster: Cluster, followers: list[Follower], churn: Churn, history: AclHistory
+) -> None:
+    """Check that journal, log, broker and daemons have the same ACLs, each once."""
+    logged = history.acls_at(history.last_offset)
+    assert sorted(map(str, logged)) == sorted(map(str, {*GRANTS, *churn.present}))
+    assert not history.find_doubles()
+
+    def is_shown_by_broker() -> bool:
+        with cluster.admin(FIRST_BROKER) as admin:
+            return {*admin.describe()} == {*logged}
+
+    cluster.wait_for(is_shown_by_broker, "the broker shows the log's ACLs")
+    for follower in followers:
+        assert follower.describe() == {*logged}
+
+
+def check_decisions(decisions: Decisions, history: AclHistory, follower: Follower) -> None:
+    """Check every answer at its offset, which is the end of a batch and never decreases."""
+    timelines = history.timelines(QUESTIONS)
+    seen: set[bool] = set()
+    given = zip(decisions.offsets, decisions.asked, decisions.answers, strict=True)
+    for offset, asked, answers in given:
+        if offset > history.last_offset:
+            break  # a record of the controllers themselves, written after the log was read
+        assert offset in history.batch_ends, (offset, follower.log)
+        expected = [timelines[each].at(offset) for each in asked]
+        assert [*map(bool, answers)] == expected, (offset, follower.log)
+        seen |= {*expected}
+    assert seen == {True, False}
+    assert decisions.offsets == sorted(decisions.offsets), follower.log
+    assert len(set(decisions.offsets)) > 50, len(set(decisions.offsets))
+    assert decisions.not_ready == 0, follower.log.read_text()[-3000:]
