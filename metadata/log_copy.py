@@ -37,7 +37,7 @@ from authorizerd.metadata.copy_snapshot import SnapshotFile
 from authorizerd.metadata.directory import Checkpoint, checkpoint_name
 from authorizerd.metadata.errors import CopyConflictError, LogDirectoryError, MetadataLogError
 from authorizerd.metadata.log import LogBatch, MetadataLog
-from authorizerd.metadata.storage import AppendFile, Storage
+from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import RecordBatch
 
 RETRY_SECONDS: Final = 60.0
@@ -235,12 +235,11 @@ class LogCopy:
                     f"{self._log_dir} already has all records up to offset {end - 1}"
                 )
             path = self._files.directory / checkpoint_name(end_offset, epoch)
-            part: AppendFile | None = None
+            target = Checkpoint(end_offset, epoch, path)
+            self._snapshot = SnapshotFile(target, self._files, self._storage)
             if not self._fault:
                 with self._suspending():
-                    part = self._files.new_part(path)
-            target = Checkpoint(end_offset, epoch, path)
-            self._snapshot = SnapshotFile(target, part, self._storage)
+                    self._snapshot.use_disk()
 
     def write_snapshot(self, data: bytes) -> None:
         """Add the next piece of the snapshot.
@@ -264,21 +263,20 @@ class LogCopy:
         with self._lock:
             snapshot = self._snapshot
             assert snapshot is not None, "begun"
-            path = snapshot.target.path
             try:
                 with self._suspending(reraise=True):
-                    last_timestamp_ms = self._install_snapshot(snapshot)
+                    last_timestamp_ms = snapshot.install()
             except BaseException:
                 self._abandon_snapshot()
                 raise
-            if snapshot.file is not None:
-                snapshot.file.close()
             self._snapshot = None
+            if snapshot.is_on_disk:
+                self._fault = ""
             content = CopyContent(snapshot.target.end_offset, last_timestamp_ms, is_empty=False)
             content.epochs.begin(content.next_offset - 1, snapshot.target.epoch)
             self._content = content
             self._replacements += 1
-            return snapshot.batches(path)
+            return snapshot.batches()
 
     def abandon_snapshot(self) -> None:
         """Remove the snapshot that was begun, if any."""
@@ -361,26 +359,10 @@ class LogCopy:
             self._fault = ""
             _logger.info("%s: the copy is complete again", self._log_dir)
 
-    def _install_snapshot(self, snapshot: SnapshotFile) -> int:
-        """Verify the snapshot, and let it replace the files. Return its time."""
-        path = snapshot.target.path
-        if snapshot.file is None:
-            last_timestamp_ms = snapshot.verify(path)
-            self._files.forget()
-            return last_timestamp_ms
-        snapshot.file.sync()
-        last_timestamp_ms = snapshot.verify(part_of(path))
-        self._files.install(path)
-        self._files.adopt_checkpoint(snapshot.target.end_offset)
-        self._fault = ""
-        return last_timestamp_ms
-
     def _abandon_snapshot(self) -> None:
         snapshot, self._snapshot = self._snapshot, None
-        if snapshot is not None and snapshot.file is not None:
-            snapshot.file.close()
-            with suppress(OSError):
-                self._files.remove_part(snapshot.target.path)
+        if snapshot is not None:
+            snapshot.discard()
 
     def _begin_anew(self, mark: CopyMark, reason: MetadataLogError) -> str | None:
         _logger.warning(

@@ -29,15 +29,15 @@ COPY_MUTANTS: Final = (
     ),
     Mutant(
         name="a snapshot is used before it is verified",
-        file="metadata/log_copy.py",
-        text="last_timestamp_ms = snapshot.verify(part_of(path))",
+        file="metadata/copy_snapshot.py",
+        text="last_timestamp_ms = self._verify(part_of(path))",
         becomes="last_timestamp_ms = 0",
         found_by=f"{_COPY}::test_incomplete_snapshot_changes_nothing",
     ),
     Mutant(
         name="a snapshot is named before it is durable",
-        file="metadata/log_copy.py",
-        text="        snapshot.file.sync()\n",
+        file="metadata/copy_snapshot.py",
+        text="        self._part.sync()\n",
         found_by=_SCHEDULES,
     ),
     Mutant(
