@@ -57,6 +57,10 @@ from authorizerd.daemon.sources.writes.requests import (
 from authorizerd.daemon.sources.writes.submission import Submission
 from authorizerd.kafka_client.address import Address
 
+SENT_AT_ONCE_MAX: Final = 16
+"""The maximum number of requests on their way to the cluster. A controller commits those that
+arrive together at once, so one at a time would reach only a fraction of its rate.
+"""
 INTERRUPTED: Final = "the daemon is shutting down"
 _PAUSE_FIRST_SECONDS: Final = 0.05
 _PAUSE_LAST_SECONDS: Final = 1.0
@@ -79,6 +83,10 @@ class ForwardStatistics(UpdateStatistics):
     results: Counter[str] = field(default_factory=Counter)
 
 
+def _new_limit() -> trio.CapacityLimiter:
+    return trio.CapacityLimiter(SENT_AT_ONCE_MAX)
+
+
 async def _applied_here() -> None:
     """Return at once: no other process makes decisions."""
 
@@ -98,6 +106,7 @@ class Means:
     request_timeout_ms: int
     applied_everywhere: Callable[[], Awaitable[None]] = _applied_here
     statistics: ForwardStatistics = field(default_factory=ForwardStatistics)
+    limit: trio.CapacityLimiter = field(default_factory=_new_limit)
 
 
 class Delivery:
@@ -119,13 +128,13 @@ class Delivery:
                 await self._expire()
             await self._free()
         finally:
-            fail(self._update, unknown(INTERRUPTED))
+            is_sent = self._update.is_sent
+            fail(self._update, unknown(INTERRUPTED) if is_sent else UpdateRefusedError(INTERRUPTED))
 
     async def _carry_out(self) -> None:
         pause = _PAUSE_FIRST_SECONDS
         while True:
-            address = self._means.destination.address
-            outcome = _NOBODY if address is None else await self._send(address)
+            address, outcome = await self._send()
             match outcome:
                 case Answered(results):
                     # Later, when the change is applied, freeing this state would block the loop.
@@ -150,12 +159,16 @@ class Delivery:
             await trio.sleep(pause)
             pause = min(2 * pause, _PAUSE_LAST_SECONDS)
 
-    async def _send(self, address: Address) -> Outcome:
-        await trio.lowlevel.checkpoint()  # nothing is sent after the deadline
-        if isinstance(self._update, Deletions):  # to know later what it may have removed
-            self._before = self._means.snapshot.newest
-        timeout_ms = self._means.request_timeout_ms
-        return await self._means.submission.send(address, self._update, timeout_ms)
+    async def _send(self) -> tuple[Address | None, Outcome]:
+        """Return where the request was sent, if anywhere, and its outcome."""
+        async with self._means.limit:  # also a checkpoint: nothing is sent after the deadline
+            address = self._means.destination.address
+            if address is None:
+                return None, _NOBODY
+            if isinstance(self._update, Deletions):  # to know later what it may have removed
+                self._before = self._means.snapshot.newest
+            timeout_ms = self._means.request_timeout_ms
+            return address, await self._means.submission.send(address, self._update, timeout_ms)
 
     async def _acknowledge(self, results: Results) -> None:
         """Complete the items once their changes are applied here, and by every worker."""

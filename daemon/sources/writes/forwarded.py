@@ -1,8 +1,8 @@
 """Accept changes of ACLs, and send them to the cluster side by side.
 
 **Invariant:** accepted work is done even if its caller is cancelled, within the caller's time. The
-number of waiting requests and of those under way is bounded. Requests of different callers are in
-no order; a connection of a caller has one request under way.
+number of unanswered requests is bounded. Requests of different callers are in no order; a
+connection of a caller has one request under way.
 
 Source: KIP-504 (asynchronous ACL updates), KIP-590; Kafka 4.3 ForwardingManager.
 """
@@ -28,10 +28,6 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 T = TypeVar("T")
 
-REQUESTS_AT_ONCE_MAX: Final = 16
-"""The maximum number of requests under way. A controller commits those that arrive together at
-once, so a single one at a time would reach only a fraction of its rate.
-"""
 ENDING_SECONDS: Final = 5.0
 """How long requests may take after ``close``."""
 _MARGIN_SECONDS_MAX: Final = 1.0
@@ -44,7 +40,7 @@ class ForwardedUpdates:
 
     Args:
         rights: who is forwarded; None if the daemon makes every change in its own name.
-        requests_max: the maximum number of waiting requests. More are refused.
+        requests_max: the maximum number of unanswered requests. More are refused.
         timeout_ms: returns how long a caller waits for its answer.
     """
 
@@ -60,7 +56,7 @@ class ForwardedUpdates:
         self._rights = rights
         self._timeout_ms = timeout_ms
         self._inbox_sender, self._inbox = trio.open_memory_channel[Update](requests_max)
-        self._limit = trio.CapacityLimiter(REQUESTS_AT_ONCE_MAX)
+        self._requests_max = requests_max
         self._scope = trio.CancelScope()
         self.statistics: Final = means.statistics
 
@@ -105,10 +101,11 @@ class ForwardedUpdates:
         return trio.current_time() + seconds - min(_MARGIN_SECONDS_MAX, seconds * _MARGIN)
 
     def _accept(self, update: Update) -> None:
+        if self.statistics.requests_waiting >= self._requests_max:
+            fail(update, UpdateRefusedError("too many updates are waiting"))
+            return
         try:
             self._inbox_sender.send_nowait(update)
-        except trio.WouldBlock:
-            fail(update, UpdateRefusedError("too many updates are waiting"))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             fail(update, UpdateRefusedError(INTERRUPTED))
         else:
@@ -128,19 +125,10 @@ class ForwardedUpdates:
                 try:
                     async with trio.open_nursery() as nursery:
                         async for update in self._inbox:
-                            await self._start(nursery, update)
+                            nursery.start_soon(self._handle, update)
                 finally:
                     services.cancel_scope.cancel()
                     self._refuse_waiting()
-
-    async def _start(self, nursery: trio.Nursery, update: Update) -> None:
-        """Handle a request as soon as few enough others are under way."""
-        try:
-            await self._limit.acquire_on_behalf_of(update)
-        except BaseException:
-            self._refuse(update)
-            raise
-        nursery.start_soon(self._handle, update)
 
     def _refuse_waiting(self) -> None:
         while True:
@@ -148,15 +136,11 @@ class ForwardedUpdates:
                 update = self._inbox.receive_nowait()
             except (trio.WouldBlock, trio.EndOfChannel):
                 return
-            self._refuse(update)
-
-    def _refuse(self, update: Update) -> None:
-        fail(update, UpdateRefusedError(INTERRUPTED))
-        self.statistics.requests_waiting -= 1
+            fail(update, UpdateRefusedError(INTERRUPTED))
+            self.statistics.requests_waiting -= 1
 
     async def _handle(self, update: Update) -> None:
         try:
             await Delivery(self._means, update).run()
         finally:
             self.statistics.requests_waiting -= 1
-            self._limit.release_on_behalf_of(update)

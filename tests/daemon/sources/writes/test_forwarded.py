@@ -24,6 +24,7 @@ from tests.daemon.sources.writes.acl_cluster import (
     TIMEOUT_MS,
     AclCluster,
     Follower,
+    results,
 )
 from tests.support.acls import acl
 
@@ -489,16 +490,32 @@ async def test_too_many_waiting_requests_are_refused(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     cluster = AclCluster(nursery)
-    cluster.add(FIRST, *(100 * [SILENCE]))
-    follower = await start(nursery, Follower(cluster, requests_max=2))
+    node = cluster.add(FIRST, *(100 * [SILENCE]))
+    follower = await start(nursery, Follower(cluster, requests_max=20))
     ended = []
     for number in range(100):
         ended.append(follower.updates.create([acl(topic=f"t{number}")], CALLER)[0])
         await wait_all_tasks_blocked()
     refused = [each for each in ended if each.is_done]
-    assert len(refused) == 100 - 16 - 1 - 2  # under way, next, waiting
+    assert ended[20:] == refused
     assert {str(each.error) for each in refused} == {"too many updates are waiting"}
-    assert follower.updates.statistics.requests_waiting == 19
+    assert follower.updates.statistics.requests_waiting == 20
+    assert [request.api_key for request in node.asked].count(ApiKey.CREATE_ACLS) == 16
+
+
+async def test_requests_that_wait_for_the_log_delay_no_others(nursery: trio.Nursery) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster))
+    follower.may_read = trio.Event()
+    many = [acl(topic=f"t{number}") for number in range(50)]
+    completions = [follower.updates.create([each], CALLER)[0] for each in many]
+    with trio.fail_after(10):
+        while cluster.acls != set(many):
+            await wait_all_tasks_blocked(0.001)
+    assert not any(completion.is_done for completion in completions)
+    follower.may_read.set()
+    assert await results(completions) == [None] * 50
 
 
 async def test_requests_are_sent_side_by_side_and_connections_are_reused(
