@@ -25,6 +25,8 @@ UNFINISHED_NAME: Final = "meta.properties.format"
 
 VERSION: Final = "1"
 
+CLUSTER_ID_LENGTH_MAX: Final = 255
+
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
@@ -33,6 +35,12 @@ class MetaProperties:
     cluster_id: str
     node_id: int
     directory_id: str
+
+
+def is_cluster_id(text: str) -> bool:
+    """Return True if ``text`` can be a cluster's id: this file keeps it unchanged, in one line."""
+    is_plain = text.isascii() and text.isprintable() and not set(text) & {" ", "\\"}
+    return is_plain and 0 < len(text) <= CLUSTER_ID_LENGTH_MAX
 
 
 def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperties | None:

@@ -32,6 +32,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, entity_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.quorum_calls import describe_quorum_call
+from authorizerd.metadata.meta_properties import is_cluster_id
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
 from authorizerd.protocol.kafka.acl_listing import (
@@ -104,10 +105,13 @@ class Exchange:
         try:
             self._node = await self._open_node(target.host, target.port)
             metadata = await self._request(_METADATA_CALL)
-        except (ConnectionFailedError, _BrokenError) as error:
+            cluster_id = metadata.cluster_id
+            if cluster_id is not None and not is_cluster_id(cluster_id):
+                raise _BrokenError(f"expected a cluster id, found {cluster_id!r}")
+        except (ConnectionFailedError, RequestFailedError, _BrokenError) as error:
             return await self._break(error)
         brokers = (Target(each.host, each.port, each.node_id) for each in metadata.brokers)
-        return Opened(metadata.cluster_id, tuple(brokers))
+        return Opened(cluster_id, tuple(brokers))
 
     async def ask_quorum(self) -> Quorum | Refused | Unserved | Broken:
         """Ask the quorum's leader, through the broker, how far each log reaches."""

@@ -32,6 +32,7 @@ from authorizerd.kafka_client.errors import (
     UnusableNodeError,
 )
 from authorizerd.kafka_client.quorum_calls import fetch_call, fetch_snapshot_call
+from authorizerd.metadata.meta_properties import is_cluster_id
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -147,6 +148,8 @@ class Link:
             if error.error.code in _ID_IS_SECRET:
                 return ClusterAnswered("")
             raise
+        if not is_cluster_id(cluster.cluster_id):
+            return ConnectionLost("garbage", f"expected a cluster id, found {cluster.cluster_id!r}")
         return ClusterAnswered(cluster.cluster_id)
 
     async def _fetch(self, request: SendFetch, cluster_id: str | None, limit_ms: int) -> Event:

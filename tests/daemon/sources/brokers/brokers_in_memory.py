@@ -58,7 +58,7 @@ class InMemoryCluster:
         self.cluster_id = CLUSTER_ID
         self.high_watermark = 0
         self.quorum_error: ApiError | None = None
-        self.serves_quorum = True
+        self.unserved: set[ApiKey] = set()
         self.opened: list[tuple[str, int]] = []
 
     def change(self, *added: Acl, removed: Iterable[Acl] = (), lagging: Iterable[int] = ()) -> None:
@@ -135,7 +135,7 @@ class InMemoryCluster:
         keys = [
             SimpleNamespace(api_key=key, min_version=0, max_version=api.last_version)
             for key, api in APIS.items()
-            if self.serves_quorum or key is not ApiKey.DESCRIBE_QUORUM
+            if key not in self.unserved
         ]
         return SimpleNamespace(
             error_code=0, api_keys=keys, throttle_time=timedelta(),

@@ -32,6 +32,7 @@ from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.daemon.sources.brokers.brokers_in_memory import CLUSTER_ID, InMemoryCluster, denied
 from tests.support.acls import acl
@@ -375,6 +376,32 @@ async def test_errors_name_the_remedy_and_are_retried(
         await follower.until(lambda: follower.acls == {READ}, 60)
 
 
+@pytest.mark.parametrize("cluster_id", ["\u20ac", "a\nnode.id=7", ""])
+async def test_server_without_a_real_cluster_id_is_left(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock, cluster_id: str
+) -> None:
+    cluster.cluster_id = cluster_id
+    async with following(cluster, tmp_path) as follower:
+        await trio.sleep(4 * POLL)
+        assert follower.acls is None
+        cluster.cluster_id = CLUSTER_ID
+        await follower.until(lambda: follower.acls == {READ}, 60)
+
+
+@pytest.mark.parametrize("missing", [ApiKey.METADATA, ApiKey.DESCRIBE_ACLS])
+async def test_server_that_lacks_an_api_is_left(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock, missing: ApiKey
+) -> None:
+    """A controller, for example, does not serve Metadata."""
+    cluster.unserved.add(missing)
+    async with following(cluster, tmp_path) as follower:
+        await trio.sleep(4 * POLL)
+        assert follower.acls is None
+        assert follower.status.errors["connection"] >= 1
+        cluster.unserved.clear()
+        await follower.until(lambda: follower.acls == {READ}, 60)
+
+
 async def test_another_cluster_stops_decisions(
     cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -441,7 +468,7 @@ async def test_change_undone_by_another_client_passes_the_barrier(
 async def test_barrier_fails_after_a_minute(
     cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    cluster.serves_quorum = False
+    cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
     async with following(cluster, tmp_path) as follower:
         with pytest.raises(UpdateRefusedError):
             await Follower(cluster, tmp_path, SETTINGS).source.barrier([], [])
@@ -456,7 +483,7 @@ async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
     cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Here the quorum cannot be asked, and nobody waits at the barrier any more."""
-    cluster.serves_quorum = False
+    cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})
         pinned = follower.status.leader_id

@@ -621,3 +621,18 @@ async def depose(quorum: ScriptedQuorum, random: Random, *, is_killed: bool) -> 
         await quorum.start(leader)
     else:
         quorum.rejoin(leader)
+
+
+@pytest.mark.parametrize("cluster_id", ["\u20ac", "a\nnode.id=7", "x" * 300])
+async def test_answer_without_a_real_cluster_id_is_garbage(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], cluster_id: str
+) -> None:
+    """It would be written to ``meta.properties``, which is text in lines."""
+    real, quorum.cluster_id = quorum.cluster_id, cluster_id
+    quorum.append(added(1))
+    following = follow()
+    with trio.fail_after(SECONDS_MAX):
+        while not following.status.errors["garbage"]:  # noqa: ASYNC110 - it has no event
+            await trio.sleep(0.01)
+    quorum.cluster_id = real
+    await following.wait_for(1)
