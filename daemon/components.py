@@ -138,7 +138,7 @@ class Parts:
         if self.origin.source.status is not None:
             self.origin.source.status.fail(str(error), error.offset)
         if self.workers is not None:
-            self.workers.stop_decisions(True)
+            self.workers.fail()
 
     def _prepare_stores(
         self, values: Mapping[str, str], changed: frozenset[str]

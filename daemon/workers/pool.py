@@ -82,6 +82,7 @@ class WorkerPool:
         self._unapplied: deque[ChangeBatch] = deque()
         self._is_caught_up = False
         self._is_stopped = False
+        self._has_failed = False
         self._loaded = trio.Event()
         self._changes = Published(0)
         self._is_draining = False
@@ -122,17 +123,27 @@ class WorkerPool:
                     case CaughtUp():
                         self._is_caught_up = True
                     case ChangeBatch():
-                        if self._is_caught_up:
+                        if self._is_caught_up and not self._has_failed:
                             self._pass_on(message)
                     case Suspend() | Resume():
-                        self.stop_decisions(isinstance(message, Suspend))
+                        self._stop_decisions(isinstance(message, Suspend) or self._has_failed)
                     case Reset():  # nothing was passed on yet
                         pass
                     case _:
                         assert_never(message)
                 await self._applier.send(message)
 
-    def stop_decisions(self, is_stopped: bool) -> None:
+    def fail(self) -> None:
+        """Let no worker decide any more: the daemon could not apply a change.
+
+        Workers that were sent this change cannot complete it, so they are replaced. New ones must
+        not get it: they begin with the state before it, without decisions.
+        """
+        self._has_failed = True
+        self._unapplied.clear()
+        self._stop_decisions(True)
+
+    def _stop_decisions(self, is_stopped: bool) -> None:
         """Let all current and future workers stop deciding, or decide again."""
         self._is_stopped = is_stopped
         for link in self._links:

@@ -8,6 +8,20 @@ from tests.mutants.mutant import Mutant
 
 NODE_MUTANTS: Final = (
     Mutant(
+        name="any text is taken for the cluster's id",
+        file="daemon/sources/quorum/link.py",
+        text="        if not is_cluster_id(cluster.cluster_id):\n",
+        becomes="        if False:\n",
+        found_by="tests/daemon/sources/quorum/test_source.py::test_answer_without_a_real_cluster_id_is_garbage",
+    ),
+    Mutant(
+        name="a server without Metadata ends the daemon",
+        file="daemon/sources/brokers/exchange.py",
+        text="        except (ConnectionFailedError, RequestFailedError, _BrokenError) as error:\n",
+        becomes="        except (ConnectionFailedError, _BrokenError) as error:\n",
+        found_by="tests/daemon/sources/brokers/test_source.py::test_server_that_lacks_an_api_is_left",
+    ),
+    Mutant(
         name="an answer about another topic is taken for the metadata log",
         file="protocol/kafka/fetch.py",
         text="    if topic_id != METADATA_TOPIC_ID:\n",

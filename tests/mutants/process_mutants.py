@@ -8,6 +8,19 @@ from tests.mutants.mutant import Mutant
 
 PROCESS_MUTANTS: Final = (
     Mutant(
+        name="workers decide again after a change that could not be applied",
+        file="daemon/workers/pool.py",
+        text=" or self._has_failed)\n",
+        becomes=")\n",
+        found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
+    ),
+    Mutant(
+        name="new workers get a change that cannot be applied",
+        file="daemon/workers/pool.py",
+        text="        self._unapplied.clear()\n",
+        found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
+    ),
+    Mutant(
         name="the log's queue grows without bound",
         file="daemon/logging/queue.py",
         text="if self._size + len(data) > QUEUE_BYTES_MAX:",

@@ -16,7 +16,7 @@ from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
 from authorizerd.protocol.worker_feed import Files
 from tests.daemon.fake_worker import FakeProcesses, FakeWorker
-from tests.support.log_files import added
+from tests.support.log_files import added, removed
 
 TIMEOUT_MS = 1000
 DETECTION_SECONDS = 1.26
@@ -26,9 +26,11 @@ DETECTION_SECONDS = 1.26
 class Running:
     """The pool of a daemon that has loaded one ACL; ``offset`` is that of the last change."""
 
-    def __init__(self, nursery: trio.Nursery, count: int) -> None:
+    def __init__(self, nursery: trio.Nursery, count: int, *, is_followed: bool = False) -> None:
         feed, inbox = trio.open_memory_channel[Message](4)
-        self.applier = RecordApplier(inbox)
+        self.applier = RecordApplier(
+            inbox, on_misfit=(lambda _: self.pool.fail()) if is_followed else None
+        )
         self.files = Files("first")
         self.pool = WorkerPool(
             count,
@@ -60,8 +62,10 @@ class Running:
         self.acknowledged = offset
 
 
-async def start(nursery: trio.Nursery, count: int = 2) -> Running:
-    running = Running(nursery, count)
+async def start(
+    nursery: trio.Nursery, count: int = 2, *, is_followed: bool = False
+) -> Running:
+    running = Running(nursery, count, is_followed=is_followed)
     await nursery.start(running.applier.run)
     nursery.start_soon(running.pool.relay)
     nursery.start_soon(running.pool.run, [], running.processes.spawn)
@@ -114,6 +118,25 @@ async def test_all_workers_stop_deciding_with_the_daemon(
     await running.pool.feed.send(Resume())
     await trio.sleep(1)
     assert [worker.acl_count for worker in running.workers[1:]] == [1, 1]
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+async def test_workers_stay_without_decisions_after_a_misfit(
+    nursery: trio.Nursery, autojump_clock: MockClock, resumes: bool
+) -> None:
+    """They are replaced once, listen, and decide nothing, whatever the source sends later."""
+    running = await start(nursery, is_followed=True)
+    await running.pool.feed.send(ChangeBatch(2, (removed(9),)))
+    await trio.sleep(TIMEOUT_MS / 1000 * 4)
+    if resumes:
+        await running.pool.feed.send(Suspend())
+        await running.pool.feed.send(Resume())
+        await running.pool.feed.send(ChangeBatch(3, (added(3),)))
+    await trio.sleep(60)
+    assert running.applier.snapshot.newest is None
+    assert running.pool.restarts == 2
+    assert running.pool.listening == 2
+    assert [worker.acl_count for worker in running.workers[2:]] == [-1, -1]
 
 
 async def test_hanging_worker_is_killed_before_updates_continue(
