@@ -62,9 +62,7 @@ class Running:
         self.acknowledged = offset
 
 
-async def start(
-    nursery: trio.Nursery, count: int = 2, *, is_followed: bool = False
-) -> Running:
+async def start(nursery: trio.Nursery, count: int = 2, *, is_followed: bool = False) -> Running:
     running = Running(nursery, count, is_followed=is_followed)
     await nursery.start(running.applier.run)
     nursery.start_soon(running.pool.relay)
