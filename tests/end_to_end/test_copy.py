@@ -86,7 +86,14 @@ class Followed:
 
     async def wait_until_saved(self, offset: int) -> None:
         """Wait until the copy of the running daemon ends at ``offset`` or later."""
-        await wait_for(lambda: self.saved()[0] >= offset, f"copy up to offset {offset}")
+
+        def is_saved() -> bool:
+            try:
+                return self.saved()[0] >= offset
+            except shutil.Error:  # the daemon has removed a file meanwhile
+                return False
+
+        await wait_for(is_saved, f"copy up to offset {offset}")
 
     async def list_numbers(self, daemon: DaemonProcess) -> set[int]:
         """Return the numbers of the ACLs that the daemon lists."""
@@ -174,7 +181,12 @@ async def test_killed_daemon_continues_from_its_copy(tmp_path: Path) -> None:
         assert count_snapshot_pieces(cluster), (
             "the log of the cluster was longer than what is served"
         )
+        async with cluster.daemon() as daemon:
+            await cluster.wait_for(daemon, max(states))
+            await cluster.wait_until_saved(max(states))
+            await in_thread(daemon.stop, signal.SIGKILL)
         asked = count_snapshot_pieces(cluster)
+        change()
         async with cluster.daemon() as daemon:
             await cluster.wait_for(daemon, max(states))
             assert await cluster.list_numbers(daemon) == cluster.numbers
@@ -211,6 +223,9 @@ async def test_daemon_that_is_killed_between_applying_and_saving(tmp_path: Path)
             assert await cluster.list_numbers(daemon) == {2, 3, 4, 5, 8}
             assert daemon.process.poll() is None
         assert await in_thread(cluster.saved) == (last, {2, 3, 4, 5, 8})
+        done = await in_thread(run, "check-log", cluster.log_dir)
+        assert done.returncode == 0, done.stdout
+        assert f"a copy of cluster {cluster.quorum.cluster_id} " in done.stdout
 
 
 async def test_restored_cluster_needs_a_reset(tmp_path: Path) -> None:
