@@ -23,6 +23,7 @@ from random import Random
 from typing import Final, TypeAlias, TypeVar
 
 from authorizerd.daemon.sources.brokers.acknowledged import Acknowledged
+from authorizerd.daemon.sources.brokers.lag import LAG_SECONDS, Lag
 from authorizerd.daemon.sources.brokers.messages import (
     Accept,
     Action,
@@ -48,8 +49,6 @@ SETTLE_SECONDS: Final = 1.0
 CATCH_UP_SECONDS: Final = 10.0
 """How long a new broker may lag before another one is tried."""
 CATCH_UP_POLL_SECONDS: Final = 0.5
-LAG_SECONDS: Final = 2.0
-"""A broker that lacks what was committed this long ago is not current."""
 TRIES_MAX: Final = 3
 """Failures or late answers in a row after which another broker is tried."""
 
@@ -67,21 +66,6 @@ class _FailedError(Exception):
 
 
 @dataclass(slots=True)
-class _Lag:
-    """Compare a broker's log with what was committed ``LAG_SECONDS`` ago."""
-
-    taken_at: float = 0.0
-    taken: int = -1
-    demanded: int = -1
-
-    def is_current(self, quorum: Quorum, broker_id: int, now: float) -> bool:
-        if now - self.taken_at >= LAG_SECONDS:
-            self.demanded, self.taken = self.taken, quorum.high_watermark
-            self.taken_at = now
-        return quorum.log_ends.get(broker_id, -1) >= self.demanded
-
-
-@dataclass(slots=True)
 class _Pin:
     """The broker that is read from, and what is known of its connection.
 
@@ -95,7 +79,7 @@ class _Pin:
     has_quorum: bool
     is_trusted: bool = False
     first_asked: float | None = None
-    lag: _Lag = field(default_factory=_Lag)
+    lag: Lag = field(default_factory=Lag)
 
 
 class Machine:

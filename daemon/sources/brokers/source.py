@@ -57,7 +57,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Barrier:
-    """A wait for changes. ``offset`` is ours from which on decisions have them."""
+    """A wait for changes. ``passed`` is set once decisions have them."""
 
     expectation: Expectation
     made_at: float
