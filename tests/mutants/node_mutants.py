@@ -8,6 +8,13 @@ from tests.mutants.mutant import Mutant
 
 NODE_MUTANTS: Final = (
     Mutant(
+        name="every failure is logged while the contact comes and goes",
+        file="daemon/sources/quorum/report.py",
+        text=" - self._logged_at >= LOGGED_AGAIN_SECONDS:\n",
+        becomes=":\n",
+        found_by="tests/daemon/sources/quorum/test_source.py::test_contact_that_comes_and_goes_does_not_flood_the_log",
+    ),
+    Mutant(
         name="any text is taken for the cluster's id",
         file="daemon/sources/quorum/link.py",
         text="        if not is_cluster_id(cluster.cluster_id):\n",

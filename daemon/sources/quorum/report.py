@@ -1,6 +1,7 @@
 """What the source reports about its contact: a status for metrics, and lines in the log.
 
-**Invariant:** a failure that repeats is logged once, until the leader answers again.
+**Invariant:** a failure that repeats is logged once, until the leader answers again. While the
+contact comes and goes, this is at most once in ``LOGGED_AGAIN_SECONDS``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
+LOGGED_AGAIN_SECONDS: Final = 60.0
+
 _logger = logging.getLogger(__name__)
 
 
@@ -29,6 +32,7 @@ class ContactReport:
         self._user: Final = None if settings.log_in is None else settings.log_in.username
         self._leader: tuple[Address, int] | None = None
         self._failures: Final[set[str]] = set()
+        self._logged_at = 0.0
 
     def count(self, failure: CountFailure) -> None:
         """Count a failed exchange."""
@@ -37,6 +41,7 @@ class ContactReport:
         if reason in self._failures:
             return
         self._failures.add(reason)
+        self._logged_at = trio.current_time()
         if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
             text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
         _logger.warning("following the cluster, retrying: %s", text)
@@ -62,7 +67,8 @@ class ContactReport:
             status.lag_since = trio.current_time()
         if machine.leader is None:
             return
-        self._failures.clear()
+        if trio.current_time() - self._logged_at >= LOGGED_AGAIN_SECONDS:
+            self._failures.clear()
         if machine.leader != self._leader:
             self._leader = machine.leader
             _logger.info(

@@ -455,6 +455,20 @@ async def test_a_missing_right_is_named(
     assert following.status.errors["CLUSTER_AUTHORIZATION_FAILED"] >= 2
 
 
+async def test_contact_that_comes_and_goes_does_not_flood_the_log(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+) -> None:
+    following = follow()
+    await following.wait_for()
+    with trio.fail_after(SECONDS_MAX):
+        for number in range(1, 6):
+            quorum.leader.spoil(QuorumKey.FETCH, Fault.GARBAGE)
+            quorum.append(added(number))
+            await following.wait_for(*range(1, number + 1))
+    assert following.status.errors["garbage"] >= 5
+    assert sum("retrying" in each for each in caplog.messages) == 1
+
+
 @pytest.mark.parametrize("is_loaded", [False, True])
 async def test_an_unreadable_record_stops_decisions(
     quorum: ScriptedQuorum, follow: Callable[..., Following], is_loaded: bool
