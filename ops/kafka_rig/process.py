@@ -15,7 +15,7 @@ from typing import Final
 
 from ops.kafka_rig.rig import SOURCES, Rig, RigError, java_environment
 
-START_TIMEOUT_SECONDS: Final = 90.0
+START_TIMEOUT_SECONDS: Final = 180.0
 STOP_TIMEOUT_SECONDS: Final = 30.0
 
 _STARTED: Final = "Kafka Server started"
