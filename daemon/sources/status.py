@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
 from authorizerd.config.follow import SourceKind
+
+REASONS_MAX: Final = 100
+"""Bound on the reasons in ``SourceStatus.errors``, since servers may answer with any error code."""
+
+OTHER_REASON: Final = "other"
 
 
 @dataclass(slots=True)
@@ -21,7 +27,7 @@ class SourceStatus:
         lag_since: trio's time since when committed records are missing here; None if none are.
         leader_id: the id of the node that is read from: the leader, or the pinned broker.
         errors: failed exchanges by reason: an error code's name, a ``Cause``'s, or ``connection``,
-            ``garbage`` or ``snapshot``.
+            ``garbage`` or ``snapshot``; or ``other``, once there are ``REASONS_MAX``.
         fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
         fault_offset: the log offset at which ``fault`` was found, or -1.
         copy_fault: why the local copy cannot be written, empty if it can.
@@ -46,3 +52,8 @@ class SourceStatus:
         """Record the reason for which decisions stop; the first one stays."""
         if not self.fault:
             self.fault, self.fault_offset = reason, offset
+
+    def count_error(self, reason: str) -> None:
+        """Count a failed exchange in ``errors``."""
+        is_kept = reason in self.errors or len(self.errors) < REASONS_MAX
+        self.errors[reason if is_kept else OTHER_REASON] += 1

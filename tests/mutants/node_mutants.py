@@ -8,6 +8,13 @@ from tests.mutants.mutant import Mutant
 
 NODE_MUTANTS: Final = (
     Mutant(
+        name="a server can make any number of metrics",
+        file="daemon/sources/status.py",
+        text=" or len(self.errors) < REASONS_MAX\n",
+        becomes=" or True\n",
+        found_by="tests/daemon/sources/test_status.py::test_reasons_of_errors_are_bounded",
+    ),
+    Mutant(
         name="every failure is logged while the contact comes and goes",
         file="daemon/sources/quorum/report.py",
         text=" - self._logged_at >= LOGGED_AGAIN_SECONDS:\n",

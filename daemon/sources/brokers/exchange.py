@@ -125,7 +125,7 @@ class Exchange:
             return Quorum(described.high_watermark, described.log_ends)
         if described.code in _UNSERVED:
             return Unserved(f"DescribeQuorum: {described}")
-        self._status.errors[described.name] += 1
+        self._status.count_error(described.name)
         return Refused(f"DescribeQuorum: {described}")
 
     async def ask_listing(self) -> Answer | Refused | Broken:
@@ -138,7 +138,7 @@ class Exchange:
         except (_BrokenError, RequestFailedError, DecodeError) as error:
             return await self._break(error)
         if head.error is not None:
-            self._status.errors[head.error.name] += 1
+            self._status.count_error(head.error.name)
             return Refused(self._explain(head.error))
         digest = await trio.to_thread.run_sync(_digest, body)
         return Answer(version, body, digest, seconds, head.throttle_ms / 1000)
@@ -167,7 +167,7 @@ class Exchange:
             raise _BrokenError(str(error)) from error
 
     async def _break(self, error: Exception) -> Broken:
-        self._status.errors[CONNECTION_ERROR] += 1
+        self._status.count_error(CONNECTION_ERROR)
         await self.aclose()
         return Broken(str(error))
 

@@ -37,7 +37,7 @@ class ContactReport:
     def count(self, failure: CountFailure) -> None:
         """Count a failed exchange."""
         reason, text = failure.reason, failure.text
-        self._status.errors[reason] += 1
+        self._status.count_error(reason)
         if reason in self._failures:
             return
         self._failures.add(reason)
