@@ -49,8 +49,8 @@ BROKER_MUTANTS: Final = (
     Mutant(
         name="a copy of listings is always served",
         file="daemon/sources/brokers/source.py",
-        text="copy.high_watermark is None or not self._settings.serves_copy",
-        becomes="copy.high_watermark is None",
+        text="self._is_held = not self._settings.serves_copy",
+        becomes="self._is_held = False",
         found_by=f"{_SOURCE_TESTS}::test_restart_continues_from_the_copy",
     ),
     Mutant(

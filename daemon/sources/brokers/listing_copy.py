@@ -16,7 +16,7 @@ import trio
 from authorizerd.acl.model import Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import Message, Reset
+from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.daemon.sources.own_log_reader import read_some
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.metadata.errors import MetadataLogError
@@ -128,6 +128,8 @@ class ListingCopy:
     ) -> None:
         """Save the differences of one listing, pass them on, and wait until they are applied.
 
+        After the first listing, also report that the applier has caught up.
+
         If the disk fails, the copy stays behind, and the daemon goes on.
 
         Raises:
@@ -141,12 +143,15 @@ class ListingCopy:
             return self._log.last_offset
 
         offset = await trio.to_thread.run_sync(save)
+        is_first = self.high_watermark is None
         self._is_transaction_open = False
         self.high_watermark = high_watermark
         for start in range(0, len(changes), CHANGES_PER_MESSAGE):
             part = tuple(changes[start : start + CHANGES_PER_MESSAGE])
             await applier.send(ChangeBatch(offset, part, is_end=False))
         await applier.send(ChangeBatch(offset, cluster_changes=(mark,)))
+        if is_first:
+            await applier.send(CaughtUp(offset))
         await self._applied.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
         )

@@ -17,7 +17,7 @@ import trio
 from authorizerd.acl.difference import plan_differences
 from authorizerd.acl.listing import Expectation, expect, find_shown
 from authorizerd.acl.model import Acl, AclFilter, Change
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.acl.steps import free
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
@@ -107,7 +107,7 @@ class BrokersSource:
         self._cluster_id = ""
         self._broker_id = -1
         self._has_answered = False
-        self._is_held = True
+        self._is_held = False
         self._reported: set[str] = set()
 
     @property
@@ -191,12 +191,14 @@ class BrokersSource:
     async def _read_copy(self, applier: trio.MemorySendChannel[Message]) -> None:
         copy, status = self._copy, self._status
         await copy.read(applier)
-        self._is_held = copy.high_watermark is None or not self._settings.serves_copy
+        status.cluster_id = copy.cluster_id or ""
+        if copy.high_watermark is None:
+            return  # the applier loads a first listing much faster than it applies differences
+        status.high_watermark = status.read_offset = copy.last_offset
+        self._is_held = not self._settings.serves_copy
         if self._is_held:
             await applier.send(Suspend())
         await applier.send(CaughtUp(copy.last_offset))
-        status.cluster_id = copy.cluster_id or ""
-        status.high_watermark = status.read_offset = copy.last_offset
         await self._applied.wait_until(lambda newest: newest is not None)
 
     async def _check_copy(self) -> None:
@@ -257,8 +259,7 @@ class BrokersSource:
         answer = await self._exchange.ask_listing()
         if not isinstance(answer, Answer):
             return answer
-        snapshot = self._applied.newest
-        assert snapshot is not None, "the copy is applied first"
+        snapshot = self._applied.newest or EMPTY_SNAPSHOT
         expectations = {key: each.expectation for key, each in self._barriers.items()}
         if answer.digest == self._digest:
             shown = await finish_in_turns(find_shown(snapshot.acls, expectations))
