@@ -318,6 +318,9 @@ class Machine:
         if snapshot.end_offset <= self._log.committed_end:
             self._log.go_back(snapshot.end_offset)
             return
+        # With a wrong epoch, the daemon would take the real leader for an old one, also later.
+        if not self._log.committed_epoch <= snapshot.epoch <= self._contact.route.epoch:
+            raise GarbageError(f"a snapshot of epoch {snapshot.epoch}")
         self._snapshot = SnapshotFetch(snapshot, self._contact.route.epoch)
         self._contact.effects.append(BeginSnapshot(snapshot))
 

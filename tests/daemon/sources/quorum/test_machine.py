@@ -377,6 +377,8 @@ def test_uncommitted_records_are_bounded() -> None:
         (answered(new_batch(0, EPOCH, 1, b""), high_watermark=9), "garbage"),
         (answered(high_watermark=9, diverging=EpochEnd(EPOCH, 9)), "garbage"),
         (answered(high_watermark=9, snapshot=SnapshotId(0, 0)), "garbage"),
+        (answered(high_watermark=9, snapshot=SnapshotId(10, EPOCH + 1)), "garbage"),
+        (answered(high_watermark=9, snapshot=SnapshotId(10, -1)), "garbage"),
         (answered(high_watermark=9, leader_id=2), "garbage"),
         (answered(high_watermark=9, leader_epoch=-1, leader_id=-1), "garbage"),
         (answered(high_watermark=9, leader_epoch=EPOCH - 1), "UNKNOWN_LEADER_EPOCH"),
