@@ -98,7 +98,8 @@ def _measure_beside_broker(rig: Rig, directory: Path, extent: Extent) -> Iterato
             stack.enter_context(_follower(cluster, directory, number))
         leader_cpu[extent.followers] = _cpu_percent(leader, extent.seconds)
     for followers, percent in leader_cpu.items():
-        what = f"following: CPU of the leader at rest, with {followers} daemons"
+        noun = "daemon" if followers == 1 else "daemons"
+        what = f"following: CPU of the leader at rest, with {followers} {noun}"
         yield Line(what=what, unit="% of a core", ours=percent)
 
 
