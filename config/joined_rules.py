@@ -91,7 +91,9 @@ def read_security_protocols(keys: KeyValues) -> Mapping[str, SecurityProtocol]:
     for name in names:
         if name not in protocols:
             reason = f"listener.security.protocol.map has no security protocol for {name}"
-            raise keys.refusal("listeners", reason)
+            if "listeners" not in keys.properties:
+                reason += ", a listener of the default"
+            raise keys.refusal("listeners", f"{reason}: add {name}:PROTOCOL to the map")
     return protocols
 
 

@@ -140,7 +140,7 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
     if follow.log_in is None and not has_certificate and is_allowed:
         text = f"{_NEEDED[follow.kind].name} is allowed to everyone who reaches {answer.address}"
         yield warning(_CHECK, text, "let clients log in there (SASL_SSL), and grant rights by user")
-    needed = {_NEEDED[follow.kind], Operation.DESCRIBE}
+    needed = {_NEEDED[follow.kind]}
     if follow.writes is Writes.AS_SELF:
         needed.add(Operation.ALTER)
         if Operation.ALTER not in answer.operations:
@@ -148,7 +148,8 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
             advice = f"kafka-acls --add --cluster --operation Alter --allow-principal {who}"
             text = f"{WRITES}=as-self requires ALTER on the cluster, which the daemon lacks"
             yield error(_CHECK, text, advice)
-    more = sorted(each.name for each in answer.operations - needed)
+    harmless = {Operation.DESCRIBE}
+    more = sorted(each.name for each in answer.operations - needed - harmless)
     if more:
         text = f"the daemon's user may do more in the cluster than it needs: {', '.join(more)}"
         advice = f"use a user of its own, with {' and '.join(sorted(map(_name, needed)))} only"

@@ -215,7 +215,8 @@ BAD_LINES = [
     ),
     (
         "listeners=PLAINTXT://:1",
-        "listener.security.protocol.map has no security protocol for PLAINTXT",
+        "listener.security.protocol.map has no security protocol for PLAINTXT:"
+        " add PLAINTXT:PROTOCOL to the map",
     ),
     ("listeners=SSL://h:1,PLAINTEXT://g:1", "SSL and PLAINTEXT have the same port 1"),
     ("listeners=SSL://h:1,ssl://g:2", "the name SSL occurs twice"),

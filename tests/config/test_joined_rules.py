@@ -51,7 +51,15 @@ def test_controller_listener_needs_a_mapping_next_to_ssl_or_sasl(lines: list[str
     """A map that is set is used unchanged."""
     assert refuse(BASE + "\n".join(lines)) == (
         "server.properties:3: listeners:"
-        " listener.security.protocol.map has no security protocol for CONTROLLER"
+        " listener.security.protocol.map has no security protocol for CONTROLLER:"
+        " add CONTROLLER:PROTOCOL to the map"
+    )
+
+
+def test_map_without_the_default_listener_is_rejected_with_the_remedy() -> None:
+    assert refuse(BASE + "listener.security.protocol.map=CONTROLLER:PLAINTEXT") == (
+        "server.properties: listeners: listener.security.protocol.map has no security protocol"
+        " for PLAINTEXT, a listener of the default: add PLAINTEXT:PROTOCOL to the map"
     )
 
 

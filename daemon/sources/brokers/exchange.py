@@ -174,7 +174,9 @@ class Exchange:
     def _explain(self, error: ApiError) -> str:
         match error.code:
             case ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                # The broker's text names the connection, so it would be another one each time.
                 advice = missing_right(SourceKind.BROKERS, self._user)
+                return f"DescribeAcls: {error.name}: {advice}"
             case ErrorCode.SECURITY_DISABLED:
                 advice = _NO_AUTHORIZER
             case _:

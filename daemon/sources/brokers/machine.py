@@ -143,7 +143,9 @@ class Machine:
             try:
                 yield from self._visit(target)
             except _LostError as error:
-                yield Wait(self._pauses.after_failure(), problem=f"{target}: {error}")
+                text = str(error)
+                problem = text if text.startswith(f"{target}: ") else f"{target}: {text}"
+                yield Wait(self._pauses.after_failure(), problem=problem)
 
     def _choose(self) -> Target:
         """Return a broker that was not tried yet, or else the next bootstrap server."""
