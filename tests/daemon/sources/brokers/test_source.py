@@ -402,6 +402,24 @@ async def test_server_that_lacks_an_api_is_left(
         await follower.until(lambda: follower.acls == {READ}, 60)
 
 
+async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
+    cluster: InMemoryCluster,
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Kafka's text names the connection and the session."""
+    async with following(cluster, tmp_path):
+        for second in range(30):
+            for broker in cluster.brokers.values():
+                text = f"Request(session=Session@{second}) needs DESCRIBE permission."
+                broker.error = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text)
+            await trio.sleep(1)
+        lines = [each for each in caplog.messages if "lacks DESCRIBE" in each]
+        assert 1 <= len(lines) <= 4
+        assert "Session@" not in caplog.text
+
+
 async def test_another_cluster_stops_decisions(
     cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
