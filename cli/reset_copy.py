@@ -57,5 +57,5 @@ def _check_mark(log_dir: Path) -> None:
     if read_mark(log_dir) is None:
         raise StartError(
             f"{log_dir}: expected a copy of a followed cluster ({MARK_NAME}), found none: nothing "
-            "was removed. Check metadata.log.dir"
+            "was removed. Check log.dirs (or metadata.log.dir)"
         )

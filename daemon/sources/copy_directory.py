@@ -64,7 +64,7 @@ def claim_copy_directory(
         raise StartError(
             f"authorizerd.source: expected {mark.source}, whose copy is in {log_dir}, found {kind}:"
             " correct it, run `authorizerd reset-copy` to begin a new copy, or name another "
-            "directory in metadata.log.dir"
+            "directory in log.dirs (or metadata.log.dir)"
         )
     try:
         if mark is None:
@@ -99,9 +99,10 @@ def _read_mark(log_dir: Path, storage: Storage) -> CopyMark | None:
         if is_own:
             raise StartError(
                 f"{log_dir}: expected an empty directory or a copy of the followed cluster, found "
-                "a log of its own: name another directory in metadata.log.dir. To carry the ACLs "
-                f"over, list them with `authorizerd acls --list --log-dir {log_dir}`, and create "
-                "them in the cluster with kafka-acls"
+                "a log of its own: name another directory in log.dirs (or metadata.log.dir). To "
+                "carry the ACLs over, list them with "
+                f"`authorizerd acls --list --log-dir {log_dir}`, and create them in the cluster "
+                "with kafka-acls"
             )
     return mark
 
@@ -120,6 +121,6 @@ def refuse_copy(log_dir: Path, storage: Storage) -> None:
         raise StartError(
             f"{log_dir}: expected a log of its own, found a copy of a followed cluster "
             f"({MARK_NAME}): set {key} to follow the cluster again, or name another directory in "
-            "metadata.log.dir. To carry the ACLs over, list them with `authorizerd acls --list "
-            f"--log-dir {log_dir}`, and create them with kafka-acls"
+            "log.dirs (or metadata.log.dir). To carry the ACLs over, list them with "
+            f"`authorizerd acls --list --log-dir {log_dir}`, and create them with kafka-acls"
         )
