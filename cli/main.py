@@ -154,7 +154,7 @@ def new_parser() -> CommandParser:
     commands.add_parser("acls", help="list, add and remove ACLs, with the flags of kafka-acls")
     commands.add_parser("check-log", help="validate a metadata log, or repair it")
     commands.add_parser(
-        "doctor", help="find problems with the configuration, files, ports and log on this machine"
+        "doctor", help="find problems with the configuration, this machine and the followed cluster"
     )
     commands.add_parser("replay", help="use Spark to check recorded traffic against other ACLs")
     add_explain_arguments(

@@ -116,7 +116,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorize
 complete -c authorizerd -n '_shtab_authorizerd_using check-log' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using check-log' -l repair -d 'truncate the log before the first unreadable batch, after printing what will be lost and keeping a copy'
 complete -c authorizerd -n '_shtab_authorizerd_using check-log; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the log directory, which contains __cluster_metadata-0'
-complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a doctor -d 'find problems with the configuration, files, ports and log on this machine'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a doctor -d 'find problems with the configuration, this machine and the followed cluster'
 complete -c authorizerd -n '_shtab_authorizerd_using doctor' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using doctor' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using doctor' -l override -x -d 'set a key, with precedence over the file; may be repeated'

@@ -13,7 +13,7 @@ _shtab_authorizerd_commands() {
   local _commands=(
     acls:'list, add and remove ACLs, with the flags of kafka-acls'
     check-log:'validate a metadata log, or repair it'
-    doctor:'find problems with the configuration, files, ports and log on this machine'
+    doctor:'find problems with the configuration, this machine and the followed cluster'
     explain:'show a decision and its reason, from a log or checkpoint'
     format:'create an empty log directory'
     import-config:'write a configuration that follows the cluster of a broker'"'"'s server.properties'
