@@ -25,6 +25,7 @@ class HeldStorage(DiskStorage):
     """A disk whose last segment opens only after a line on standard input."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._is_released = False
 
     def open(self, path: Path) -> BinaryIO:

@@ -37,12 +37,15 @@ class StoredFiles(DiskStorage):
         return path in self.files
 
     def size(self, path: Path) -> int:
-        return len(self.files[path])
+        return len(self._find(path))
 
     def open(self, path: Path) -> BinaryIO:
+        return io.BytesIO(self._find(path))
+
+    def _find(self, path: Path) -> bytes:
         if path not in self.files:
             raise FileNotFoundError(2, "No such file or directory")
-        return io.BytesIO(self.files[path])
+        return self.files[path]
 
     def drop_cache(self, path: Path) -> None:
         """Do nothing: there is no cache."""
