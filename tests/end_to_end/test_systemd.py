@@ -354,12 +354,13 @@ def test_json_log_lines_have_a_priority_and_no_secret(
         try:
             wait_until(lambda: ready_file.exists() or process.poll() is not None, "ready")
             daemon = DaemonProcess(process, json.loads(ready_file.read_bytes()))
-            send_nonsense(daemon.ready["decision_stream"])
             if workers > 1:
                 os.kill(children(process.pid).pop(), signal.SIGKILL)
                 wait_until(
                     lambda: daemon.metric("authorizerd_worker_restarts_total") == 1, "replaced"
                 )
+            # Only now: a killed worker may not have written its log.
+            send_nonsense(daemon.ready["decision_stream"])
             daemon.close()
         finally:
             process.terminate()

@@ -45,6 +45,12 @@ from tests.support.log_files import added, flipped, write_log
 from tests.support.recording_storage import RecordingStorage
 
 
+@pytest.fixture(autouse=True)
+def log_warnings(caplog: pytest.LogCaptureFixture) -> None:
+    """Log warnings, even if a daemon in this process has set a higher level."""
+    caplog.set_level(logging.INFO)
+
+
 def files_of(log_dir: Path) -> list[str]:
     return sorted(each.name for each in (log_dir / METADATA_TOPIC_DIRECTORY).iterdir())
 
@@ -453,7 +459,6 @@ def test_full_disk_does_not_stop_the_daemon(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a minute, a checkpoint of the newest state makes the copy complete again."""
-    caplog.set_level(logging.INFO)
     now = 0.0
     storage = RecordingStorage(number=errno.ENOSPC)
     copy = open_copy(tmp_path, storage, clock=lambda: now)
