@@ -160,9 +160,10 @@ def read_checkpoint(rig: Rig, checkpoint: Path) -> list[Acl]:
     return [acl for _, acl in _read_all(rig, checkpoint).added.values()]
 
 
-def read_written(rig: Rig, member: Member) -> set[str]:
-    """Return the ids of all ACLs in the log of a controller that has ended, committed or not."""
-    return {*_read_all(rig, *sorted(member.metadata_dir.glob("*.log"))).added}
+def read_written(rig: Rig, member: Member) -> set[Acl]:
+    """Return all ACLs in the log of a controller that has ended, committed or not."""
+    written = _read_all(rig, *sorted(member.metadata_dir.glob("*.log")))
+    return {acl for _, acl in written.added.values()}
 
 
 def _read_all(rig: Rig, *files: Path) -> AclHistory:
