@@ -103,12 +103,7 @@ class Worker(Follower):
         self._places = places
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
-        self._applier = RecordApplier(
-            inbox,
-            collect_garbage=self._collector.collect_garbage,
-            # Of a followed log, the daemon reports the misfit. Workers only stop deciding.
-            on_misfit=None if configuration.follow is None else lambda _: None,
-        )
+        self._applier = RecordApplier(inbox, collect_garbage=self._collector.collect_garbage)
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()

@@ -80,14 +80,14 @@ class Follower:
     def may_read(self, topic: str) -> bool | int | None:
         """Return the decision for User:a, or the status of an answer without one.
 
-        Return None if the port is not open.
+        Return None if the port is not open, or is closed before the answer.
         """
         connection = HTTPConnection("127.0.0.1", self._ports["decision"], timeout=SECONDS_MAX)
         try:
             body = json.dumps(evaluation("a", topic=topic)).encode()
             headers = {"Content-Type": "application/json"}
             answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
-        except ConnectionRefusedError:
+        except ConnectionError:
             return None
         finally:
             connection.close()

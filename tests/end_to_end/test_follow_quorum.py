@@ -18,6 +18,7 @@ from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from tests.end_to_end.follower_daemon import Follower, following
+from tests.end_to_end.worker_processes import children, is_alive
 from tests.support.daemon_process import SECONDS_MAX, run, wait_until
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import added, removed
@@ -288,7 +289,11 @@ def test_workers_follow_too(quorum: QuorumThread, tmp_path: Path) -> None:
         )
         quorum.do(ScriptedQuorum.append, removed(99))
         follower.wait_for("decisions have stopped at log offset")
-        wait_until(lambda: follower.may_read("topic-3") == STOPPED, "the workers have stopped")
+        wait_until(lambda: follower.may_read("topic-3") == STOPPED, "the workers do not decide")
+        # A worker that waited for this change would not notice the end of the daemon.
+        workers = children(follower.process.pid)
+        follower.kill()
+        wait_until(lambda: not any(map(is_alive, workers)), "the workers end")
 
 
 def test_killed_daemon_resumes_without_loss_or_repetition(
