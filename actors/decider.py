@@ -80,6 +80,9 @@ class Decider(ABC):
         snapshot: its offset is reported with the answers.
     """
 
+    is_quick = False
+    """True if a decision takes microseconds, so that a hundred fit in one step."""
+
     def __init__(self, snapshot: View[AclSnapshot | None]) -> None:
         self._snapshot: Final = snapshot
         self._counts: Final[dict[str, DecisionCounts]] = {}
@@ -114,20 +117,6 @@ class Decider(ABC):
                 audit is required and cannot be written.
             InvalidQuestionError: questions about this principal are invalid.
         """
-
-    def repeat(
-        self,
-        state: DecisionState,
-        question: Question,
-        decision: Decision,
-        context: DecisionContext,
-    ) -> Decision:
-        """Return ``decision``, an earlier one of the same state. Count it, and have it audited.
-
-        The default decides again, since a plug-in may decide by more than the state. Raises as
-        ``decide``.
-        """
-        return self.decide(state, question, context)
 
     def judge(self, state: DecisionState, request_name: str) -> Judge:
         """Return a function that answers many questions without naming the rules.

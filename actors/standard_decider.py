@@ -42,6 +42,8 @@ class StandardDecider(Decider):
         auditor: None if nothing is audited.
     """
 
+    is_quick = True
+
     def __init__(self, snapshot: View[AclSnapshot | None], auditor: Auditor | None) -> None:
         super().__init__(snapshot)
         self._auditor = auditor
@@ -74,23 +76,6 @@ class StandardDecider(Decider):
             raise
         except InvalidQuestionError:
             context.counts.invalid += 1
-            raise
-        self._report(state, question, decision, context)
-        return decision
-
-    def repeat(
-        self,
-        state: DecisionState,
-        question: Question,
-        decision: Decision,
-        context: DecisionContext,
-    ) -> Decision:
-        """Return ``decision`` again: it depends only on the state and the question."""
-        try:
-            if self._auditor is not None:
-                self._auditor.check()
-        except NotReadyError:
-            context.counts.not_ready += 1
             raise
         self._report(state, question, decision, context)
         return decision

@@ -37,7 +37,7 @@ from authorizerd.daemon.endpoints import (
     METRICS_HTTP,
     connections_wanted,
 )
-from authorizerd.daemon.http.server import Handler, HttpServer
+from authorizerd.daemon.http.server import Handler, HttpServer, Router
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
@@ -55,6 +55,7 @@ from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
     Request,
     Response,
+    Route,
     bearer_token,
 )
 from authorizerd.protocol.http.request_head import HttpLimits
@@ -198,6 +199,9 @@ def new_decision_server(
     def answer(request: Request) -> Awaitable[Response]:
         return (opa if is_opa_path(request.path) else authzen)(request)
 
+    def route(request: Request) -> Route | None:
+        return (opa if is_opa_path(request.path) else authzen).route(request)
+
     return _new_http_server(
         configuration,
         DECISION_HTTP,
@@ -207,6 +211,7 @@ def new_decision_server(
         # Without credentials, a web page could send requests through its visitor's browser.
         LOOPBACK_HOSTS if callers.trusts_all else None,
         tls if configuration.decision_http.is_tls else None,
+        route,
     )
 
 
@@ -218,6 +223,7 @@ def _new_http_server(
     turn_ms_max: float,
     allowed_hosts: re.Pattern[bytes] | None,
     tls: TlsServer | None,
+    router: Router | None = None,
 ) -> HttpServer:
     return HttpServer(
         name=name,
@@ -228,6 +234,7 @@ def _new_http_server(
         turn_ms_max=turn_ms_max,
         allowed_hosts=allowed_hosts,
         tls=tls,
+        router=router,
     )
 
 

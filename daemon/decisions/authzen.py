@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 import trio
 
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
-from authorizerd.daemon.decisions.answer_cache import AnswerCache, Answered
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface, add_headers
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
@@ -32,14 +30,19 @@ from authorizerd.protocol.decisions.authzen import (
     build_question,
     decode_evaluation,
     decode_evaluations,
+    has_defaults,
+    read_question,
+    read_questions,
+)
+from authorizerd.protocol.decisions.authzen_answers import (
     encode_answer,
     encode_answers,
     encode_failed_answer,
-    has_defaults,
 )
 from authorizerd.protocol.http.messages import (
     Request,
     Response,
+    Route,
     bearer_token,
     text_response,
 )
@@ -49,19 +52,13 @@ EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
 _REQUEST_ID: Final = b"x-request-id"
+AT_ONCE_MAX: Final = 160
+"""The maximum number of evaluations that are answered in one step, if each needs few lookups."""
 _SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
 """The fixed cost of an evaluation: reading this many bytes of text takes as long."""
 _LOOKUPS_PER_EVALUATION: Final = 32
 """The number of lookups that count as one more evaluation."""
-
-
-class _Judgement(msgspec.Struct, frozen=True, gc=False):
-    """One request's caller, the state that decides it, and the generation of its cached answers."""
-
-    state: DecisionState
-    caller: Caller
-    generation: int
 
 
 class AuthZenHandler(HttpSurface):
@@ -70,7 +67,6 @@ class AuthZenHandler(HttpSurface):
     def __init__(self, decider: Decider, vocabulary: Vocabulary, callers: Callers) -> None:
         super().__init__(SURFACE, decider, callers, AuthZenError)
         self._vocabulary = vocabulary
-        self._cache = AnswerCache()
         self._context = DecisionContext(SURFACE, self._counts)
 
     async def __call__(self, request: Request) -> Response:
@@ -81,79 +77,92 @@ class AuthZenHandler(HttpSurface):
             response = text_response(
                 404, f"no such path: expected {EVALUATION_PATH} or {EVALUATIONS_PATH}"
             )
-        request_id = request.headers.get(_REQUEST_ID)
-        if request_id is None:
-            return response
-        headers = (*response.headers, (b"X-Request-ID", request_id))
-        return msgspec.structs.replace(response, headers=headers)
+        return add_headers(response, _echoed_headers(request))
+
+    def route(self, request: Request) -> Route | None:
+        """Return what answers requests with this head at once; see ``HttpServer``."""
+        if request.path == EVALUATION_PATH:
+            decide = self._evaluate_at_once
+        elif request.path == EVALUATIONS_PATH:
+            decide = self._evaluate_all_at_once
+        else:
+            return None
+        return self._new_route(request, bearer_token(request), decide, _echoed_headers(request))
 
     async def _answer(self, request: Request, caller: Caller) -> Response:
         if request.path == EVALUATION_PATH:
             return self._evaluate(request.body, caller)
         return await self._evaluate_all(request.body, caller)
 
-    def _judgement(self, caller: Caller) -> _Judgement:
+    def _evaluate_at_once(self, body: bytes, caller: Caller) -> bytes | None:
+        question = read_question(body, self._vocabulary)
+        if question is None:
+            return None
+        return self._decide(self._decider.current_state(), caller, question)[0]
+
+    def _evaluate_all_at_once(self, body: bytes, caller: Caller) -> bytes | None:
+        """Return the answers if they take less than a millisecond."""
+        questions = read_questions(body, self._vocabulary)
+        if questions is None or not self._decider.is_quick:
+            return None
         state = self._decider.current_state()
-        return _Judgement(state, caller, self._cache.generation_of(state))
+        if len(questions) * _weight(state, len(body)) > AT_ONCE_MAX:
+            return None
+        return encode_answers([self._decide_one(state, caller, each)[0] for each in questions])
 
     def _evaluate(self, body: bytes, caller: Caller) -> Response:
-        answer, _ = self._decide(self._judgement(caller), body)
+        state = self._decider.current_state()
+        answer, _ = self._decide(state, caller, self._read_question(body, None))
         return Response(status=200, body=answer, content_type=JSON)
 
     async def _evaluate_all(self, body: bytes, caller: Caller) -> Response:
         request, evaluations = decode_evaluations(body)
         if not evaluations:
             return self._evaluate(body, caller)
-        judgement = self._judgement(caller)
+        state = self._decider.current_state()
         defaults = request if has_defaults(request) else None
-        heaviest = _weight(judgement.state, len(body))
+        heaviest = _weight(state, len(body))
         answers: list[bytes] = []
         slice_bytes = len(body)  # decoding the body was part of the first slice
         for raw in evaluations:
             text = bytes(raw)
             weight = heaviest
             if heaviest > 1 and defaults is None:  # a default name may be as long as the body
-                weight = _weight(judgement.state, len(text))
+                weight = _weight(state, len(text))
             cost = _EVALUATION_BYTES * weight + len(text)
             if slice_bytes + cost > _SLICE_BYTES_MAX:
                 await trio.lowlevel.checkpoint()
                 slice_bytes = 0
             slice_bytes += cost
             try:
-                answer, allowed = self._decide(judgement, text, defaults)
-            except (AuthZenError, InvalidQuestionError) as error:
+                question = self._read_question(text, defaults)
+            except AuthZenError as error:
                 answer, allowed = encode_failed_answer(400, str(error)), False
-            except ForbiddenError as error:
-                answer, allowed = encode_failed_answer(403, str(error)), False
+            else:
+                answer, allowed = self._decide_one(state, caller, question)
             answers.append(answer)
             if request.semantic.ends_after(allowed):
                 break
         return Response(status=200, body=encode_answers(answers), content_type=JSON)
 
-    def _decide(
-        self, judgement: _Judgement, text: bytes, defaults: Evaluation | None = None
+    def _decide_one(
+        self, state: DecisionState, caller: Caller, question: Question
     ) -> tuple[bytes, bool]:
-        """Return the answer to one evaluation, and True if it allows.
+        """Do as ``_decide`` for one question among many: errors about it become denials."""
+        try:
+            return self._decide(state, caller, question)
+        except InvalidQuestionError as error:
+            return encode_failed_answer(400, str(error)), False
+        except ForbiddenError as error:
+            return encode_failed_answer(403, str(error)), False
 
-        With ``defaults``, the cache is skipped, because the same text can mean different questions.
-        """
-        state, generation = judgement.state, judgement.generation
-        cached = self._cache.find(text, generation) if defaults is None else None
-        if cached is not None:
-            question = cached.question
-            self._check_may_ask(judgement.caller, question.principal, state)
-            # A plugged-in authorizer decides again, because its decisions may depend on anything.
-            decision = self._decider.repeat(state, question, cached.decision, self._context)
-            if decision is cached.decision:
-                return cached.answer, decision.allowed
-        else:
-            question = self._read_question(text, defaults)
-            self._check_may_ask(judgement.caller, question.principal, state)
-            decision = self._decider.decide(state, question, self._context)
-        answer = encode_answer(decision, state.offset, question)
-        if defaults is None:
-            self._cache.keep(text, generation, Answered(question, decision, answer))
-        return answer, decision.allowed
+    def _decide(
+        self, state: DecisionState, caller: Caller, question: Question
+    ) -> tuple[bytes, bool]:
+        """Return the answer to one question, and True if it allows."""
+        self._check_may_ask(caller, question.principal, state)
+        decision = self._decider.decide(state, question, self._context)
+        return encode_answer(decision, state.offset, question), decision.allowed
 
     def _read_question(self, text: bytes, defaults: Evaluation | None) -> Question:
         try:
@@ -164,6 +173,11 @@ class AuthZenHandler(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
+
+
+def _echoed_headers(request: Request) -> tuple[tuple[bytes, bytes], ...]:
+    request_id = request.headers.get(_REQUEST_ID)
+    return () if request_id is None else ((b"X-Request-ID", request_id),)
 
 
 def _weight(state: DecisionState, text_size: int) -> int:

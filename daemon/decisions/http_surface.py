@@ -7,6 +7,7 @@ question that is not decided is counted once, as invalid or not ready.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
     Request,
     Response,
+    Route,
     has_json_type,
     text_response,
 )
@@ -62,12 +64,46 @@ class HttpSurface(ABC):
             return text_response(400, "Content-Type must be application/json")
         try:
             return await self._answer(request, caller)
-        except (self._unreadable, InvalidQuestionError) as error:
+        except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
+            return self._refuse(error)
+
+    def _refuse(self, error: Exception) -> Response:
+        """Return the response that gives the reason of an expected error; raise any other again."""
+        if isinstance(error, (self._unreadable, InvalidQuestionError)):
             return text_response(400, str(error))
-        except ForbiddenError as error:
+        if isinstance(error, ForbiddenError):
             return text_response(403, str(error))
-        except NotReadyError as error:
+        if isinstance(error, NotReadyError):
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
+        raise error
+
+    def _new_route(
+        self,
+        request: Request,
+        token: str | bytes | None,
+        decide: Callable[[bytes, Caller], bytes | None],
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> Route | None:
+        """Return what answers the requests with this head in one step, if ``_respond`` allows any.
+
+        Args:
+            request: its body is not used.
+            decide: returns the answer's JSON, or None before it counts anything; raises as
+                ``_answer``.
+            headers: added to each answer.
+        """
+        if request.method != "POST" or not has_json_type(request):
+            return None
+
+        def answer(body: bytes) -> bytes | Response | None:
+            # For each request, because a reload may remove the token.
+            caller = self._callers.identify(token, self._name, certified=request.principal)
+            try:
+                return None if caller is None else decide(body, caller)
+            except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
+                return add_headers(self._refuse(error), headers)
+
+        return Route(answer, JSON, headers)
 
     def _check_may_ask(self, caller: Caller, principal: str, state: DecisionState) -> None:
         """Check that the caller may ask about ``principal``. If it may not, count the question.
@@ -91,3 +127,10 @@ def method_not_allowed(methods: bytes) -> Response:
     """Return the response to a request whose method is not one of ``methods``."""
     response = text_response(405, f"method not allowed: expected {methods.decode()}")
     return msgspec.structs.replace(response, headers=((b"Allow", methods),))
+
+
+def add_headers(response: Response, headers: tuple[tuple[bytes, bytes], ...]) -> Response:
+    """Return the response with more headers."""
+    if not headers:
+        return response
+    return msgspec.structs.replace(response, headers=(*response.headers, *headers))

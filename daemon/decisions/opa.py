@@ -29,6 +29,7 @@ from authorizerd.protocol.decisions.opa import (
 from authorizerd.protocol.http.messages import (
     Request,
     Response,
+    Route,
     bearer_token,
     text_response,
 )
@@ -63,7 +64,13 @@ class OpaHandler(HttpSurface):
             return text_response(
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"
             )
-        return await self._respond(request, bearer_token(request) or token_in_query(request.query))
+        return await self._respond(request, _token_of(request))
+
+    def route(self, request: Request) -> Route | None:
+        """Return what answers requests with this head at once; see ``HttpServer``."""
+        if request.path != DATA_PATH and not request.path.startswith(f"{DATA_PATH}/"):
+            return None
+        return self._new_route(request, _token_of(request), self._decide_at_once)
 
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
@@ -74,6 +81,17 @@ class OpaHandler(HttpSurface):
 
     async def _answer(self, request: Request, caller: Caller) -> Response:
         return _ALLOWED if await self._decide(request.body, caller) else _DENIED
+
+    def _decide_at_once(self, body: bytes, caller: Caller) -> bytes | None:
+        try:
+            asked = decode_question(body)
+        except OpaError:
+            return None
+        if asked.resource_name is None:
+            return None
+        state = self._decider.current_state()
+        self._check_may_ask(caller, asked.principal, state)
+        return ALLOWED if self._decide_one(asked, asked.resource_name, state) else DENIED
 
     async def _decide(self, body: bytes, caller: Caller) -> bool:
         state = self._decider.current_state()
@@ -122,3 +140,7 @@ class OpaHandler(HttpSurface):
         else:
             counts.denied += 1
         return allowed
+
+
+def _token_of(request: Request) -> str | bytes | None:
+    return bearer_token(request) or token_in_query(request.query)

@@ -7,31 +7,48 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 import trio
 
-from authorizerd.config.bounds import RECEIVE_BYTES
+from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
-from authorizerd.daemon.net.socket_stream import send_last
+from authorizerd.daemon.net.selector import Selector
+from authorizerd.daemon.net.socket_stream import SocketStream, send_last
 from authorizerd.protocol.http.connection import Interim, Pause, ServerConnection
 from authorizerd.protocol.http.messages import (
     CONNECTION_CLOSE,
+    AnswerAtOnce,
     Request,
     Response,
+    Route,
     encode_response,
+    encode_start,
     text_response,
 )
-from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
+from authorizerd.protocol.http.request_head import (
+    CHUNKED,
+    HEAD_END,
+    REMEMBERED_HEAD_BYTES_MAX,
+    REMEMBERED_HEADS_MAX,
+    BadRequest,
+    HttpLimits,
+    RefusedError,
+    check_head,
+    remembered_head,
+)
 from authorizerd.tls.server import TlsServer
 
 Handler = Callable[[Request], Awaitable[Response]]
+Router = Callable[[Request], Route | None]
+"""A function from a request without its body to what answers it at once, if anything does."""
 
 ANSWERS_IN_A_TURN_MAX: Final = 16
 ANSWER_BYTES_IN_A_TURN_MAX: Final = 64 * 1024
@@ -74,8 +91,23 @@ class HttpStatistics(ConnectionStatistics):
     requests_failed: int = 0
 
 
+class _KnownHead(msgspec.Struct, frozen=True, gc=False):
+    """A head whose requests are answered at once, with a body of ``length`` bytes.
+
+    ``before`` and ``after`` surround the length of an answer with status 200.
+    """
+
+    length: int
+    answer: AnswerAtOnce
+    before: bytes
+    after: bytes
+    connection: bytes
+
+
 class HttpServer(ConnectionServer):
     """Answer each request with the response that ``handler`` returns.
+
+    A complete request that arrives alone, and that ``router`` knows, is answered at once instead.
 
     Args:
         handler: called with one request of a connection at a time. Its exceptions are logged and
@@ -96,6 +128,7 @@ class HttpServer(ConnectionServer):
         turn_ms_max: float,
         allowed_hosts: re.Pattern[bytes] | None,
         tls: TlsServer | None = None,
+        router: Router | None = None,
     ) -> None:
         super().__init__(
             name=name,
@@ -106,46 +139,86 @@ class HttpServer(ConnectionServer):
             too_slow=_TOO_SLOW,
             tls_expected=_TLS_EXPECTED,
             tls=tls,
+            selector=None if router is None or tls is not None else Selector(),
         )
         self.statistics: HttpStatistics = HttpStatistics()
         self.handler: Final = handler
         self.http_limits: Final = http_limits
         self.allowed_hosts: Final = allowed_hosts
+        self.router: Final = router
+        self.known_head: Final = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(self._know_head)
+        """``_know_head`` with a cache: a client's requests rarely differ in their heads."""
 
     async def converse(self, connection: Connection) -> None:
         await _Conversation(self, connection).run()
+
+    def _know_head(self, data: bytes, principal: str | None) -> _KnownHead | None:
+        """Return how to answer the requests with this head at once, or None if that is impossible.
+
+        Args:
+            data: a complete head.
+            principal: that of the client's certificate.
+        """
+        if self.router is None:
+            return None
+        try:
+            check_head(data, self.http_limits)
+            head = remembered_head(data)
+        except RefusedError:
+            return None
+        if (
+            not head.keep_alive
+            or head.expects_continue
+            or head.length == CHUNKED
+            or head.length > self.http_limits.body_bytes_max
+            or not self.allows_host(head.headers)
+        ):
+            return None
+        request = Request(
+            method=head.method,
+            path=head.path,
+            query=head.query,
+            headers=head.headers,
+            body=b"",
+            keep_alive=True,
+            principal=principal,
+        )
+        route = self.router(request)
+        if route is None:
+            return None
+        try:
+            before, after = encode_start(route, head.connection)
+        except ValueError:  # the general path logs it
+            return None
+        return _KnownHead(head.length, route.answer, before, after, head.connection)
+
+    def allows_host(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return True if requests with this Host header are answered."""
+        hosts = self.allowed_hosts
+        return hosts is None or hosts.fullmatch(headers.get(b"host", b"")) is not None
 
 
 class _Conversation:
     """One connection, from its first byte to its last."""
 
-    __slots__ = ("_connection", "_protocol", "_server", "_stream")
+    __slots__ = ("_connection", "_descriptor", "_protocol", "_server", "_stream")
 
     def __init__(self, server: HttpServer, connection: Connection) -> None:
         self._server = server
         self._connection = connection
-        self._stream = connection.stream
+        self._stream = stream = connection.stream
+        self._descriptor = stream.descriptor if isinstance(stream, SocketStream) else None
         self._protocol = ServerConnection(server.http_limits, connection.principal)
 
     async def run(self) -> None:
         """Read and answer in turn: if the peer does not read answers, the server stops reading."""
-        connection, protocol, server = self._connection, self._protocol, self._server
-        reserve = connection.reservation.reserve  # looked up once: it runs for every request
+        connection, protocol = self._connection, self._protocol
         while not protocol.closed:
-            # ``Connection.receive``, inlined: calls would take half of a small request's time.
-            if not protocol.receiving:
-                if server.is_draining:
-                    return
-                connection.phase = _IDLE
-                connection.since = server.next_sweep
-            elif connection.phase is not _RECEIVING:
-                connection.enter(_RECEIVING)
-            data = await self._stream.receive_some(RECEIVE_BYTES)
+            data = await self._receive()
             if not data:
                 return
             protocol.receive_data(data)
-            held = protocol.bytes_held
-            if not reserve(held) and not connection.reserve(held):
+            if not connection.reserve(protocol.bytes_held):
                 await self._refuse_to_hold()
                 return
             await self._answer_all()
@@ -153,6 +226,90 @@ class _Conversation:
                 await connection.pause()
                 await self._answer_all()
         await send_last(self._stream, b"")
+
+    async def _receive(self) -> bytes:
+        """Return the next bytes that cannot be answered at once; empty if there are none."""
+        connection, server = self._connection, self._server
+        if self._protocol.receiving:
+            if connection.phase is not _RECEIVING:
+                connection.enter(_RECEIVING)
+            return bytes(await self._stream.receive_some(RECEIVE_BYTES))
+        can_answer_at_once = server.router is not None and self._protocol.is_between_requests
+        while not server.is_draining:
+            connection.enter(_IDLE)
+            if not can_answer_at_once:
+                return bytes(await self._stream.receive_some(RECEIVE_BYTES))
+            data, unsent = await self._wait()
+            if not unsent:
+                return data
+            await self._stream.send_all(unsent)
+            connection.keep(0)
+            connection.finish_answer()
+        return b""
+
+    async def _wait(self) -> tuple[bytes, bytes]:
+        """Return the next bytes that cannot be answered at once, or else an answer to be sent."""
+        selector, descriptor = self._server.selector, self._descriptor
+        if selector is not None and descriptor is not None:
+            return await selector.wait(descriptor, self)
+        data = bytes(await self._stream.receive_some(RECEIVE_BYTES))
+        answer = self.answer_at_once(data) if data else None
+        if answer is None:
+            return data, b""
+        self.hold_unsent(len(answer))
+        return b"", answer
+
+    def hold_unsent(self, size: int) -> None:
+        """See ``Channel``. The memory is there: ``answer_at_once`` has just checked it."""
+        self._connection.enter(_SENDING)
+        self._connection.reserve_answer(size)
+
+    def answer_at_once(self, data: bytes) -> bytes | None:
+        """See ``Channel``. A draining server answers in the task, which ends the connection."""
+        server, connection = self._server, self._connection
+        answer = None
+        end = data.find(HEAD_END) + len(HEAD_END)
+        if len(HEAD_END) <= end <= REMEMBERED_HEAD_BYTES_MAX and not server.is_draining:
+            known = server.known_head(data[:end], connection.principal)
+            if known is not None and known.length == len(data) - end:
+                answer = self._answer_known(known, data[end:], len(data))
+        if answer is None:
+            connection.enter(_RECEIVING)
+        else:
+            connection.since = server.next_sweep
+        return answer
+
+    def _answer_known(self, known: _KnownHead, body: bytes, held: int) -> bytes | None:
+        """Return the answer to one complete request of ``held`` bytes, or None.
+
+        Why is it never refused for overload? Refusing would take as long as answering.
+        """
+        server, connection = self._server, self._connection
+        if held > FREE_BYTES and not connection.reserve(held):
+            return None
+        try:
+            answered = known.answer(body)
+        except Exception:  # a fault in one answer must not end the daemon
+            _logger.exception("%s: no answer at once", server.name)
+            return None  # the task tries again, and answers 500 if the fault persists
+        if answered is None:
+            return None
+        server.statistics.requests += 1
+        if isinstance(answered, bytes):
+            size, status = len(answered), 200
+        else:
+            size, status = len(answered.body), answered.status
+        if held + size > FREE_BYTES:
+            has_memory = connection.reserve(held) and connection.reserve_answer(size)
+            connection.keep(0)
+            if not has_memory:
+                server.statistics.requests_refused += 1
+                answered = _NO_MEMORY
+        if not connection.is_established and status < _FIRST_ERROR_STATUS:
+            server.establish(connection)
+        if isinstance(answered, bytes):
+            return b"%b%d%b%b" % (known.before, size, known.after, answered)
+        return encode_response(answered, connection=known.connection)
 
     async def _refuse_to_hold(self) -> None:
         """Drop the received part of a request, and answer that there is no memory for it."""
@@ -202,8 +359,7 @@ class _Conversation:
             server.statistics.requests_bad += 1
             return protocol.send(text_response(event.status, event.reason))
         server.statistics.requests += 1
-        hosts = server.allowed_hosts
-        if hosts is not None and not hosts.fullmatch(event.headers.get(b"host", b"")):
+        if not server.allows_host(event.headers):
             return protocol.send(_FORBIDDEN_HOST, close=True)
         has_sent_more = protocol.bytes_held > 0
         # A draining server refuses nothing, because these are the last requests.

@@ -31,6 +31,7 @@ from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.load_shedding import LoadShedder
 from authorizerd.daemon.net.memory_budget import MemoryBudget
+from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.tls.errors import NotTlsError, TlsError
@@ -66,6 +67,7 @@ class ConnectionServer(ABC):
         tls_expected: sent in clear to a peer that does not speak TLS.
         tls: encrypts all connections; None for a port without TLS.
         requires_login: True if a connection must identify itself before its first request.
+        selector: answers requests of plain sockets at once; None if no request can be.
     """
 
     statistics: ConnectionStatistics
@@ -82,6 +84,7 @@ class ConnectionServer(ABC):
         tls_expected: bytes = _TLS_EXPECTED,
         requires_login: bool = False,
         tls: TlsServer | None = None,
+        selector: Selector | None = None,
     ) -> None:
         self.name: Final = name
         self.limits = limits
@@ -94,6 +97,7 @@ class ConnectionServer(ABC):
         self._too_slow = too_slow
         self._tls_expected = tls_expected
         self.tls: Final = tls
+        self.selector: Final = selector
         self._requires_login = requires_login
         # In the order in which they were accepted.
         self._open: dict[Connection, None] = {}
@@ -132,9 +136,19 @@ class ConnectionServer(ABC):
 
         Cancellation cuts off the connections at once.
         """
+        with self.selector or nullcontext():
+            await self._serve_until_drained(listeners, task_status)
+
+    async def _serve_until_drained(
+        self,
+        listeners: Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]],
+        task_status: trio.TaskStatus[None],
+    ) -> None:
         async with trio.open_nursery() as nursery:
             self.next_sweep = trio.current_time() + SWEEP_SECONDS
             nursery.start_soon(self._sweep)
+            if self.selector is not None:
+                nursery.start_soon(self.selector.run)
             task_status.started()
             # A server without a limit adds no instrument: each one costs time in every turn.
             with self.load_shedder.running() if self._sheds_load else nullcontext():
@@ -161,6 +175,8 @@ class ConnectionServer(ABC):
         # Wait two turns of the loop: requests that have already arrived must not look idle.
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
+        while self.selector is not None and self.selector.is_ready:
+            await trio.lowlevel.checkpoint()
         for connection in self._open:
             if connection.phase is Phase.IDLE:
                 connection.end(Ending.DRAINED)

@@ -26,6 +26,11 @@ class SocketStream(trio.abc.HalfCloseableStream):
         self._stream = stream
         self._descriptor = stream.socket.fileno()
 
+    @property
+    def descriptor(self) -> int:
+        """The socket's number; -1 once it is closed."""
+        return self._descriptor
+
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         while True:
             try:

@@ -1,9 +1,9 @@
-"""OpenID AuthZEN's JSON to questions and back.
+"""OpenID AuthZEN's JSON to questions.
 
 **Invariant:** a question is built only from explicit fields. A missing, unknown or ill-typed field
 is an error that names it, never a guess. Unknown fields are ignored, as the specification requires.
 
-Source: OpenID AuthZEN Authorization API 1.0, sections 5 to 7 and 10.
+Source: OpenID AuthZEN Authorization API 1.0, sections 5 to 7.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower, ascii_upper
-from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, Operation, Question, ResourceType
-from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys, check_keys_around
+from authorizerd.acl.model import OPERATIONS, Operation, Question
+from authorizerd.protocol.decisions.json_keys import (
+    QUESTION_BYTES_MAX,
+    JsonKeysError,
+    check_keys,
+    check_keys_around,
+)
 from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault, quote
 
 EVALUATIONS_MAX: Final = 1000
@@ -44,6 +48,10 @@ class Vocabulary:
             ascii_lower(name): int(code) for name, code in resource_types.items()
         }
         self.operations: Final = {Operation(code).name: code for code in OPERATIONS}
+        # The usual spellings are found without a change of case, which takes longer than a look-up.
+        self.spelled_operations: Final = self.operations | {
+            ascii_lower(name): code for name, code in self.operations.items()
+        }
 
 
 class _Host(msgspec.Struct, gc=False):
@@ -103,6 +111,14 @@ class Evaluations(Evaluation):
         return Semantic.EXECUTE_ALL if self.options is None else self.options.evaluations_semantic
 
 
+class _AllEvaluations(msgspec.Struct, gc=False):
+    evaluations: list[Evaluation]
+
+
+_KEYS_MIN: Final = 8
+"""The keys of a complete evaluation without a host: three, and five in their objects."""
+
+_decode_all: Final = msgspec.json.Decoder(_AllEvaluations).decode
 _decode_evaluation: Final = msgspec.json.Decoder(Evaluation).decode
 _decode_evaluations: Final = msgspec.json.Decoder(Evaluations).decode
 
@@ -133,6 +149,68 @@ def decode_evaluation(body: bytes) -> Evaluation:
     except JsonKeysError as error:
         raise AuthZenError(str(error)) from None
     return evaluation
+
+
+def read_question(text: bytes, vocabulary: Vocabulary) -> Question | None:
+    """Return the question in a plain JSON text, or None; see ``read_questions``."""
+    if len(text) > QUESTION_BYTES_MAX or b"\\" in text:
+        return None
+    try:
+        evaluation = _decode_evaluation(text)
+        question = build_question(evaluation, vocabulary)
+    except (AuthZenError, *JSON_ERRORS):
+        return None
+    return question if _has_only(text, 0, [evaluation]) else None
+
+
+def read_questions(text: bytes, vocabulary: Vocabulary) -> list[Question] | None:
+    """Return the questions in a plain JSON text of at least one evaluation, or None.
+
+    A plain text is short, has no backslash, and no keys except ``evaluations`` and those that are
+    read. So it needs no defaults, and one test proves that it repeats no key. For any other text,
+    ``decode_evaluations`` and its companions give the questions or the error.
+    """
+    if len(text) > QUESTION_BYTES_MAX or b"\\" in text:
+        return None
+    try:
+        evaluations = _decode_all(text).evaluations
+        questions = [build_question(each, vocabulary) for each in evaluations]
+    except (AuthZenError, *JSON_ERRORS):
+        return None
+    return questions if questions and _has_only(text, 1, evaluations) else None
+
+
+def _has_only(text: bytes, colons: int, evaluations: list[Evaluation]) -> bool:
+    """Return True only if each key in ``text`` was read, once, as a part of ``evaluations``.
+
+    Every key that was read has a colon, and every colon in a value is in the text. So if the text
+    has no more than these, it has no other key, and none twice.
+
+    Args:
+        text: JSON without a backslash, which could hide a colon.
+        colons: the number of keys outside the evaluations, which are complete.
+    """
+    colons += len(evaluations) * _KEYS_MIN
+    for each in evaluations:
+        if each.context is not None:
+            colons += 1 if each.context.host is None else 2
+        assert each.subject is not None
+        if each.subject.properties is not None:
+            colons += 1 if each.subject.properties.host is None else 2
+    found = text.count(b":")
+    # Most values have no colon, so count those in values only if the keys do not explain all.
+    return found == colons or found == colons + sum(map(_count_colons, evaluations))
+
+
+def _count_colons(evaluation: Evaluation) -> int:
+    """Return the number of colons in the values of a complete evaluation."""
+    subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
+    assert subject is not None
+    assert action is not None
+    assert resource is not None
+    texts = [subject.type, subject.id, action.name, resource.type, resource.id]
+    texts += [each.host for each in (subject.properties, evaluation.context) if each and each.host]
+    return "".join(texts).count(":")
 
 
 def decode_evaluations(body: bytes) -> tuple[Evaluations, list[msgspec.Raw]]:
@@ -199,11 +277,15 @@ def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
     principal_type = vocabulary.subject_types.get(subject.type)
     if principal_type is None:
         raise _unknown("subject.type: unknown type", subject.type, vocabulary.subject_types)
-    # Unicode's case mappings would turn other texts into known names.
-    operation = vocabulary.operations.get(ascii_upper(action.name))
+    operation = vocabulary.spelled_operations.get(action.name)
+    if operation is None:
+        # Unicode's case mappings would turn other texts into known names.
+        operation = vocabulary.operations.get(ascii_upper(action.name))
     if operation is None:
         raise _unknown("action.name: unknown operation", action.name, vocabulary.operations)
-    resource_type = vocabulary.resource_types.get(ascii_lower(resource.type))
+    resource_type = vocabulary.resource_types.get(resource.type)
+    if resource_type is None:
+        resource_type = vocabulary.resource_types.get(ascii_lower(resource.type))
     if resource_type is None:
         raise _unknown("resource.type: unknown type", resource.type, vocabulary.resource_types)
     host = _host_of(subject.properties, evaluation.context)
@@ -238,80 +320,3 @@ def _missing(evaluation: Evaluation) -> str:
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> AuthZenError:
     return AuthZenError(f"{what} {quote(name)}: expected one of {', '.join(known)}")
-
-
-def describe_hint(question: Question) -> str | None:
-    """Return the mistake that the caller of a denied question probably made, or None.
-
-    For example, the id ``User:alice`` gives the principal ``User:User:alice``, and the cluster has
-    only one name in ACLs.
-    """
-    principal_type, _, name = question.principal.partition(":")
-    if name.startswith(f"{principal_type}:"):
-        return (
-            f"the subject's id begins with {principal_type}:, which its type adds already:"
-            f" the principal asked about is {question.principal}"
-        )
-    if question.resource_type == ResourceType.CLUSTER and question.resource_name != CLUSTER_NAME:
-        return f"the id of the resource cluster is always {CLUSTER_NAME} in Kafka's ACLs"
-    return None
-
-
-class _DecisionContext(msgspec.Struct, gc=False, omit_defaults=True):
-    offset: int
-    reason: str
-    rule: str
-    hint: str | None = None
-
-
-class _Answer(msgspec.Struct, gc=False):
-    decision: bool
-    context: _DecisionContext
-
-
-class _Error(msgspec.Struct, gc=False):
-    status: int
-    message: str
-
-
-class _ErrorContext(msgspec.Struct, gc=False):
-    error: _Error
-
-
-class _FailedAnswer(msgspec.Struct, gc=False):
-    decision: bool
-    context: _ErrorContext
-
-
-_encode: Final = msgspec.json.Encoder().encode
-
-_REASONS: Final = {
-    DefaultRule.SUPER_USER: "the principal is a super user",
-    DefaultRule.DEFAULT_ALLOW: "no ACL matches the resource, and everyone is allowed then",
-    DefaultRule.DEFAULT_DENY: "no ACL allows it",
-}
-
-
-def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
-    """Return the JSON of one decision.
-
-    Its context has the rule, the log offset and a reason, and possibly a hint for a denial.
-    """
-    rule = decision.rule
-    if isinstance(rule, DefaultRule):
-        reason = _REASONS[rule]
-    else:
-        teller = "an ACL" if isinstance(rule, MatchingAcl) else "the authorizer"
-        reason = f"{teller} allows it" if decision.allowed else f"{teller} denies it"
-    hint = None if decision.allowed else describe_hint(question)
-    return _encode(_Answer(decision.allowed, _DecisionContext(offset, reason, str(rule), hint)))
-
-
-def encode_failed_answer(status: int, message: str) -> bytes:
-    """Return the JSON of one evaluation among many that could not be answered: a denial."""
-    return _encode(_FailedAnswer(False, _ErrorContext(_Error(status, message))))
-
-
-def encode_answers(answers: list[bytes]) -> bytes:
-    """Return the JSON of the response to many evaluations. The answers are already encoded."""
-    return b'{"evaluations":[' + b",".join(answers) + b"]}"

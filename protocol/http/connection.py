@@ -111,6 +111,11 @@ class ServerConnection:
         return len(self._buffer) > 0 or self._state in (_State.BODY, _State.CHUNKS)
 
     @property
+    def is_between_requests(self) -> bool:
+        """True if no byte has arrived since the last request, not even an empty line."""
+        return not self.receiving and not self._empty_lines
+
+    @property
     def bytes_held(self) -> int:
         """The bytes received but not returned as an event yet."""
         return len(self._buffer) + len(self._chunks)

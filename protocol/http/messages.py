@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -79,6 +79,24 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+AnswerAtOnce: TypeAlias = Callable[[bytes], "bytes | Response | None"]
+"""A function from the body of a request to the body of a 200, another response, or None.
+
+None means that the request cannot be answered in one step, and that nothing was counted.
+"""
+
+
+class Route(msgspec.Struct, frozen=True, gc=False):
+    """What answers all requests with one head; each has its own body.
+
+    ``content_type`` and ``headers`` are those of each answer with status 200.
+    """
+
+    answer: AnswerAtOnce
+    content_type: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
 def text_response(status: int, reason: str) -> Response:
     """Return ``reason`` as one line of plain text.
 
@@ -93,6 +111,17 @@ UNIDENTIFIED: Final = Response(
     headers=((b"WWW-Authenticate", b"Bearer"),),
 )
 """The answer to a caller without valid credentials. Source: RFC 6750, section 3."""
+
+
+def encode_start(route: Route, connection: bytes) -> tuple[bytes, bytes]:
+    """Return what surrounds the length of a route's 200, up to its body.
+
+    Raises:
+        ValueError: as ``encode_response``.
+    """
+    empty = Response(status=200, body=b"", content_type=route.content_type, headers=route.headers)
+    before, after = encode_response(empty, connection=connection).split(b"Content-Length: 0", 1)
+    return before + b"Content-Length: ", after
 
 
 def encode_response(

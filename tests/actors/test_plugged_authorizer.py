@@ -133,7 +133,7 @@ def test_a_decision_names_the_plug_in_as_its_rule() -> None:
     assert (request.principal, request.host, request.request_name) == ("User:a", None, "AuthZEN")
     assert actions == (READ_T,)
     plug.answers = KeyError("x")
-    assert not authorizer.repeat(state, asked, decision, context).allowed
+    assert not authorizer.decide(state, asked, context).allowed
     assert not authorizer.judge(state, "Test")("User:a", None, *READ_T_FIELDS)
     assert context.counts == DecisionCounts(allowed=1, denied=1)
     assert authorizer.counts == {}

@@ -8,7 +8,7 @@ import pytest
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
-from authorizerd.acl.decision import DEFAULT_DENY, DefaultRule
+from authorizerd.acl.decision import DefaultRule
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
@@ -79,27 +79,25 @@ def test_a_request_keeps_the_state_that_it_began_with() -> None:
 
 
 def test_every_question_is_counted_by_its_outcome() -> None:
-    """This includes refused questions. A repeated decision is counted again."""
+    """This includes refused questions."""
     decider = new_decider()
     state, context = decider.current_state(), in_test(decider)
     decider.decide(state, question("User:a"), context)
     decider.decide(state, question("User:b"), context)
-    assert decider.repeat(state, question("User:a"), DEFAULT_DENY, context) is DEFAULT_DENY
     with pytest.raises(InvalidQuestionError):
         decider.decide(state, question("User:*"), context)
-    assert decider.counts == {"Test": DecisionCounts(allowed=1, denied=2, invalid=1)}
+    assert decider.counts == {"Test": DecisionCounts(allowed=1, denied=1, invalid=1)}
 
 
 def test_audited_decisions_carry_time_offset_and_rule() -> None:
-    """At INFO, only denials are recorded, whether decided or repeated."""
+    """At INFO, only denials are recorded."""
     decider, log = audited(AuditLevel.INFO, AuditRules())
     state, context = decider.current_state(), in_test(decider)
     decider.decide(state, question("User:a"), context)
     denied = decider.decide(state, question("User:b"), context)
-    decider.repeat(state, question("User:b"), denied, context)
     assert [(event.time_s, event.offset, event.decision) for event in log.events] == [
         (12.5, 9, denied)
-    ] * 2
+    ]
 
 
 @pytest.mark.parametrize("level", AuditLevel)
@@ -171,11 +169,9 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
     state, context = decider.current_state(), in_test(decider)
     asked = question(principal)
     judge = decider.judge(state, "Test")
-    decision = decider.decide(state, asked, context)
     ways: list[Callable[[], object]] = [
         lambda: judge(principal, None, Operation.READ, ResourceType.TOPIC, "t"),
         lambda: decider.decide(state, asked, context).allowed,
-        lambda: decider.repeat(state, asked, decision, context).allowed,
         lambda: finish(
             decider.authorize_by_resource_type(
                 by_type(principal), Operation.READ, ResourceType.TOPIC
@@ -187,7 +183,7 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
     for ask in ways:
         with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):
             ask()
-    assert decider.counts == {"Test": DecisionCounts(allowed=3, not_ready=2)}
+    assert decider.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
 
 
 def test_the_decision_that_fills_a_required_audit_log_is_the_last() -> None:

@@ -151,13 +151,6 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
-        name="a plug-in is not asked again about a cached question",
-        file="actors/decider.py",
-        text="        return self.decide(state, question, context)\n",
-        becomes="        return decision\n",
-        found_by="tests/daemon/decisions/test_answer_cache.py::test_a_plugged_in_authorizer_is_asked_each_time",
-    ),
-    Mutant(
         name="decisions are made although a required audit cannot be written",
         file="actors/auditor.py",
         text="        if self.log.is_refusing:\n",

@@ -18,6 +18,8 @@ from authorizerd.protocol.decisions.authzen import (
     build_question,
     decode_evaluation,
     decode_evaluations,
+)
+from authorizerd.protocol.decisions.authzen_answers import (
     encode_answer,
     encode_answers,
     encode_failed_answer,

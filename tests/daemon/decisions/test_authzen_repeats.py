@@ -1,4 +1,4 @@
-"""A repeated question gets the same answer, unless the state has changed in between."""
+"""A repeated question is decided anew each time, by the state of that moment."""
 
 from __future__ import annotations
 
@@ -6,20 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
-
-from authorizerd.acl.decision import DEFAULT_ALLOW, DEFAULT_DENY
-from authorizerd.acl.model import Acl, Operation, Question, ResourceType
-from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
-from authorizerd.daemon.decisions.answer_cache import (
-    ANSWER_BYTES_MAX,
-    QUESTION_BYTES_MAX,
-    AnswerCache,
-    Answered,
-)
 from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Vocabulary
@@ -32,9 +19,7 @@ from tests.support.requests import evaluation
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 READ = acl("User:alice", "READ", topic="t")
 DENIED = acl("User:alice", "READ", topic="t", deny=True)
-QUESTION = Question("User:alice", None, Operation.READ, ResourceType.TOPIC, "t")
 ALICE = evaluation("alice", topic="t")
-ANSWERED = Answered(QUESTION, DEFAULT_DENY, b"{}")
 
 
 async def ask(
@@ -90,7 +75,7 @@ async def test_a_change_of_settings_changes_the_next_answer() -> None:
     assert (await ask(handler, ALICE))[0]["decision"] is False
 
 
-async def test_a_cached_answer_is_given_only_to_callers_that_may_ask(tmp_path: Path) -> None:
+async def test_an_answer_is_given_only_to_callers_that_may_ask(tmp_path: Path) -> None:
     """The right to ask is checked each time."""
     place = Place(tmp_path, READ)
     handler = authzen_handler(place)
@@ -113,7 +98,7 @@ async def test_a_cached_answer_is_given_only_to_callers_that_may_ask(tmp_path: P
 
 
 async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
-    """A plug-in's answers may depend on anything. Only their encoding is cached."""
+    """A plug-in's answers may depend on anything."""
     plug = Plug([True])
     place = Place(None)
     authorizer = PluggedAuthorizer(
@@ -126,7 +111,7 @@ async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
     assert len(plug.asked) == 2
 
 
-async def test_an_evaluation_with_defaults_is_not_cached() -> None:
+async def test_an_evaluation_has_the_defaults_of_its_own_request() -> None:
     """With other defaults, the same text is another question."""
     place = Place(None, READ)
     handler = authzen_handler(place)
@@ -135,63 +120,3 @@ async def test_an_evaluation_with_defaults_is_not_cached() -> None:
     assert (await ask(handler, bare, subject=alice))[0]["decision"] is True
     assert (await ask(handler, bare, subject=bob))[0]["decision"] is False
     assert (await ask(handler, bare, subject=alice))[0]["decision"] is True
-
-
-def test_the_oldest_answer_is_replaced_and_long_ones_are_not_kept() -> None:
-    """The cache is bounded, in number and in size."""
-    cache = AnswerCache(answers_max=2)
-    now = cache.generation_of(
-        DecisionState(snapshot_of(), Place(None).authorizer.current_state().settings)
-    )
-    for text in (b"a", b"b", b"c"):
-        cache.keep(text, now, ANSWERED)
-    assert [cache.find(text, now) for text in (b"a", b"b", b"c")] == [None, ANSWERED, ANSWERED]
-    long = b"x" * (QUESTION_BYTES_MAX + 1)
-    cache.keep(long, now, ANSWERED)
-    assert cache.find(long, now) is None
-    wordy = msgspec.structs.replace(ANSWERED, answer=b"x" * (ANSWER_BYTES_MAX + 1))
-    cache.keep(b"d", now, wordy)
-    assert cache.find(b"d", now) is None
-    assert cache.find(b"b", now) is ANSWERED
-
-
-def test_an_earlier_requests_answers_are_not_given_to_later_ones() -> None:
-    """A long request keeps its state during a newer publication and stays out of the cache."""
-    settings = Place(None).authorizer.current_state().settings
-    cache = AnswerCache()
-    earlier = cache.generation_of(DecisionState(snapshot_of(READ), settings))
-    later = cache.generation_of(DecisionState(snapshot_of(DENIED), settings))
-    cache.keep(b"a", earlier, ANSWERED)
-    assert cache.find(b"a", later) is None
-    newer = msgspec.structs.replace(ANSWERED, decision=DEFAULT_ALLOW)
-    cache.keep(b"a", later, newer)
-    assert cache.find(b"a", later) is newer
-    assert cache.find(b"a", earlier) is None
-
-
-_steps = st.lists(
-    st.one_of(
-        st.sampled_from(((), (READ,), (READ, DENIED))),
-        st.sampled_from(("User:alice", "")),
-        st.tuples(st.sampled_from(("alice", "bob")), st.sampled_from(("t", "u"))).map(list),
-    ),
-    max_size=12,
-)
-
-
-@given(steps=_steps)
-async def test_the_cache_changes_no_answer(
-    steps: list[tuple[Acl, ...] | str | list[str]],
-) -> None:
-    """Whatever changes in between, the answers equal those of a handler without a cache."""
-    place = Place(None)
-    handler = authzen_handler(place)
-    for step in steps:
-        if isinstance(step, tuple):
-            place.snapshot.publish(snapshot_of(*step))
-        elif isinstance(step, str):
-            place.authorizer.reconfigure({"super.users": step})
-        else:
-            name, topic = step
-            fresh = await ask(authzen_handler(place), evaluation(name, topic=topic))
-            assert await ask(handler, evaluation(name, topic=topic)) == fresh

@@ -1,0 +1,166 @@
+"""The Selector: one task that answers the requests of many idle connections on the spot.
+
+A request that can be answered at once costs one read and one write. It wakes no task, and its
+descriptor stays registered for the next request. Any other request wakes the connection's own task.
+
+**Invariant:** bytes that were read are either answered or passed to the connection's task. A
+descriptor is registered exactly while a task waits for it, so a number that the kernel uses again
+never belongs to a connection that has ended.
+
+Source: the name and the idea are those of Kafka's org.apache.kafka.common.network.Selector.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+import trio
+
+from authorizerd.config.bounds import RECEIVE_BYTES
+
+TURN_NS_MAX: Final = 1_000_000
+"""After this time other tasks run. The request that exceeds it is still answered."""
+EVENTS_MAX: Final = 64
+
+
+class Channel(Protocol):
+    """A connection as the Selector sees it."""
+
+    def answer_at_once(self, data: bytes) -> bytes | None:
+        """Return the whole answer to ``data``, or None if the connection's task is to answer it.
+
+        None means that nothing was decided or counted.
+        """
+
+    def hold_unsent(self, size: int) -> None:
+        """Note that the connection's task has to send the last ``size`` bytes of an answer."""
+
+
+class _Waiter:
+    """A task that waits, and what it is woken with."""
+
+    __slots__ = ("channel", "error", "received", "task", "unsent")
+
+    def __init__(self, task: trio.lowlevel.Task, channel: Channel) -> None:
+        self.task: Final = task
+        self.channel: Final = channel
+        self.received = b""
+        self.unsent = b""
+        self.error: Exception | None = None
+
+
+class Selector:
+    """Serve the plain sockets of one server. Use it as a context manager around ``run``."""
+
+    def __init__(self) -> None:
+        # Why not trio's own epoll? It would cost a system call and a task's turn per request.
+        self._epoll: Final = select.epoll()
+        self._waiters: Final[dict[int, _Waiter]] = {}
+        self._events: list[tuple[int, int]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._epoll.close()
+
+    async def run(self) -> None:
+        """Answer requests until cancelled. One turn takes TURN_NS_MAX and one request at most."""
+        descriptor = self._epoll.fileno()
+        while True:
+            await trio.lowlevel.wait_readable(descriptor)
+            self._serve(perf_counter_ns() + TURN_NS_MAX)
+
+    @property
+    def is_ready(self) -> bool:
+        """True if a connection has sent bytes that were not read yet."""
+        return bool(self._waiters) and bool(self._epoll.poll(0, 1))
+
+    async def wait(self, descriptor: int, channel: Channel) -> tuple[bytes, bytes]:
+        """Answer the requests of a connection at once, until one needs the caller's task.
+
+        Return the bytes received, empty at the end of the stream; or, after a write that the
+        socket did not take as a whole, the rest of the answer. The other value is empty. A
+        cancelled wait has read nothing.
+
+        Raises:
+            BrokenResourceError: the connection is broken.
+            Exception: what ``channel`` raised.
+        """
+        waiter = _Waiter(trio.lowlevel.current_task(), channel)
+        self._epoll.register(descriptor, select.EPOLLIN)
+        self._waiters[descriptor] = waiter
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._forget(descriptor)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+        error = waiter.error
+        if isinstance(error, OSError):
+            raise trio.BrokenResourceError(str(error)) from error
+        if error is not None:
+            raise error
+        return waiter.received, waiter.unsent
+
+    def _serve(self, end_ns: int) -> None:
+        """Serve ready connections until none is left or the turn has ended."""
+        poll, get_waiter = self._epoll.poll, self._waiters.get
+        while True:
+            # Serve every reported connection before the next poll, also across turns: otherwise
+            # those that ask without a pause would always come before the others.
+            events = self._events
+            while events:
+                descriptor, _ = events.pop()
+                waiter = get_waiter(descriptor)
+                if waiter is not None:
+                    self._serve_one(descriptor, waiter)
+                    if perf_counter_ns() > end_ns:
+                        return
+            self._events = poll(0, EVENTS_MAX)
+            if not self._events:
+                return
+
+    def _serve_one(self, descriptor: int, waiter: _Waiter) -> None:
+        channel = waiter.channel
+        try:
+            data = os.read(descriptor, RECEIVE_BYTES)
+            answer = channel.answer_at_once(data) if data else None
+            if answer is None:
+                waiter.received = data
+            else:
+                sent = _write(descriptor, answer)
+                if sent == len(answer):
+                    return
+                waiter.unsent = answer[sent:]
+                channel.hold_unsent(len(waiter.unsent))
+        except BlockingIOError:
+            return  # there was nothing to read, although the kernel reported it
+        except Exception as error:  # noqa: BLE001 - it ends only this connection: its task raises it
+            waiter.error = error
+        self._wake(descriptor, waiter)
+
+    def _wake(self, descriptor: int, waiter: _Waiter) -> None:
+        self._forget(descriptor)
+        trio.lowlevel.reschedule(waiter.task)
+
+    def _forget(self, descriptor: int) -> None:
+        del self._waiters[descriptor]
+        self._epoll.unregister(descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> int:
+    """Return how many bytes the socket took; none if it is full."""
+    try:
+        return os.write(descriptor, data)
+    except BlockingIOError:
+        return 0

@@ -1,0 +1,205 @@
+"""Requests answered at once get the same answers as by the general path, counts and audit alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.daemon.decisions.authzen import (
+    AT_ONCE_MAX,
+    EVALUATION_PATH,
+    EVALUATIONS_PATH,
+)
+from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
+from authorizerd.protocol.http.messages import Request, Response
+from tests.daemon import opa_requests
+from tests.daemon.decision_place import TOKENS, Place, authzen_handler, cluster_action
+from tests.support.acls import acl
+from tests.support.requests import evaluation
+
+ACLS = (
+    acl("User:a", "READ", topic="t"),
+    acl("User:a", "READ", topic="t:", deny=True),
+    acl("User:*", "DESCRIBE", topic='"\\', host="10.0.0.1"),
+    acl("User:proxy", "ALL", topic="u"),
+    cluster_action("User:a proxy"),
+)
+VALUES = st.sampled_from(
+    [
+        '"a"', '"t"', '"t:"', '"a:b"', '"User:a"', '"*"', '"user"', '"topic"', '"TOPIC"', '"read"',
+        '"Read"', '"DESCRIBE"', '"10.0.0.1"', '"::1"', '"::0:1"', '"x"', '"\\u003a"', '"\\"\\\\"',
+        '""', "null", "1", "1.5", "[]", '[":"]', "{}", '{"host":"10.0.0.1"}', '{":":":"}',
+    ]
+)  # fmt: skip
+
+
+def objects(fields: dict[str, st.SearchStrategy[str]]) -> st.SearchStrategy[str]:
+    """Return texts of objects: usually each field once, sometimes others, or one of them twice."""
+    extra = st.lists(st.tuples(st.sampled_from([*fields, "x", ":"]), VALUES), max_size=1)
+    return st.builds(
+        lambda given, more, blank: (
+            "{"
+            + f",{blank}".join(f'"{key}"{blank}:{value}' for key, value in [*given, *more])
+            + "}"
+        ),
+        st.tuples(*(st.tuples(st.just(key), value) for key, value in fields.items())),
+        st.one_of(st.just([]), st.just([]), extra),
+        st.sampled_from(["", " "]),
+    )
+
+
+def rarely_other(*texts: str) -> st.SearchStrategy[str]:
+    return st.one_of(*(4 * [st.sampled_from([json.dumps(text) for text in texts])]), VALUES)
+
+
+HOSTS = objects({"host": rarely_other("10.0.0.1", "::1")})
+SUBJECT = {"type": rarely_other("user"), "id": rarely_other("a", "b", "a:b", "a proxy", "*")}
+PARTS = {
+    "subject": st.one_of(
+        objects(SUBJECT), objects(SUBJECT), objects(SUBJECT | {"properties": HOSTS})
+    ),
+    "action": objects({"name": rarely_other("read", "describe")}),
+    "resource": objects({"type": rarely_other("topic"), "id": rarely_other("t", "t:", "u")}),
+}
+EVALUATIONS = st.one_of(objects(PARTS), objects(PARTS | {"context": HOSTS}), VALUES)
+BATCHES = st.builds(
+    lambda items, more: f'{{"evaluations":[{",".join(items)}]{more}}}',
+    st.lists(EVALUATIONS, max_size=4),
+    st.one_of(
+        st.just(""),
+        st.sampled_from(
+            [
+                ',"options":{"evaluations_semantic":"deny_on_first_deny"}',
+                ',"subject":{"type":"user","id":"a"}',
+                ',"evaluations":[]',
+                ',"x":1',
+                "}",
+            ]
+        ),
+    ),
+)  # fmt: skip
+
+
+def post(path: str, body: str, token: str = "") -> Request:
+    return Request(
+        method="POST",
+        path=path,
+        query="",
+        headers={
+            b"content-type": b"application/json",
+            b"authorization": f"Bearer {token}.secret".encode(),
+            b"x-request-id": b"7",
+        },
+        body=body.encode(),
+        keep_alive=True,
+    )
+
+
+async def answers_alike(request: Request, *places: Place) -> bool:
+    """Compare both ways; return True if the request was answered at once."""
+    at_once, general = places
+    handlers = [
+        OpaHandler(place.authorizer, place.callers)
+        if is_opa_path(request.path)
+        else authzen_handler(place)
+        for place in places
+    ]
+    route = handlers[0].route(request)
+    assert route is not None
+    answer = route.answer(request.body)
+    if answer is None:
+        assert not at_once.audit_log.lines
+        assert not any(vars_of(at_once))
+        return False
+    if isinstance(answer, bytes):
+        answer = Response(
+            status=200, body=answer, content_type=route.content_type, headers=route.headers
+        )
+    assert answer == await handlers[1](request)
+    assert at_once.audit_log.lines == general.audit_log.lines
+    assert vars_of(at_once) == vars_of(general)
+    return True
+
+
+def vars_of(place: Place) -> list[int]:
+    return [
+        number
+        for counts in place.authorizer.counts.values()
+        for number in (counts.allowed, counts.denied, counts.invalid, counts.not_ready)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokens")
+    (folder / "tokens").write_text(TOKENS)
+    return folder
+
+
+@given(
+    asked=st.one_of(
+        st.tuples(st.just(EVALUATION_PATH), EVALUATIONS),
+        st.tuples(st.just(EVALUATIONS_PATH), BATCHES),
+    ),
+    token=st.sampled_from(["", "", "proxy", "root", "other", "nobody"]),
+    loaded=st.sampled_from([True, True, True, False]),
+)
+async def test_any_text_gets_the_answer_of_the_general_path(
+    asked: tuple[str, str], token: str, loaded: bool, folder: Path
+) -> None:
+    tokens = folder if token else None
+    places = [Place(tokens, *ACLS, loaded=loaded) for _ in range(2)]
+    await answers_alike(post(*asked, token), *places)
+
+
+def many(count: int, **changed: dict[str, str]) -> str:
+    return json.dumps({"evaluations": [evaluation("a", topic="t") | changed] * count})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "is_at_once"),
+    [
+        (EVALUATION_PATH, json.dumps(evaluation("a", topic="t")), True),
+        (EVALUATION_PATH, json.dumps(evaluation("a:b", topic="t:")), True),
+        (EVALUATION_PATH, json.dumps(evaluation("a", topic="t") | {"x": 1}), False),
+        (EVALUATION_PATH, json.dumps(evaluation("a", topic="t") | {"context": None}), False),
+        (EVALUATIONS_PATH, many(AT_ONCE_MAX), True),
+        (EVALUATIONS_PATH, many(AT_ONCE_MAX + 1), False),
+        (EVALUATIONS_PATH, many(2, context={"host": "::1"}), True),
+        (EVALUATIONS_PATH, many(0), False),
+    ],
+)  # fmt: skip
+async def test_plain_questions_are_answered_at_once(path: str, body: str, is_at_once: bool) -> None:
+    """Otherwise the tests of equal answers would compare nothing."""
+    assert (
+        await answers_alike(post(path, body), Place(None, *ACLS), Place(None, *ACLS)) is is_at_once
+    )
+
+
+@pytest.mark.parametrize("token", ["", "root", "other"])
+@pytest.mark.parametrize(
+    ("body", "is_at_once"),
+    [
+        (opa_requests.asked(), True),
+        (opa_requests.asked(("action.operation", "?")), False),
+        (
+            opa_requests.asked(
+                ("action.resourcePattern.patternType", "PREFIXED"),
+                ("action.resourcePattern.name", ""),
+            ),
+            False,
+        ),
+    ],
+    ids=["one resource", "unknown operation", "by type"],
+)
+async def test_opas_questions_about_one_resource_are_answered_at_once(
+    body: dict[str, Any], is_at_once: bool, token: str, folder: Path
+) -> None:
+    tokens = folder if token else None
+    request = post(opa_requests.PATH, json.dumps(body), token)
+    assert await answers_alike(request, Place(tokens, *ACLS), Place(tokens, *ACLS)) is is_at_once

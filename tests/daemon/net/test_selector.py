@@ -1,0 +1,161 @@
+"""The Selector over real sockets: what it answers, and what reaches a connection's task."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from authorizerd.daemon.net import selector as module
+from authorizerd.daemon.net.selector import EVENTS_MAX, Selector
+
+LARGE = bytes(16 * 1024 * 1024)
+"""More than a socket takes."""
+
+
+class Echo:
+    """Echo at once; leave bytes that begin with ``?`` to the task, and answer ``!`` at length."""
+
+    def __init__(self) -> None:
+        self.unsent: list[int] = []
+
+    def answer_at_once(self, data: bytes) -> bytes | None:
+        if data == b"fault":
+            raise ZeroDivisionError
+        if data == b"!":
+            return LARGE
+        return None if data.startswith(b"?") else data
+
+    def hold_unsent(self, size: int) -> None:
+        self.unsent.append(size)
+
+
+@contextmanager
+def socket_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        ours.settimeout(5)
+        yield ours, theirs
+
+
+async def test_requests_are_answered_until_one_needs_the_task(nursery: trio.Nursery) -> None:
+    """The task gets the bytes that were not answered, and none that were."""
+    with Selector() as selector, socket_pair() as (ours, theirs):
+        nursery.start_soon(selector.run)
+        waited: list[tuple[bytes, bytes]] = []
+
+        async def wait() -> None:
+            waited.append(await selector.wait(theirs.fileno(), Echo()))
+
+        async with trio.open_nursery() as waiting:
+            waiting.start_soon(wait)
+            for data in (b"a", b"b"):
+                ours.send(data)
+                await trio.lowlevel.wait_readable(ours)
+                assert ours.recv(10) == data
+            ours.send(b"?c")
+        assert waited == [(b"?c", b"")]
+        ours.send(b"d")
+        await trio.testing.wait_all_tasks_blocked()
+        assert not selector.is_ready, "nobody waits, so nobody is registered"
+        nursery.cancel_scope.cancel()
+
+
+async def test_end_of_the_stream_reaches_the_task(nursery: trio.Nursery) -> None:
+    with Selector() as selector, socket_pair() as (ours, theirs):
+        nursery.start_soon(selector.run)
+        ours.shutdown(socket.SHUT_WR)
+        assert await selector.wait(theirs.fileno(), Echo()) == (b"", b"")
+        nursery.cancel_scope.cancel()
+
+
+async def test_rest_of_an_answer_reaches_the_task(nursery: trio.Nursery) -> None:
+    with Selector() as selector, socket_pair() as (ours, theirs):
+        nursery.start_soon(selector.run)
+        echo = Echo()
+        ours.send(b"!")
+        received, unsent = await selector.wait(theirs.fileno(), echo)
+        assert (received, echo.unsent) == (b"", [len(unsent)])
+        taken = len(LARGE) - len(unsent)
+        assert 0 < taken < len(LARGE)
+        # The socket is full now, so all of the next answer is left.
+        ours.send(b"!")
+        assert await selector.wait(theirs.fileno(), echo) == (b"", LARGE)
+        nursery.cancel_scope.cancel()
+
+
+async def test_fault_and_reset_reach_only_their_own_task(nursery: trio.Nursery) -> None:
+    with (
+        Selector() as selector,
+        socket_pair() as (faulty, faulty_end),
+        socket_pair() as (sound, sound_end),
+    ):
+        nursery.start_soon(selector.run)
+        nursery.start_soon(selector.wait, sound_end.fileno(), Echo())
+        faulty.send(b"fault")
+        with pytest.raises(ZeroDivisionError):
+            await selector.wait(faulty_end.fileno(), Echo())
+        faulty_end.send(b"unread")
+        faulty.close()
+        with pytest.raises(trio.BrokenResourceError):
+            await selector.wait(faulty_end.fileno(), Echo())
+        sound.send(b"a")
+        await trio.lowlevel.wait_readable(sound)
+        assert sound.recv(10) == b"a"
+        nursery.cancel_scope.cancel()
+
+
+async def test_cancelled_wait_reads_nothing(nursery: trio.Nursery) -> None:
+    """Its number is free at once: the kernel may give it to the next connection."""
+    with Selector() as selector, socket_pair() as (ours, theirs):
+        nursery.start_soon(selector.run)
+        with trio.move_on_after(0):
+            await selector.wait(theirs.fileno(), Echo())
+        ours.send(b"a")
+        await trio.testing.wait_all_tasks_blocked()
+        assert os.read(theirs.fileno(), 10) == b"a"
+        ours.send(b"?b")
+        assert await selector.wait(theirs.fileno(), Echo()) == (b"?b", b"")
+        nursery.cancel_scope.cancel()
+
+
+async def test_connections_that_never_pause_do_not_keep_others_waiting(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If each turn ends after one request, all are still served in turn."""
+    monkeypatch.setattr(module, "TURN_NS_MAX", 0)
+    served: list[int] = []
+    pairs = [socket.socketpair() for _ in range(EVENTS_MAX + 5)]
+
+    class Busy:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def answer_at_once(self, data: bytes) -> bytes:
+            served.append(self.number)
+            pairs[self.number][0].send(b"again")
+            return b"x"
+
+        def hold_unsent(self, size: int) -> None:
+            raise AssertionError
+
+    with Selector() as selector:
+        nursery.start_soon(selector.run)
+        for number, (ours, theirs) in enumerate(pairs):
+            theirs.setblocking(False)
+            nursery.start_soon(selector.wait, theirs.fileno(), Busy(number))
+            ours.send(b"first")
+        with trio.fail_after(20):
+            while len(served) < 2 * len(pairs):
+                await trio.lowlevel.checkpoint()
+        assert set(served[: 2 * len(pairs)]) == set(range(len(pairs)))
+        nursery.cancel_scope.cancel()
+    for pair in pairs:
+        for end in pair:
+            end.close()
