@@ -185,6 +185,13 @@ def examine_copy(log_dir: Path, follow: FollowSettings) -> Iterator[Finding]:
     elif mark.source != follow.kind:
         text = f"{log_dir}: a copy for authorizerd.source={mark.source}, not {follow.kind}"
         yield error(_CHECK, text, "name another directory, or run authorizerd reset-copy")
+    elif properties.cluster_id:
+        yield ok(_CHECK, f"{log_dir}: a copy of cluster {properties.cluster_id}")
+    elif follow.cluster_id is not None:
+        yield ok(_CHECK, f"{log_dir}: a copy, which the daemon will tie to {follow.cluster_id}")
     else:
-        cluster = f"cluster {properties.cluster_id}" if properties.cluster_id else "a cluster"
-        yield ok(_CHECK, f"{log_dir}: a copy of {cluster}")
+        text = (
+            f"{log_dir}: a copy of a cluster whose id is not known, so nothing proves that it is of"
+            " the followed cluster"
+        )
+        yield warning(_CHECK, text, f"set {CLUSTER_ID} (kafka-cluster cluster-id shows the id)")

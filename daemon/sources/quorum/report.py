@@ -12,6 +12,7 @@ from typing import Final
 import trio
 
 from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.config.follow_keys import CLUSTER_ID
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import CountFailure
 from authorizerd.daemon.sources.remedies import missing_right
@@ -45,6 +46,20 @@ class ContactReport:
         if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
             text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
         _logger.warning("following the cluster, retrying: %s", text)
+
+    def note_hidden_cluster(self, *, has_copy: bool) -> None:
+        """Log that the controllers do not tell the cluster's id to this principal.
+
+        Args:
+            has_copy: True if a copy is continued, which might be another cluster's.
+        """
+        if has_copy:
+            _logger.warning(
+                "the cluster's id is not known, so nothing proves that the copy is of this cluster:"
+                " set %s", CLUSTER_ID,
+            )  # fmt: skip
+        else:
+            _logger.info("the cluster's id is not known, so it is not checked: set %s", CLUSTER_ID)
 
     def update(
         self, machine: Machine, *, high_watermark: int, read_offset: int, copy_fault: str

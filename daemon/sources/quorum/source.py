@@ -318,10 +318,7 @@ class QuorumSource:
         )
         if isinstance(event, ClusterAnswered):
             if not event.cluster_id:
-                _logger.info(
-                    "the controllers do not tell the cluster's id to a principal without ALTER on "
-                    "the cluster, so it is not checked: set authorizerd.source.cluster.id"
-                )
+                self._reported.note_hidden_cluster(has_copy=self._copy.last_offset >= 0)
             await trio.to_thread.run_sync(self._copy.adopt_cluster, event.cluster_id)
         return event
 

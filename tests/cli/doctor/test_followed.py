@@ -201,7 +201,11 @@ def test_directory_must_have_a_copy_or_nothing(tmp_path: Path) -> None:
     copy.adopt_cluster("")
     copy.close()
     [found] = examine_copy(tmp_path / "unnamed", QUORUM)
-    assert found.line().endswith("a copy of a cluster.")
+    assert found.level is Level.WARNING
+    assert "a copy of a cluster whose id is not known" in found.text
+    assert "set authorizerd.source.cluster.id" in found.line()
+    [found] = examine_copy(tmp_path / "unnamed", replace(QUORUM, cluster_id="named"))
+    assert found.line().endswith("a copy, which the daemon will tie to named.")
     write_mark(tmp_path / "damaged", CopyMark(""), DISK)
     [found] = examine_copy(tmp_path / "damaged", QUORUM)
     assert found.level is Level.ERROR

@@ -412,11 +412,12 @@ async def test_a_cluster_whose_id_is_secret_is_followed(
 ) -> None:
     """CLUSTER_ACTION is enough to follow. The copy is tied to an id that is learnt later."""
     quorum.append(added(1))
-    hide_cluster_id(quorum)
-    following = follow()
-    await following.wait_for(1)
-    await following.kill()
-    assert following.copy.cluster_id == ""
+    for _ in range(2):
+        hide_cluster_id(quorum)
+        following = follow()
+        await following.wait_for(1)
+        await following.kill()
+        assert following.copy.cluster_id == ""
     following = follow()
     await following.wait_for(1)
     await following.kill()
@@ -424,6 +425,22 @@ async def test_a_cluster_whose_id_is_secret_is_followed(
     following = follow(cluster_id="another")
     await following.wait_for_silence()
     assert f"copy of cluster {quorum.cluster_id}" in following.status.fault
+
+
+async def test_copy_without_a_cluster_id_is_warned_of(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the first contact, there is no copy that might be another cluster's."""
+    quorum.append(added(1))
+    for expected in (0, 1):
+        caplog.clear()
+        hide_cluster_id(quorum)
+        following = follow()
+        await following.wait_for(1)
+        await following.kill()
+        warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert len(warned) == expected
+        assert all("set authorizerd.source.cluster.id" in each for each in warned)
 
 
 async def test_the_configured_cluster_id_is_checked(
