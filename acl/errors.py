@@ -23,7 +23,10 @@ class InvalidQuestionError(AclError):
 
 
 class NotReadyError(AclError):
-    """The ACLs are not loaded yet, and the principal is not a super user (AUTHORIZER_NOT_READY)."""
+    """There are no ACLs to decide by, and the principal is not a super user (AUTHORIZER_NOT_READY).
+
+    The text says why: they are not loaded yet, or stale, or decisions have stopped.
+    """
 
 
 class DuplicateIdError(ChangeError):

@@ -19,6 +19,8 @@ from authorizerd.actors.decider import DecisionContext, DecisionState
 
 _DEFAULT_RULES: Final = AuditRules()
 
+NOT_WRITTEN: Final = "the audit log is required, but cannot be written"
+
 
 class Auditor:
     """Audit decisions by a level and rules, both of which may be changed at any time.
@@ -64,7 +66,7 @@ class Auditor:
             NotReadyError: the audit is required, and the log cannot be written.
         """
         if self.log.is_refusing:
-            raise NotReadyError("the audit log is required, but cannot be written")
+            raise NotReadyError(NOT_WRITTEN)
 
     def audit(
         self,

@@ -30,6 +30,7 @@ from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion
+from authorizerd.actors.record_applier import NOT_LOADED
 
 _HOST_SHOWN_MAX: Final = 100
 
@@ -143,6 +144,11 @@ class Authorizer(ABC):
         If not, listeners answer its requests with AUTHORIZER_NOT_READY.
         """
         return True
+
+    @property
+    def not_ready_reason(self) -> str:
+        """What a principal that is not served is told, without a final period."""
+        return NOT_LOADED
 
     @abstractmethod
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:

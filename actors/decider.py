@@ -18,6 +18,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
 from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import NOT_LOADED
 
 KAFKA_SURFACE: Final = "Kafka"
 
@@ -95,6 +96,11 @@ class Decider(ABC):
     def counts_of(self, surface: str) -> DecisionCounts:
         """Return the counts of one surface, to which its questions are added."""
         return self._counts.setdefault(surface, DecisionCounts())
+
+    @property
+    def not_ready_reason(self) -> str:
+        """What callers are told while there is no snapshot, without a final period."""
+        return NOT_LOADED
 
     async def wait_until_applied(self, offset: int) -> None:
         """Return once the log is applied up to ``offset``. This may never happen."""

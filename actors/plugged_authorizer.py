@@ -43,6 +43,7 @@ from authorizerd.actors.plugged_values import (
     to_exception,
 )
 from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import NOT_LOADED
 
 Value = TypeVar("Value")
 
@@ -105,6 +106,14 @@ class PluggedAuthorizer(DecidingAuthorizer):
         except BaseException as error:  # noqa: BLE001 - in doubt, serve nobody
             self._on_failure(error)
             return False
+
+    @property
+    def not_ready_reason(self) -> str:
+        try:
+            return str(self._authorizer.not_ready_reason)
+        except BaseException as error:  # noqa: BLE001 - the request is refused anyway
+            self._on_failure(error)
+            return NOT_LOADED
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
         """Do as ``Authorizer.authorize``, but deny if the authorizer fails."""

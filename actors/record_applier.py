@@ -37,6 +37,9 @@ from authorizerd.image.errors import ChangeError
 
 CHANGES_PER_SLICE: Final = CHANGES_PER_STATE
 
+NOT_LOADED: Final = "the ACLs are not loaded yet"
+STOPPED: Final = "decisions have stopped until an operator acts: /readyz names the reason"
+
 T = TypeVar("T")
 
 
@@ -54,7 +57,12 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """Publish no snapshot until ``Resume``, so that nobody but super users gets an answer."""
+    """Publish no snapshot until ``Resume``, so that nobody but super users gets an answer.
+
+    ``reason`` is what others are told. It names no resource and no principal.
+    """
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,7 @@ class RecordApplier:
         self._inbox = inbox
         self._collect_garbage = collect_garbage
         self._on_misfit = on_misfit
-        self._is_suspended = False
+        self._suspended = ""
         self._snapshot: Published[AclSnapshot | None] = Published(None)
         self._applied: Published[AclSnapshot | None] = Published(None)
         self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
@@ -103,6 +111,11 @@ class RecordApplier:
     def snapshot(self) -> View[AclSnapshot | None]:
         """The snapshot to decide by, or None until it is loaded and while decisions are stopped."""
         return self._snapshot
+
+    @property
+    def not_ready_reason(self) -> str:
+        """Why there is no snapshot to decide by, for callers. Only valid while there is none."""
+        return self._suspended or NOT_LOADED
 
     @property
     def applied(self) -> View[AclSnapshot | None]:
@@ -137,7 +150,7 @@ class RecordApplier:
             except UnfitChangeError as error:
                 if self._on_misfit is None:
                     raise
-                self._suspend()
+                self._suspend(STOPPED)
                 self._on_misfit(error)
                 async for _ in self._inbox:  # senders must not wait for ever
                     pass
@@ -160,10 +173,10 @@ class RecordApplier:
                         snapshot = at_offset(snapshot, message.last_offset)
                         self._publish(snapshot, cluster)
                         await _free_states(replaced)
-                case Suspend():
-                    self._suspend()
+                case Suspend(reason):
+                    self._suspend(reason)
                 case Resume():
-                    self._is_suspended = False
+                    self._suspended = ""
                     self._snapshot.publish(self._applied.newest)
                 case CaughtUp() | Reset():
                     raise AssertionError("a source sends these only until it has caught up")
@@ -174,12 +187,12 @@ class RecordApplier:
         """Publish both. The image comes first, since other tasks wait for the snapshot's offset."""
         if cluster is not self._cluster.newest:
             self._cluster.publish(cluster)
-        if not self._is_suspended:
+        if not self._suspended:
             self._snapshot.publish(snapshot)
         self._applied.publish(snapshot)
 
-    def _suspend(self) -> None:
-        self._is_suspended = True
+    def _suspend(self, reason: str) -> None:
+        self._suspended = reason
         self._snapshot.publish(None)
 
     async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
@@ -198,8 +211,10 @@ class RecordApplier:
                     await _free_states(replaced)
                 case Reset():
                     builder, cluster = SnapshotBuilder(), EMPTY_IMAGE
-                case Suspend() | Resume():
-                    self._is_suspended = isinstance(message, Suspend)
+                case Suspend(reason):
+                    self._suspended = reason
+                case Resume():
+                    self._suspended = ""
                 case _:
                     assert_never(message)
         return None

@@ -8,7 +8,7 @@ Source: KIP-504 (Authorizer), KIP-801 (loading, early start listeners, AclCount)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from authorizerd.acl.errors import InvalidQuestionError
@@ -27,6 +27,7 @@ from authorizerd.actors.decider import (
 )
 from authorizerd.actors.errors import EndpointStartError
 from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import NOT_LOADED
 from authorizerd.actors.standard_decider import (
     ALLOW_EVERYONE,
     SUPER_USERS,
@@ -41,7 +42,7 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
 
     Args:
         updates: makes creations and deletions.
-        auditor: None if nothing is audited.
+        auditor, why_no_snapshot: see ``StandardDecider``.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
         snapshot: View[AclSnapshot | None],
         updates: Updates,
         auditor: Auditor | None = None,
+        *,
+        why_no_snapshot: Callable[[], str] = lambda: NOT_LOADED,
     ) -> None:
-        super().__init__(snapshot, auditor)
+        super().__init__(snapshot, auditor, why_no_snapshot=why_no_snapshot)
         self._updates = updates
         self._starting: list[Completion[None]] = []
 

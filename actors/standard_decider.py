@@ -8,7 +8,7 @@ Source: KIP-504 (Authorizer), KIP-801 (loading).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,7 @@ from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
-from authorizerd.actors.auditor import Auditor
+from authorizerd.actors.auditor import NOT_WRITTEN, Auditor
 from authorizerd.actors.authorizer import RequestContext, probe_of
 from authorizerd.actors.decider import (
     Decider,
@@ -29,6 +29,7 @@ from authorizerd.actors.decider import (
     context_of,
 )
 from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import NOT_LOADED
 from authorizerd.config.values import boolean, super_users
 
 SUPER_USERS: Final = "super.users"
@@ -40,13 +41,21 @@ class StandardDecider(Decider):
 
     Args:
         auditor: None if nothing is audited.
+        why_no_snapshot: returns the reason while there is no snapshot.
     """
 
     is_quick = True
 
-    def __init__(self, snapshot: View[AclSnapshot | None], auditor: Auditor | None) -> None:
+    def __init__(
+        self,
+        snapshot: View[AclSnapshot | None],
+        auditor: Auditor | None,
+        *,
+        why_no_snapshot: Callable[[], str] = lambda: NOT_LOADED,
+    ) -> None:
         super().__init__(snapshot)
         self._auditor = auditor
+        self._why_no_snapshot = why_no_snapshot
         self._settings = AuthorizerSettings()
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
@@ -61,6 +70,12 @@ class StandardDecider(Decider):
     def current_state(self) -> DecisionState:
         return DecisionState(self._snapshot.newest, self._settings)
 
+    @property
+    def not_ready_reason(self) -> str:
+        if self._auditor is not None and self._auditor.log.is_refusing:
+            return NOT_WRITTEN
+        return self._why_no_snapshot()
+
     def decide(
         self, state: DecisionState, question: Question, context: DecisionContext
     ) -> Decision:
@@ -68,7 +83,7 @@ class StandardDecider(Decider):
             if self._auditor is not None:
                 self._auditor.check()
             if state.snapshot is None:
-                decision = _decide_before_loading(state.settings, question.principal)
+                decision = self._decide_without_snapshot(state.settings, question.principal)
             else:
                 decision = explain(state.snapshot, state.settings, question)
         except NotReadyError:
@@ -79,6 +94,11 @@ class StandardDecider(Decider):
             raise
         self._report(state, question, decision, context)
         return decision
+
+    def _decide_without_snapshot(self, settings: AuthorizerSettings, principal: str) -> Decision:
+        if principal in settings.super_users:
+            return SUPER_USER
+        raise NotReadyError(self._why_no_snapshot())
 
     def _report(
         self,
@@ -161,9 +181,3 @@ def read_settings(configs: Mapping[str, str]) -> AuthorizerSettings:
         super_users=super_users(configs.get(SUPER_USERS, "")),
         allow_everyone_if_no_acl_found=boolean(configs.get(ALLOW_EVERYONE, "false")),
     )
-
-
-def _decide_before_loading(settings: AuthorizerSettings, principal: str) -> Decision:
-    if principal in settings.super_users:
-        return SUPER_USER
-    raise NotReadyError("the ACLs are not loaded yet")

@@ -83,7 +83,10 @@ class Parts:
         self.audit_log: Final = None if self.audit is None else self.audit.log
         self.origin: Final = self._new_origin()
         self.standard: Final = StandardAuthorizer(
-            snapshot, self.origin.updates, None if self.audit is None else self.audit.auditor
+            snapshot,
+            self.origin.updates,
+            None if self.audit is None else self.audit.auditor,
+            why_no_snapshot=lambda: self.applier.not_ready_reason,
         )
         self.authorizer: Final = choose_authorizer(
             configuration.authorizer_class_name, self.standard, snapshot

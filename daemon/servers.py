@@ -169,7 +169,9 @@ def _new_health_servers(
     if metrics is not None:
         servers[METRICS_HTTP] = new_server(
             METRICS_HTTP,
-            AdminHandler(registry, readiness, metrics_age_max_s=METRICS_SECONDS_MAX),
+            AdminHandler(
+                registry, readiness, metrics_age_max_s=METRICS_SECONDS_MAX, is_public=True
+            ),
             allowed_hosts=None,  # anyone may read the metrics, so DNS rebinding gains nothing
             tls=certificates.metrics_port if metrics.is_tls else None,
         )

@@ -108,7 +108,9 @@ class Worker(Follower):
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()
         self._decider = StandardDecider(
-            self._applier.snapshot, None if audit is None else audit.auditor
+            self._applier.snapshot,
+            None if audit is None else audit.auditor,
+            why_no_snapshot=lambda: self._applier.not_ready_reason,
         )
         self._callers = new_callers(configuration, self._decider)
         self._certificates = Certificates(configuration)

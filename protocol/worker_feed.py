@@ -147,9 +147,10 @@ class Drain(msgspec.Struct, array_like=True, frozen=True, tag=7):
 
 
 class StopDecisions(msgspec.Struct, array_like=True, frozen=True, tag=8):
-    """Answer nobody but super users, until ``ResumeDecisions``."""
+    """Answer nobody but super users, until ``ResumeDecisions``. Others are told the reason."""
 
     number: int
+    reason: str
 
 
 class ResumeDecisions(msgspec.Struct, array_like=True, frozen=True, tag=9):

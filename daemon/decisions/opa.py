@@ -76,7 +76,7 @@ class OpaHandler(HttpSurface):
         if request.method not in ("GET", "HEAD"):
             return method_not_allowed(b"GET, HEAD")
         if self._decider.current_state().snapshot is None:
-            return text_response(503, "the ACLs are not loaded yet")
+            return text_response(503, self._decider.not_ready_reason)
         return _HEALTHY
 
     async def _answer(self, request: Request, caller: Caller) -> Response:

@@ -58,7 +58,6 @@ _ITEMS_PER_TURN: Final = 256
 _NOT_AUTHORIZED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
 )
-_NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
 _TIMED_OUT: Final = ApiError(
     ErrorCode.REQUEST_TIMED_OUT, "The request timed out; the update may still apply."
 )
@@ -107,7 +106,7 @@ class AclHandlers:
         return await finish_in_turns(body.encode()), 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        return [encode_describe_acls_error(request.api_version, _NOT_READY)]
+        return [encode_describe_acls_error(request.api_version, self._rights.not_ready_error)]
 
     async def create(self, request: KafkaRequest, context: RequestContext) -> Answer:
         if not self._rights.may(context, Operation.ALTER):
@@ -139,7 +138,7 @@ class AclHandlers:
         return await finish_in_turns(encode_create_acls(request.api_version, results)), remote_s
 
     async def refuse_create(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_creations(request, _NOT_READY)
+        return await _refuse_creations(request, self._rights.not_ready_error)
 
     async def delete(self, request: KafkaRequest, context: RequestContext) -> Answer:
         if not self._rights.may(context, Operation.ALTER):
@@ -162,7 +161,7 @@ class AclHandlers:
         return await finish_in_turns(encode_delete_acls(request.api_version, results)), remote_s
 
     async def refuse_delete(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_deletions(request, _NOT_READY)
+        return await _refuse_deletions(request, self._rights.not_ready_error)
 
     async def _wait(self, completions: Sequence[Completion[ResultT]]) -> float:
         """Wait in purgatory; return how many seconds that took."""

@@ -144,8 +144,7 @@ class ClusterHandlers:
         return await write_body(request, answer), 0.0
 
     async def refuse_describe_cluster(self, request: KafkaRequest) -> list[Chunk]:
-        error = ErrorCode.AUTHORIZER_NOT_READY
-        refused = _cluster_error(error, error.text)
+        refused = _cluster_error(ErrorCode.AUTHORIZER_NOT_READY, self._rights.not_ready_text)
         return await write_body(request, refused)
 
     async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:

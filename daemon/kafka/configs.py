@@ -62,7 +62,6 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
-_NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
 _ELSEWHERE: Final = ApiError(ErrorCode.INVALID_REQUEST)
 """A placeholder for the error of a resource that this node cannot alter. There may be many, so the
 text of each error is created only when it is written.
@@ -136,7 +135,7 @@ class ConfigHandlers:
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         asked: DescribeConfigsRequest = await read_body(request)
         resources = [(each.resource_type, each.resource_name) for each in asked.resources]
-        return await _write_undescribed(request, resources, _NOT_READY)
+        return await _write_undescribed(request, resources, self._rights.not_ready_error)
 
     async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Answer AlterConfigs (resets unnamed keys) and IncrementalAlterConfigs (keeps them).
@@ -167,7 +166,9 @@ class ConfigHandlers:
 
     async def refuse_alter(self, request: KafkaRequest) -> list[Chunk]:
         asked: AlterConfigsRequest = await read_body(request)
-        return await self._write_altered(request, asked.resources, itertools.repeat(_NOT_READY))
+        return await self._write_altered(
+            request, asked.resources, itertools.repeat(self._rights.not_ready_error)
+        )
 
     def _check_all(self, asked: Sequence[ResourceToAlter], want: Want) -> Steps[_Checked]:
         """Check, in steps, each resource for errors other than a missing right to alter it."""

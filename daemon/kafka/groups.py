@@ -61,8 +61,8 @@ class GroupHandlers:
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         asked: DescribeGroupsRequest = await read_body(request)
-        error = ErrorCode.AUTHORIZER_NOT_READY
-        refuse = partial(DescribedGroup, error, error_message=error.text)
+        error, text = ErrorCode.AUTHORIZER_NOT_READY, self._rights.not_ready_text
+        refuse = partial(DescribedGroup, error, error_message=text)
         return await write_body(request, DescribeGroupsAnswer(LazyItems(refuse, asked.groups)))
 
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:

@@ -12,6 +12,7 @@ from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import CLUSTER_NAME, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED, bit_field
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 
 class Rights:
@@ -19,6 +20,17 @@ class Rights:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
+
+    @property
+    def not_ready_error(self) -> ApiError:
+        """The error of requests that the authorizer does not serve now."""
+        return ApiError(ErrorCode.AUTHORIZER_NOT_READY, self.not_ready_text)
+
+    @property
+    def not_ready_text(self) -> str:
+        """The text of this error."""
+        reason = self._authorizer.not_ready_reason
+        return f"{reason[:1].upper()}{reason[1:]}."
 
     def may(self, context: RequestContext, operation: Operation) -> bool:
         """Return True if ``operation`` on the cluster is allowed.

@@ -51,8 +51,7 @@ class QuotaHandlers:
         return await write_body(request, DescribeClientQuotasAnswer()), 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        error = ErrorCode.AUTHORIZER_NOT_READY
-        return await _refuse(request, ApiError(error, error.text))
+        return await _refuse(request, self._rights.not_ready_error)
 
 
 async def _refuse(request: KafkaRequest, error: ApiError) -> list[Chunk]:

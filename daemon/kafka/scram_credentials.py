@@ -45,7 +45,6 @@ from authorizerd.protocol.records.scram import ScramMechanism
 _NOT_AUTHORIZED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
 )
-_NOT_READY: Final = ApiError(ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.AUTHORIZER_NOT_READY.text)
 _ABSENT: Final = "Attempt to describe a user credential that does not exist: "
 _TWICE: Final = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 
@@ -84,7 +83,7 @@ class ScramCredentialHandlers:
         return body, 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_descriptions(request, _NOT_READY)
+        return await _refuse_descriptions(request, self._rights.not_ready_error)
 
     async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Change the credentials, and answer once the changes are durable and applied."""
@@ -105,7 +104,7 @@ class ScramCredentialHandlers:
         return body, 0.0
 
     async def refuse_alter(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_alterations(request, _NOT_READY)
+        return await _refuse_alterations(request, self._rights.not_ready_error)
 
 
 async def _refuse_descriptions(request: KafkaRequest, error: ApiError) -> list[Chunk]:

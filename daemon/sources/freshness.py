@@ -7,11 +7,14 @@ source has confirmed the state. After a fault, they never resume.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 import trio
 
-from authorizerd.actors.record_applier import Message, Resume, Suspend
+from authorizerd.actors.record_applier import STOPPED, Message, Resume, Suspend
 from authorizerd.daemon.sources.status import SourceStatus
+
+STALE: Final = "the ACLs are stale: contact with the followed cluster is lost"
 
 _logger = logging.getLogger(__name__)
 
@@ -57,13 +60,14 @@ class Freshness:
                         "no contact with the cluster for %.0f s: decisions stop until it returns",
                         self._stale_max_s,
                     )
-                    await self._applier.send(Suspend())
+                    await self._applier.send(Suspend(STOPPED if self._status.fault else STALE))
             await self._confirmed.wait()
 
     async def confirm(self) -> None:
         """Note that everything passed on so far is the cluster's complete state as of now."""
         async with self._sending:
             self._status.contact_time = trio.current_time()
+            self._status.last_error = ""
             self._confirmed.set()
             if self._status.is_stale:
                 self._status.is_stale = False
@@ -77,4 +81,4 @@ class Freshness:
             if not self._status.fault:
                 _logger.error("decisions stop: %s", reason)
             self._status.fail(reason, offset)
-            await self._applier.send(Suspend())
+            await self._applier.send(Suspend(STOPPED))

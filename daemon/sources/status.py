@@ -28,6 +28,7 @@ class SourceStatus:
         leader_id: the id of the node that is read from: the leader, or the pinned broker.
         errors: failed exchanges by reason: an error code's name, a ``Cause``'s, or ``connection``,
             ``garbage`` or ``snapshot``; or ``other``, once there are ``REASONS_MAX``.
+        last_error: why the last exchange failed, empty after one that confirmed the state.
         fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
         fault_offset: the log offset at which ``fault`` was found, or -1.
         copy_fault: why the local copy cannot be written, empty if it can.
@@ -43,6 +44,7 @@ class SourceStatus:
     leader_id: int = -1
     leader_epoch: int = -1
     errors: Counter[str] = field(default_factory=lambda: Counter({"connection": 0}))
+    last_error: str = ""
     fault: str = ""
     fault_offset: int = -1
     copy_fault: str = ""

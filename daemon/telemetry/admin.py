@@ -1,7 +1,8 @@
 """The admin port and the metrics port: /metrics, /healthz, /readyz, and nothing else.
 
 **Invariant:** they answer from the start, even before the ACLs are loaded. They reveal no secret,
-and no name or address of a principal, a client, a resource or a file.
+and no name or address of a principal, a client, a resource or a file. Only the admin port says why
+the followed cluster cannot be used, which may name the daemon's principal and its files.
 """
 
 from __future__ import annotations
@@ -25,14 +26,21 @@ class AdminHandler:
 
     Args:
         metrics_age_max_s: how long a collected list of metrics is sent again, in seconds.
+        is_public: True if everybody may ask.
     """
 
     def __init__(
-        self, registry: CollectorRegistry, readiness: Readiness, *, metrics_age_max_s: float = 0.0
+        self,
+        registry: CollectorRegistry,
+        readiness: Readiness,
+        *,
+        metrics_age_max_s: float = 0.0,
+        is_public: bool = False,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
         self._metrics_age_max_s = metrics_age_max_s
+        self._is_public = is_public
         self._collected = b""
         self._collected_until = -math.inf
         self._paths: Final = {
@@ -64,4 +72,6 @@ class AdminHandler:
 
     def _readyz(self) -> Response:
         """Answer 200 once the ACLs are loaded and every endpoint is open."""
-        return text_response(200 if self._readiness.is_ready else 503, self._readiness.text)
+        readiness = self._readiness
+        text = readiness.public_text if self._is_public else readiness.text
+        return text_response(200 if readiness.is_ready else 503, text)

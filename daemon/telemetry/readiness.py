@@ -10,11 +10,15 @@ from typing import Final
 
 import trio
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import RecordApplier
 from authorizerd.daemon.sources.source import Source
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.workers.pool import WorkerPool
+
+SHOWN_MAX: Final = 500
+"""The most characters of an error, since servers choose its text."""
 
 
 class Readiness:
@@ -46,13 +50,21 @@ class Readiness:
 
     @property
     def text(self) -> str:
-        """One line: what the daemon waits for, or the number of ACLs and their log offset."""
+        """One line: what the daemon waits for, or the number of ACLs and their log offset.
+
+        It has no secret, but may name servers of the followed cluster and the daemon's principal.
+        """
         statistics, status = self._applier.statistics(), self._source.status
         contact = "" if status is None else f", {_describe_contact(status)}"
-        return (
-            self._describe_wait()
-            or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}{contact}"
-        )
+        wait = self._describe_wait()
+        if wait and not self.is_loaded and status is not None and status.last_error:
+            return f"{wait}; the last error: {escape_unprintable(status.last_error[:SHOWN_MAX])}"
+        return wait or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}{contact}"
+
+    @property
+    def public_text(self) -> str:
+        """The same for everybody: without the last error."""
+        return self._describe_wait() or self.text
 
     def _describe_wait(self) -> str:
         """Return what the daemon waits for, empty if it is ready."""

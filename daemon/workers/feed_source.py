@@ -99,9 +99,10 @@ class FeedSource:
                         # A batch is reported as done only after its last part.
                         if not await _apply(order, applier, applied):
                             continue
-                    case StopDecisions() | ResumeDecisions():
-                        is_stop = isinstance(order, StopDecisions)
-                        await applier.send(Suspend() if is_stop else Resume())
+                    case StopDecisions():
+                        await applier.send(Suspend(order.reason))
+                    case ResumeDecisions():
+                        await applier.send(Resume())
                     case Report():
                         counters = follower.counters()
                     case Drain():

@@ -21,7 +21,14 @@ from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published, View
-from authorizerd.actors.record_applier import CaughtUp, Message, Reset, Resume, Suspend
+from authorizerd.actors.record_applier import (
+    STOPPED,
+    CaughtUp,
+    Message,
+    Reset,
+    Resume,
+    Suspend,
+)
 from authorizerd.daemon.workers.counters import Sums, Totals
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
 from authorizerd.protocol.worker_feed import (
@@ -81,7 +88,7 @@ class WorkerPool:
         self._links: list[WorkerLink] = []
         self._unapplied: deque[ChangeBatch] = deque()
         self._is_caught_up = False
-        self._is_stopped = False
+        self._stop_reason = ""
         self._has_failed = False
         self._loaded = trio.Event()
         self._changes = Published(0)
@@ -125,8 +132,10 @@ class WorkerPool:
                     case ChangeBatch():
                         if self._is_caught_up and not self._has_failed:
                             self._pass_on(message)
-                    case Suspend() | Resume():
-                        self._stop_decisions(isinstance(message, Suspend) or self._has_failed)
+                    case Suspend(reason):
+                        self._stop_decisions(reason)
+                    case Resume():
+                        self._stop_decisions("")
                     case Reset():  # nothing was passed on yet
                         pass
                     case _:
@@ -141,13 +150,16 @@ class WorkerPool:
         """
         self._has_failed = True
         self._unapplied.clear()
-        self._stop_decisions(True)
+        self._stop_decisions(STOPPED)
 
-    def _stop_decisions(self, is_stopped: bool) -> None:
-        """Let all current and future workers stop deciding, or decide again."""
-        self._is_stopped = is_stopped
+    def _stop_decisions(self, reason: str) -> None:
+        """Let all current and future workers stop deciding, or decide again without a reason."""
+        self._stop_reason = STOPPED if self._has_failed else reason
         for link in self._links:
-            link.order(StopDecisions if is_stopped else ResumeDecisions)
+            link.order(self._new_stop_order if self._stop_reason else ResumeDecisions)
+
+    def _new_stop_order(self, number: int) -> StopDecisions:
+        return StopDecisions(number, self._stop_reason)
 
     def _pass_on(self, batch: ChangeBatch) -> None:
         for link in self._links:
@@ -266,8 +278,8 @@ class WorkerPool:
         for batch in self._unapplied:
             if batch.last_offset > snapshot.offset:
                 link.order_changes(batch)
-        if self._is_stopped:
-            link.order(StopDecisions)
+        if self._stop_reason:
+            link.order(self._new_stop_order)
         self._links.append(link)
         if self._is_draining:  # ``drain`` has already given the others this order
             link.order_drain(Drain)

@@ -115,7 +115,7 @@ class ErrorCode(IntEnum):
     )
     MISMATCHED_ENDPOINT_TYPE = 114, "The request was sent to an endpoint of the wrong type."
     UNSUPPORTED_ENDPOINT_TYPE = 115, "This endpoint type is not supported yet."
-    AUTHORIZER_NOT_READY = 801, "The authorizer has not loaded its ACLs yet."
+    AUTHORIZER_NOT_READY = 801, "The ACLs are not loaded yet."
 
 
 class ApiError(msgspec.Struct, frozen=True, gc=False):

@@ -281,6 +281,10 @@ def test_faults_of_other_methods_do_no_harm(error: BaseException) -> None:
         def serves(self, principal: str) -> bool:
             raise error
 
+        @property
+        def not_ready_reason(self) -> str:
+            raise error
+
         def acl_count(self) -> int:
             raise error
 
@@ -302,6 +306,7 @@ def test_faults_of_other_methods_do_no_harm(error: BaseException) -> None:
 
     authorizer, faults = plugged(Broken(error))
     assert authorizer.serves("User:a") is False
+    assert authorizer.not_ready_reason == "the ACLs are not loaded yet"
     assert authorizer.acl_count() == -1
     assert authorizer.reconfigurable_configs == frozenset()
     authorizer.reconfigure({})
@@ -309,7 +314,7 @@ def test_faults_of_other_methods_do_no_harm(error: BaseException) -> None:
     authorizer.close()
     by_type = authorizer.authorize_by_resource_type(CONTEXT, Operation.READ, ResourceType.TOPIC)
     assert not finish(by_type)
-    assert len(faults) == 7
+    assert len(faults) == 8
     with pytest.raises(type(error) if isinstance(error, Exception) else AuthorizerFaultError):
         authorizer.validate_reconfiguration({})
 

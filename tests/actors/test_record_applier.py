@@ -22,6 +22,8 @@ from authorizerd.actors import record_applier
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.record_applier import (
     CHANGES_PER_SLICE,
+    NOT_LOADED,
+    STOPPED,
     CaughtUp,
     Message,
     RecordApplier,
@@ -280,12 +282,14 @@ async def test_suspended_applier_applies_but_publishes_no_snapshot(
     is_loaded: bool, nursery: trio.Nursery
 ) -> None:
     feed, applier = await start(nursery)
-    first = (CaughtUp(0), Suspend()) if is_loaded else (Suspend(), CaughtUp(0))
+    assert applier.not_ready_reason == NOT_LOADED
+    first = (CaughtUp(0), Suspend("why")) if is_loaded else (Suspend("why"), CaughtUp(0))
     for message in first:
         await feed.send(message)
     await feed.send(ChangeBatch(1, (added(1),)))
     await wait_all_tasks_blocked()
     assert applier.snapshot.newest is None
+    assert applier.not_ready_reason == "why"
     assert applier.statistics().acls == -1
     assert applier.applied.newest == build([added(1)], offset=1)
     await feed.send(Resume())
@@ -304,9 +308,10 @@ async def test_misfit_stops_decisions_of_a_follower_for_ever(
     if is_loaded:
         await feed.send(CaughtUp(0))
     await feed.send(ChangeBatch(5, (AclRemoved(bytes(16)),)))
-    for message in (ChangeBatch(6, (added(1),)), Suspend(), Resume()):
+    for message in (ChangeBatch(6, (added(1),)), Suspend("why"), Resume()):
         with trio.fail_after(1):
             await feed.send(message)
     await wait_all_tasks_blocked()
     assert [error.offset for error in misfits] == [5]
+    assert applier.not_ready_reason == STOPPED
     assert applier.snapshot.newest is None

@@ -62,9 +62,17 @@ def test_before_loading_only_super_users_are_answered() -> None:
         lambda: finish(decider.authorize_by_resource_type(by_type("User:a"), 3, topic)),
         lambda: judge("User:a", None, Operation.READ, topic, "t"),
     ):
-        with pytest.raises(NotReadyError):
+        with pytest.raises(NotReadyError, match=r"^the ACLs are not loaded yet$"):
             ask()
     assert decider.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
+
+
+def test_callers_are_told_why_there_is_no_snapshot() -> None:
+    reason = "the ACLs are stale"
+    decider = StandardDecider(Published(None), None, why_no_snapshot=lambda: reason)
+    assert decider.not_ready_reason == reason
+    with pytest.raises(NotReadyError, match=reason):
+        decider.decide(decider.current_state(), question("User:a"), in_test(decider))
 
 
 def test_a_request_keeps_the_state_that_it_began_with() -> None:
@@ -184,6 +192,7 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
         with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):
             ask()
     assert decider.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
+    assert decider.not_ready_reason == "the audit log is required, but cannot be written"
 
 
 def test_the_decision_that_fills_a_required_audit_log_is_the_last() -> None:

@@ -78,6 +78,10 @@ class FakeWorker(Follower, WorkerProcess):
         newest = self._applier.snapshot.newest
         return -1 if newest is None else len(newest.acls)
 
+    @property
+    def not_ready_reason(self) -> str:
+        return self._applier.not_ready_reason
+
     def hold(self) -> None:
         self.stream.released = trio.Event()
 

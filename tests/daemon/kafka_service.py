@@ -116,6 +116,7 @@ class KafkaService:
             running.applier.snapshot,
             running.queue,
             Auditor(audit_log, level=AuditLevel.DEBUG, now_s=lambda: 0.0),
+            why_no_snapshot=lambda: running.applier.not_ready_reason,
         )
         self.authorizer.configure({"super.users": ROOT})
         self.faults: list[BaseException] = []

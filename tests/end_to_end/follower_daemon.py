@@ -22,6 +22,7 @@ from tests.support.daemon_process import (
     COMMAND,
     ROOT,
     SECONDS_MAX,
+    Answer,
     ask,
     wait_until,
     write_config,
@@ -82,16 +83,21 @@ class Follower:
 
         Return None if the port is not open, or is closed before the answer.
         """
+        try:
+            answer = self.evaluate(topic)
+        except ConnectionError:
+            return None
+        return bool(answer.json["decision"]) if answer.status == 200 else answer.status
+
+    def evaluate(self, topic: str) -> Answer:
+        """Return AuthZEN's answer to whether User:a may read."""
         connection = HTTPConnection("127.0.0.1", self._ports["decision"], timeout=SECONDS_MAX)
         try:
             body = json.dumps(evaluation("a", topic=topic)).encode()
             headers = {"Content-Type": "application/json"}
-            answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
-        except ConnectionError:
-            return None
+            return ask(connection, "POST", "/access/v1/evaluation", body, headers)
         finally:
             connection.close()
-        return bool(answer.json["decision"]) if answer.status == 200 else answer.status
 
     def topics(self) -> set[str] | None:
         """Return the names of the topics that have ACLs; None if there is no listing now."""

@@ -144,7 +144,7 @@ def test_copy_serves_before_the_first_contact_only_if_asked(
     for node_id in (1, 2, 3):
         quorum.do(ScriptedQuorum.kill, node_id)
     with following(quorum, tmp_path) as follower:
-        follower.wait_for("waiting for the cluster: no contact so far")
+        follower.wait_for("waiting for the cluster: no contact so far; the last error: ")
         assert follower.may_read("topic-1") is None
         quorum.start(2)
         quorum.do(ScriptedQuorum.elect, 2)
@@ -166,6 +166,7 @@ def test_lost_contact_stops_decisions_until_it_is_back(
         assert follower.may_read("topic-1") is True
         follower.wait_for("decisions have stopped: the last contact was")
         assert follower.may_read("topic-1") == STOPPED
+        assert b"NOT_READY: the ACLs are stale: contact" in follower.evaluate("topic-1").body
         assert follower.metric("authorizerd_source_stale") == 1
         for node_id in (1, 2, 3):
             quorum.start(node_id)

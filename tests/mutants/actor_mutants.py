@@ -140,13 +140,13 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a super user is not answered before loading",
         file="actors/standard_decider.py",
-        text="    if principal in settings.super_users:\n        return SUPER_USER\n",
+        text="        if principal in settings.super_users:\n            return SUPER_USER\n",
         found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="everyone is allowed before loading",
         file="actors/standard_decider.py",
-        text='raise NotReadyError("the ACLs are not loaded yet")',
+        text="raise NotReadyError(self._why_no_snapshot())",
         becomes="return SUPER_USER",
         found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
     ),

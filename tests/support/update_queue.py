@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import trio
 
-from authorizerd.acl.model import Acl, ChangeBatch
+from authorizerd.acl.model import Acl
 from authorizerd.actors.errors import UpdateRefusedError
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.update_queue import LogChange, UpdateQueue
 
 
@@ -45,7 +45,7 @@ class Running:
 
     def __init__(self, requests_max: int) -> None:
         self.log = MemoryLog()
-        self.feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1000)
+        self.feed, inbox = trio.open_memory_channel[Message](1000)
         self.applier = RecordApplier(inbox)
         self.collections = 0
         ids = itertools.count(1)

@@ -49,6 +49,7 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
 
 BARRIERS_MAX: Final = 10_000
+UNCONFIRMED: Final = "the followed cluster has not confirmed the ACLs since the start"
 PAUSES_PER_STALENESS: Final = 4
 """Large answers never make pauses so long that decisions become stale."""
 
@@ -197,7 +198,7 @@ class BrokersSource:
         status.high_watermark = status.read_offset = copy.last_offset
         self._is_held = not self._settings.serves_copy
         if self._is_held:
-            await applier.send(Suspend())
+            await applier.send(Suspend(UNCONFIRMED))
         await applier.send(CaughtUp(copy.last_offset))
         await self._applied.wait_until(lambda newest: newest is not None)
 
@@ -241,6 +242,8 @@ class BrokersSource:
 
     async def _wait(self, action: Wait) -> Event:
         await self._forget_pending()
+        if action.problem:
+            self._status.last_error = action.problem
         if action.problem and action.problem not in self._reported:
             self._reported.add(action.problem)
             _logger.warning("following the cluster, retrying: %s", action.problem)

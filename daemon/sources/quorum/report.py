@@ -38,13 +38,14 @@ class ContactReport:
     def count(self, failure: CountFailure) -> None:
         """Count a failed exchange."""
         reason, text = failure.reason, failure.text
+        if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
+            text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
         self._status.count_error(reason)
+        self._status.last_error = text
         if reason in self._failures:
             return
         self._failures.add(reason)
         self._logged_at = trio.current_time()
-        if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
-            text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
         _logger.warning("following the cluster, retrying: %s", text)
 
     def note_hidden_cluster(self, *, has_copy: bool) -> None:

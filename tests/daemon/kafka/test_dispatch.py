@@ -10,6 +10,7 @@ import trio.testing
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, RequestContext
+from authorizerd.actors.record_applier import Suspend
 from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS
 from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
@@ -51,6 +52,16 @@ async def test_acl_requests_are_refused_before_loading(
     await unloaded.load()
     assert unloaded.acls == set()
     assert unloaded.running.log.appends == []
+
+
+async def test_clients_are_told_why_decisions_have_stopped(service: KafkaService) -> None:
+    await service.running.feed.send(Suspend("the ACLs are stale"))
+    await trio.testing.wait_all_tasks_blocked()
+    refused = ApiError(801, "The ACLs are stale.")
+    assert await service.describe(principal=ALICE) == refused
+    assert await service.create([acl()], principal=ALICE) == [refused]
+    answer = await describe_cluster(service, 2)
+    assert (answer.error_code, answer.error_message) == (801, "The ACLs are stale.")
 
 
 @pytest.mark.parametrize("api_key", ACL_ANSWERS_V0)

@@ -4,9 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from authorizerd.actors.record_applier import Message, Resume, Suspend
+from authorizerd.actors.record_applier import STOPPED, Message, Resume, Suspend
 from authorizerd.config.follow import SourceKind
-from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.freshness import STALE, Freshness
 from authorizerd.daemon.sources.status import SourceStatus
 
 STALE_SECONDS = 10
@@ -47,7 +47,7 @@ async def test_decisions_stop_when_the_last_contact_is_too_old(
     await trio.sleep(STALE_SECONDS - 0.1)
     assert watched.sent == []
     await trio.sleep(0.2)
-    assert watched.sent == [Suspend()]
+    assert watched.sent == [Suspend(STALE)]
     assert watched.status.is_stale
 
 
@@ -63,7 +63,7 @@ async def test_decisions_resume_after_each_return_of_contact(
 ) -> None:
     for _ in range(3):
         await trio.sleep(STALE_SECONDS + 1)
-        assert watched.sent == [Suspend()]
+        assert watched.sent == [Suspend(STALE)]
         await watched.freshness.confirm()
         assert watched.sent == [Resume()]
         assert not watched.status.is_stale
@@ -75,6 +75,6 @@ async def test_decisions_never_resume_after_a_fault(
     await watched.freshness.stop("the cluster was restored", 7)
     await trio.sleep(STALE_SECONDS + 1)
     await watched.freshness.confirm()
-    assert Resume() not in watched.sent
+    assert watched.sent == [Suspend(STOPPED)] * 2, "callers are not told that this is stale"
     await watched.freshness.stop("something else", 9)
     assert (watched.status.fault, watched.status.fault_offset) == ("the cluster was restored", 7)

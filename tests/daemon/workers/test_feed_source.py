@@ -124,9 +124,9 @@ async def test_change_is_reported_once_the_worker_decides_by_it(daemon: Daemon) 
 
 
 async def test_decisions_are_stopped_and_resumed_by_the_applier(daemon: Daemon) -> None:
-    reports = await daemon.order(StopDecisions(1), ResumeDecisions(2))
+    reports = await daemon.order(StopDecisions(1, "why"), ResumeDecisions(2))
     assert reports == [Done(1, -1), Done(2, -1)]
-    assert [daemon.handed_on.receive_nowait() for _ in reports] == [Suspend(), Resume()]
+    assert [daemon.handed_on.receive_nowait() for _ in reports] == [Suspend("why"), Resume()]
 
 
 async def test_orders_are_reported_in_order(daemon: Daemon) -> None:

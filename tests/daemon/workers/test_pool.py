@@ -10,7 +10,14 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
-from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Resume, Suspend
+from authorizerd.actors.record_applier import (
+    STOPPED,
+    CaughtUp,
+    Message,
+    RecordApplier,
+    Resume,
+    Suspend,
+)
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
@@ -107,12 +114,13 @@ async def test_all_workers_stop_deciding_with_the_daemon(
 ) -> None:
     """A worker that is replaced meanwhile starts without decisions, too."""
     running = await start(nursery)
-    await running.pool.feed.send(Suspend())
+    await running.pool.feed.send(Suspend("why"))
     await trio.sleep(TIMEOUT_MS / 1000)
     assert [worker.acl_count for worker in running.workers] == [-1, -1]
     running.workers[0].kill()
     await trio.sleep(REPLACE_SECONDS_MIN + 1)
     assert [worker.acl_count for worker in running.workers[1:]] == [-1, -1]
+    assert [worker.not_ready_reason for worker in running.workers[1:]] == ["why", "why"]
     await running.pool.feed.send(Resume())
     await trio.sleep(1)
     assert [worker.acl_count for worker in running.workers[1:]] == [1, 1]
@@ -127,7 +135,7 @@ async def test_workers_stay_without_decisions_after_a_misfit(
     await running.pool.feed.send(ChangeBatch(2, (removed(9),)))
     await trio.sleep(TIMEOUT_MS / 1000 * 4)
     if resumes:
-        await running.pool.feed.send(Suspend())
+        await running.pool.feed.send(Suspend("why"))
         await running.pool.feed.send(Resume())
         await running.pool.feed.send(ChangeBatch(3, (added(3),)))
     await trio.sleep(60)
@@ -135,6 +143,7 @@ async def test_workers_stay_without_decisions_after_a_misfit(
     assert running.pool.restarts == 2
     assert running.pool.listening == 2
     assert [worker.acl_count for worker in running.workers[2:]] == [-1, -1]
+    assert [worker.not_ready_reason for worker in running.workers[2:]] == [STOPPED, STOPPED]
 
 
 async def test_hanging_worker_is_killed_before_updates_continue(

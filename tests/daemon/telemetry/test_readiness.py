@@ -1,0 +1,61 @@
+"""What /readyz says about a followed cluster. (test_systemd.py has the rest.)"""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+
+from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
+from authorizerd.config.follow import SourceKind
+from authorizerd.daemon.sources.source import Source
+from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.telemetry.admin import AdminHandler
+from authorizerd.daemon.telemetry.readiness import SHOWN_MAX, Readiness
+from authorizerd.protocol.http.messages import Request
+
+READYZ = Request(method="GET", path="/readyz", query="", headers={}, body=b"", keep_alive=True)
+
+
+class Followed(Source):
+    high_watermark = 5
+    metadata_version = -1
+
+    status = SourceStatus(SourceKind.QUORUM)
+
+    async def run(self, applier: trio.MemorySendChannel[Message]) -> None: ...
+
+
+async def ask(readiness: Readiness, *, is_public: bool = False) -> tuple[int, str]:
+    handler = AdminHandler(CollectorRegistry(), readiness, is_public=is_public)
+    answer = await handler(replace(READYZ))
+    return answer.status, bytes(answer.body).decode()
+
+
+@pytest.mark.parametrize("is_public", [False, True])
+async def test_last_error_is_shown_until_the_daemon_is_ready(
+    nursery: trio.Nursery, is_public: bool
+) -> None:
+    """Everybody reaches the metrics port, and an error may name the daemon's user."""
+    feed, inbox = trio.open_memory_channel[Message](1)
+    applier, source, gate = RecordApplier(inbox), Followed(), ListenerGate({})
+    status = source.status = SourceStatus(SourceKind.QUORUM)
+    nursery.start_soon(applier.run)
+    nursery.start_soon(gate.run)
+    readiness = Readiness(applier, gate, source)
+    waiting = "waiting for the cluster: no contact so far"
+    assert await ask(readiness, is_public=is_public) == (503, f"{waiting}\n")
+    status.last_error = "host:1: User:me lacks CLUSTER_ACTION\n" + "x" * SHOWN_MAX
+    code, text = await ask(readiness, is_public=is_public)
+    if is_public:
+        assert (code, text) == (503, f"{waiting}\n")
+    else:
+        said = f"{waiting}; the last error: host:1: User:me lacks CLUSTER_ACTION\\nxxx"
+        assert (code, text[: len(said)]) == (503, said)
+        assert len(text) < SHOWN_MAX + len(said)
+    await feed.send(CaughtUp(3))
+    await applier.snapshot.wait_until(lambda newest: newest is not None)
+    code, text = await ask(readiness, is_public=is_public)
+    assert (code, "the last error" in text) == (200, False)
