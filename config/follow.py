@@ -82,3 +82,8 @@ class FollowSettings:
     writes: Writes = Writes.REFUSE
     forwarded: frozenset[str] = frozenset()
     forwarded_privileged: frozenset[Privileged] = frozenset()
+
+    @property
+    def username(self) -> str | None:
+        """The name to log in with, None without a log-in."""
+        return None if self.log_in is None else self.log_in.username

@@ -16,7 +16,7 @@ from authorizerd.config.endpoints import HttpEndpoint, is_loopback
 from authorizerd.config.follow import FollowSettings, SourceKind, Writes
 from authorizerd.config.follow_keys import CLUSTER_ID, FORWARD_PRIVILEGED, WRITES
 from authorizerd.config.values import PLAIN
-from authorizerd.daemon.sources.remedies import missing_right, remedy
+from authorizerd.daemon.sources.remedies import missing_alter, missing_right, remedy
 from authorizerd.kafka_client.errors import UnusableNodeError
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -111,7 +111,7 @@ def _report_failure(follow: FollowSettings, answer: NodeAnswer, *, is_only: bool
 
 
 def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | None) -> Finding:
-    user = None if follow.log_in is None else follow.log_in.username
+    user = follow.username
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         text, _, advice = missing_right(follow.kind, user).partition(": ")
         return error(_CHECK, f"{answer.address}: {text}", advice)
@@ -144,10 +144,8 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
     if follow.writes is Writes.AS_SELF:
         needed.add(Operation.ALTER)
         if Operation.ALTER not in answer.operations:
-            who = "PRINCIPAL" if follow.log_in is None else f"User:{follow.log_in.username}"
-            advice = f"kafka-acls --add --cluster --operation Alter --allow-principal {who}"
-            text = f"{WRITES}=as-self requires ALTER on the cluster, which the daemon lacks"
-            yield error(_CHECK, text, advice)
+            text, _, advice = missing_alter(follow.username).partition(": ")
+            yield error(_CHECK, f"{WRITES}=as-self: {text}", advice)
     harmless = {Operation.DESCRIBE}
     more = sorted(each.name for each in answer.operations - needed - harmless)
     if more:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Final
 
@@ -85,10 +86,18 @@ def missing_right(kind: SourceKind, user: str | None) -> str:
     Args:
         user: the name that the daemon logs in with; None if it does not log in.
     """
-    right = _RIGHTS[kind]
+    return _describe_lack(_RIGHTS[kind], user)
+
+
+def missing_alter(user: str | None) -> str:
+    """Return the same for a change of ACLs that the daemon makes in its own name."""
+    return _describe_lack("ALTER", user)
+
+
+def _describe_lack(right: str, user: str | None) -> str:
     who = "the daemon's principal" if user is None else f"User:{user}"
     command = "kafka-acls --add --cluster --operation"
     return (
         f"{who} lacks {right} on the cluster: grant it ({command} {right.title().replace('_', '')}"
-        f" --allow-principal {'PRINCIPAL' if user is None else who})"
+        f" --allow-principal {'PRINCIPAL' if user is None else shlex.quote(who)})"
     )

@@ -86,7 +86,7 @@ class Exchange:
         self._settings = settings
         self._status = status
         self._node: Node | None = None
-        self._user = None if settings.log_in is None else settings.log_in.username
+        self._user = settings.username
 
     @property
     def address(self) -> Address | None:

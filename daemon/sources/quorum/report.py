@@ -30,7 +30,7 @@ class ContactReport:
 
     def __init__(self, status: SourceStatus, settings: FollowSettings) -> None:
         self._status: Final = status
-        self._user: Final = None if settings.log_in is None else settings.log_in.username
+        self._user: Final = settings.username
         self._leader: tuple[Address, int] | None = None
         self._failures: Final[set[str]] = set()
         self._logged_at = 0.0

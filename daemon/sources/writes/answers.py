@@ -23,7 +23,6 @@ UNREAD: Final = RejectedUpdateError(
     ErrorCode.REQUEST_TIMED_OUT,
     "The cluster has made the change, but this daemon has not read it within the time limit.",
 )
-NO_RIGHT: Final = "This daemon's principal lacks ALTER on the cluster"
 _TEXTS: Final = {int(code): code.text for code in ErrorCode}
 
 
@@ -61,19 +60,19 @@ class _Errors:
     """Errors by their values, since freeing many exceptions takes long.
 
     Args:
-        as_self: True if the daemon made the request in its own name, and so may lack a right.
+        no_right: the text of CLUSTER_AUTHORIZATION_FAILED; if empty, the cluster's own.
     """
 
-    def __init__(self, *, as_self: bool = False) -> None:
-        self._as_self = as_self
+    def __init__(self, *, no_right: str = "") -> None:
+        self._no_right = no_right
         self._known: dict[ApiError, RejectedUpdateError] = {}
 
     def get(self, error: ApiError) -> RejectedUpdateError:
         known = self._known.get(error)
         if known is None:
             known = to_exception(error)
-            if self._as_self and error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                known = RejectedUpdateError(error.code, f"{NO_RIGHT}: {known}")
+            if self._no_right and error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                known = RejectedUpdateError(error.code, self._no_right)
             self._known[error] = known
         return known
 
@@ -83,13 +82,13 @@ def to_exception(error: ApiError) -> RejectedUpdateError:
     return RejectedUpdateError(error.code, error.message or _TEXTS.get(error.code, ""))
 
 
-def read_answers(update: Update, results: Results, *, as_self: bool) -> Steps[Answers]:
+def read_answers(update: Update, results: Results, *, no_right: str) -> Steps[Answers]:
     """Return, in steps, the results of a request's items, and empty those of a deletion.
 
     Args:
-        as_self: True if the daemon made the request in its own name.
+        no_right: see ``Means``.
     """
-    errors = _Errors(as_self=as_self)
+    errors = _Errors(no_right=no_right)
     if isinstance(update, Creations):
         return _read_created(update.items, cast("list[ApiError | None]", results), errors)
     return _read_deleted(cast("list[FilterResult]", results), errors)

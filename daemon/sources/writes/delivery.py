@@ -30,7 +30,6 @@ from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.actors.updates import UpdateStatistics
 from authorizerd.daemon.sources.writes.answers import (
-    NO_RIGHT,
     Answers,
     judge_created,
     judge_removed,
@@ -97,6 +96,8 @@ class Means:
 
     Args:
         request_timeout_ms: how long a node may take to answer.
+        no_right: what to tell if the daemon's own principal lacks ALTER on the cluster; empty if
+            the caller's right is checked.
         applied_everywhere: returns once every other deciding process has applied what is published.
     """
 
@@ -104,6 +105,7 @@ class Means:
     submission: Submission
     snapshot: View[AclSnapshot | None]
     request_timeout_ms: int
+    no_right: str = ""
     applied_everywhere: Callable[[], Awaitable[None]] = _applied_here
     statistics: ForwardStatistics = field(default_factory=ForwardStatistics)
     limit: trio.CapacityLimiter = field(default_factory=_new_limit)
@@ -172,12 +174,12 @@ class Delivery:
 
     async def _acknowledge(self, results: Results) -> None:
         """Complete the items once their changes are applied here, and by every worker."""
-        as_self = not self._means.submission.carries_caller
+        no_right = self._means.no_right
         self._answers = answers = await finish_in_turns(
-            read_answers(self._update, results, as_self=as_self)
+            read_answers(self._update, results, no_right=no_right)
         )
-        if answers.is_forbidden and as_self:
-            _logger.warning("changes of ACLs are rejected: %s", NO_RIGHT)
+        if answers.is_forbidden and no_right:
+            _logger.warning("changes of ACLs are rejected: %s", no_right)
         if not answers.has_success or await self._confirm(answers):
             self._complete("answered", answers.items)
         else:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.config.follow import FollowSettings, SourceKind, Writes
+from authorizerd.daemon.sources.remedies import missing_alter
 from authorizerd.daemon.sources.writes.connections import Connections, OpenNode
 from authorizerd.daemon.sources.writes.delivery import Means
 from authorizerd.daemon.sources.writes.destination import Destination
@@ -47,6 +48,7 @@ def new_updates(
         submission=submission,
         snapshot=snapshot,
         request_timeout_ms=settings.write_timeout_ms,
+        no_right="" if forwards else missing_alter(settings.username),
         applied_everywhere=applied_everywhere,
     )
     return ForwardedUpdates(

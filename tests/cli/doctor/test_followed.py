@@ -133,7 +133,11 @@ def shown(findings: list[Finding]) -> list[str]:
             replace(QUORUM, writes=Writes.AS_SELF),
             [node()],
             None,
-            ["ok: ", "error: source: authorizerd.writes=as-self requires ALTER on the cluster"],
+            [
+                "ok: ",
+                "error: source: authorizerd.writes=as-self: User:us lacks ALTER on the cluster. Do:"
+                " grant it (kafka-acls --add --cluster --operation Alter --allow-principal User:us",
+            ],
         ),
     ],
 )

@@ -20,7 +20,7 @@ from authorizerd.acl.updates import Deleted, plan_creations, plan_deletions
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published
-from authorizerd.config.follow import FollowSettings, Server, SourceKind, Writes
+from authorizerd.config.follow import FollowSettings, LogIn, Server, SourceKind, Writes
 from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates
 from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.kafka_client.address import Address
@@ -202,6 +202,7 @@ class Follower:
         timeout_ms: int = TIMEOUT_MS,
         request_timeout_ms: int = 2 * TIMEOUT_MS,
         requests_max: int = 100,
+        log_in: LogIn | None = None,
     ) -> None:
         self.cluster = cluster
         self.snapshot = Published[AclSnapshot | None](cluster.snapshot)
@@ -219,6 +220,7 @@ class Follower:
                 writes=writes,
                 write_timeout_ms=request_timeout_ms,
                 forwarded=frozenset({ALICE}),
+                log_in=log_in,
             ),
             destination=self,
             open_node=cluster.open_node,

@@ -11,7 +11,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.acl.model import AclFilter
 from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
-from authorizerd.config.follow import SourceKind, Writes
+from authorizerd.config.follow import LogIn, SourceKind, Writes
+from authorizerd.daemon.sources.remedies import missing_alter
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_cluster import HANG_UP, SILENCE
@@ -463,10 +464,22 @@ async def test_lack_of_a_right_in_the_cluster_is_attributed(
     (error,) = await follower.create(ONE)
     assert isinstance(error, RejectedUpdateError)
     assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    own = "This daemon's principal lacks ALTER on the cluster"
     is_own = writes is Writes.AS_SELF
-    assert str(error) == (f"{own}: Not you." if is_own else "Not you.")
-    assert (own in caplog.text) is is_own
+    assert str(error) == (missing_alter(None) if is_own else "Not you.")
+    assert (missing_alter(None) in caplog.text) is is_own
+
+
+async def test_missing_right_to_change_acls_names_the_command(nursery: trio.Nursery) -> None:
+    """The cluster's text names the daemon's connection, which helps nobody."""
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, cluster.fail(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Request(session=1)"))
+    log_in = LogIn(mechanism="PLAIN", username="daemon", password="hidden")
+    follower = await start(nursery, Follower(cluster, writes=Writes.AS_SELF, log_in=log_in))
+    (error,) = await follower.create(ONE)
+    assert str(error) == (
+        "User:daemon lacks ALTER on the cluster: grant it (kafka-acls --add --cluster --operation"
+        " Alter --allow-principal User:daemon)"
+    )
 
 
 async def test_unlisted_caller_is_denied_and_nothing_is_sent(nursery: trio.Nursery) -> None:
