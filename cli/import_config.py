@@ -26,7 +26,7 @@ from authorizerd.metadata.meta_properties import read_meta_properties
 
 EXIT_INCOMPLETE: Final = 3
 FILE_MODE: Final = 0o600
-LOG_DIR: Final = "/var/lib/authorizerd/log"
+LOG_DIR: Final = "/var/lib/authorizerd/copy"
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:

@@ -131,7 +131,7 @@ _shtab_authorizerd_import_config_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--output[write to this new file, with the secrets, so that only its owner can read it (default\: print the configuration without secrets)]:output:_files"
   "--node-id[node.id of the daemon\: one that no node of the cluster has (default\: 1000000)]:node_id:"
-  "--log-dir[directory of the daemon\'s copy of the cluster\'s log (default\: \/var\/lib\/authorizerd\/log)]:log_dir:"
+  "--log-dir[directory of the daemon\'s copy of the cluster\'s log (default\: \/var\/lib\/authorizerd\/copy)]:log_dir:"
   ":the server.properties of a broker or controller of the cluster to follow:_files"
 )
 

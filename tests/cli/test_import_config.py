@@ -75,7 +75,7 @@ def test_brokers_file_becomes_that_of_a_follower(tmp_path: Path) -> None:
     assert values["super.users"] == BROKER["super.users"]
     assert values["allow.everyone.if.no.acl.found"] == "true"
     assert configuration.node_id == 1_000_000
-    assert configuration.metadata_log_dir == "/var/lib/authorizerd/log"
+    assert configuration.metadata_log_dir == "/var/lib/authorizerd/copy"
     assert [each.port for each in configuration.listeners] == [9096]
     assert configuration.ignored_keys == ()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.cli import import_config
 from authorizerd.config.configuration import parse
 from authorizerd.config.follow import FollowSettings
 from tests.ops.container.servers import SECRET
@@ -19,7 +20,7 @@ BASE = f"{(OPS / 'container/config/server.properties').read_text()}\n{SECRET}\n"
 def read(text: str) -> FollowSettings:
     configuration = parse(text, source="example")
     assert configuration.ignored_keys == ()
-    assert configuration.metadata_log_dir == "/var/lib/authorizerd/copy"
+    assert configuration.metadata_log_dir == import_config.LOG_DIR
     assert configuration.follow is not None
     return configuration.follow
 
