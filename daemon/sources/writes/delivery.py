@@ -40,6 +40,7 @@ from authorizerd.daemon.sources.writes.answers import (
 )
 from authorizerd.daemon.sources.writes.destination import Destination
 from authorizerd.daemon.sources.writes.evidence import find_created, find_removed
+from authorizerd.daemon.sources.writes.reported import Reported
 from authorizerd.daemon.sources.writes.requests import (
     Answered,
     Creations,
@@ -107,6 +108,7 @@ class Means:
     request_timeout_ms: int
     no_right: str = ""
     applied_everywhere: Callable[[], Awaitable[None]] = _applied_here
+    reported: Reported = field(default_factory=Reported)
     statistics: ForwardStatistics = field(default_factory=ForwardStatistics)
     limit: trio.CapacityLimiter = field(default_factory=_new_limit)
 
@@ -143,7 +145,8 @@ class Delivery:
                     self._before = None
                     return await self._acknowledge(results)
                 case Rejected(error):
-                    _logger.warning("changes of ACLs are rejected: %s", error)
+                    if self._means.reported.is_due(error.name):
+                        _logger.warning("changes of ACLs are rejected: %s", error)
                     return self._end("rejected", to_exception(error))
                 case Unknown(reason):
                     return await self._report(reason)
@@ -178,7 +181,7 @@ class Delivery:
         self._answers = answers = await finish_in_turns(
             read_answers(self._update, results, no_right=no_right)
         )
-        if answers.is_forbidden and no_right:
+        if answers.is_forbidden and no_right and self._means.reported.is_due(no_right):
             _logger.warning("changes of ACLs are rejected: %s", no_right)
         if not answers.has_success or await self._confirm(answers):
             self._complete("answered", answers.items)
@@ -200,7 +203,8 @@ class Delivery:
     async def _report(self, reason: str) -> None:
         """Complete the items with what the log shows, since the answer is missing."""
         self._trouble = reason
-        _logger.warning("a change of ACLs was sent, and its outcome is not known: %s", reason)
+        if self._means.reported.is_due(reason):
+            _logger.warning("a change of ACLs was sent, and its outcome is not known: %s", reason)
         after = await self._read_log()
         judged: Sequence[object]
         match self._update:

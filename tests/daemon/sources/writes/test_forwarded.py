@@ -482,6 +482,17 @@ async def test_missing_right_to_change_acls_names_the_command(nursery: trio.Nurs
     )
 
 
+async def test_rejected_changes_do_not_fill_the_log(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = AclCluster(nursery)
+    cluster.add(FIRST, *(cluster.fail(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "") for _ in "abc"))
+    follower = await start(nursery, Follower(cluster, writes=Writes.AS_SELF))
+    for _ in range(3):
+        await follower.create(ONE)
+    assert caplog.text.count("changes of ACLs are rejected") == 1
+
+
 async def test_unlisted_caller_is_denied_and_nothing_is_sent(nursery: trio.Nursery) -> None:
     cluster = AclCluster(nursery)
     node = cluster.add(FIRST)
