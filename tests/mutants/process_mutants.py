@@ -10,9 +10,16 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="workers decide again after a change that could not be applied",
         file="daemon/workers/pool.py",
-        text=" or self._has_failed)\n",
-        becomes=")\n",
+        text="STOPPED if self._has_failed else reason",
+        becomes="reason",
         found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
+    ),
+    Mutant(
+        name="everybody may read the last error of the contact with the cluster",
+        file="daemon/telemetry/admin.py",
+        text="readiness.public_text if self._is_public else readiness.text",
+        becomes="readiness.text",
+        found_by="tests/daemon/telemetry/test_readiness.py::test_last_error_is_shown_until_the_daemon_is_ready",
     ),
     Mutant(
         name="new workers get a change that cannot be applied",
