@@ -5,7 +5,7 @@ BIN := .venv/bin
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast faults stories mutants stretches check bench conformance manual wheel clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast faults stories mutants stretches check bench peers conformance manual wheel clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -63,8 +63,14 @@ check: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Measure, with every peer that is installed. PARTS=http,stream measures only these parts.
 bench: setup-dev
-	$(BIN)/python -m ops.bench
+	$(BIN)/python -m ops.bench $(if $(PARTS),--parts $(PARTS))
+
+# Build the benchmark's peers from source; needs Go 1.26, and several minutes for the first time.
+peers:
+	GOBIN=$(CURDIR)/.run/peers go install github.com/open-policy-agent/opa@v1.22.2
+	GOBIN=$(CURDIR)/.run/peers go install github.com/openfga/openfga/cmd/openfga@v1.22.1
 
 # Compare with the real Kafka; needs Java and Maven. SEED=1234 repeats a run's random cases,
 # WRITE=1 writes the matrix of admin clients to docs/conformance.md.

@@ -1,40 +1,42 @@
 """Decisions over HTTP: the daemon's AuthZEN endpoints and Open Policy Agent, with the same ACLs.
 
-**Invariant:** before anything is timed, each server has given the answer of ``acl.decision`` to
-every question.
+Both run at the same time with their default settings, and are asked in turn. The questions are
+distinct, and more than the answer cache keeps: each load goes on where the server's last one ended.
+
+**Invariant:** no figure is returned unless each server has given the answer of ``acl.decision`` to
+every question that is checked. The checks come after the first load, which times a cold start.
 """
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 from authorizerd.acl.model import Operation, Question, ResourceType
 from ops.bench import opa_peer
-from ops.bench.daemon_process import (
-    PATIENT,
-    DaemonProcess,
-    ready_daemon,
-    write_token,
-)
-from ops.bench.figures import Absent, Line, make_peer
-from ops.bench.http_surface import Load, Server, ServerFigures, Surface
+from ops.bench.daemon_process import PATIENT, DaemonProcess, ready_daemon, write_token
+from ops.bench.figures import Absent, Line
+from ops.bench.http_surface import Asked, Load, Server, Surface
 from ops.bench.opa_peer import ready_opa
-from ops.bench.processes import ProcessError
-from ops.bench.sets import AclSet
+from ops.bench.rounds import HttpExtent, HttpRounds, compare_loads
+from ops.bench.sets import QUESTIONS, AclSet
 
 BATCH: Final = 100
 LOADS: Final = (
     *(Load(connections=connections, each=1) for connections in (1, 16, 64)),
     *(Load(connections=connections, each=BATCH) for connections in (1, 16)),
 )
-UNCACHED: Final = Load(connections=16, each=BATCH)
-WITH_TOKEN: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
-AUDITED: Final = tuple(Load(connections=16, each=each) for each in (1, BATCH))
+USUAL: Final = Load(connections=16, each=1)
+USUAL_BATCHES: Final = Load(connections=16, each=BATCH)
+WORKERS: Final = 2
+
+FULL: Final = HttpExtent(rounds=3, seconds=3.0, warm_up=1.0, cold_seconds=2.0)
+QUICK: Final = HttpExtent(rounds=1, seconds=0.1, warm_up=0.0, cold_seconds=0.1, settings=PATIENT)
 
 _DRAIN_SECONDS: Final = 0.1
 _DROPPED: Final = 'authorizerd_audit_dropped_total{reason="queue"}'
@@ -61,11 +63,6 @@ SURFACE: Final = Surface(
     many=lambda evaluations: {"evaluations": evaluations},
     is_allowed=lambda answer: answer["decision"] is True,
 )
-
-UNCACHED_SURFACE: Final = replace(
-    SURFACE, many=lambda evaluations: {"context": {}, "evaluations": evaluations}
-)
-"""Requests that set a default value: the answer cache never answers such requests."""
 
 
 def _format_as_plugin(question: Question) -> dict[str, Any]:
@@ -108,77 +105,92 @@ PLUGIN: Final = Surface(
 
 
 def measure_http(
-    acl_set: AclSet, expected: str, log_dir: Path, directory: Path, seconds: float
-) -> list[Line]:
-    """Return the lines of HTTP, ``seconds`` for each load.
+    acl_set: AclSet, expected: str, log_dir: Path, directory: Path, extent: HttpExtent
+) -> Iterator[Line]:
+    """Yield the lines of HTTP.
 
     Args:
-        expected: an A or a D for each question of the set.
+        acl_set: has many distinct questions.
+        expected: an A or a D for each of the first questions of the set: those that are checked.
         log_dir: contains a checkpoint of the set.
 
     Raises:
         DisagreementError: a server answers a question differently.
         ProcessError: the daemon failed.
     """
+    directory.mkdir(parents=True, exist_ok=True)
     questions = list(acl_set.questions())
-    lines: list[Line] = []
-    # The servers run one after the other, since they would share the machine's cores.
-    with ready_opa(directory, acl_set.acls()) as opa:
-        if isinstance(opa, Server):
-            opa.check(questions, expected)
-        theirs = [_drive_peer(opa, questions, load, directory, seconds) for load in LOADS]
-    with ready_daemon(directory, log_dir, PATIENT) as daemon:
-        server = _checked(daemon, questions, expected)
-        for load, their in zip(LOADS, theirs, strict=True):
-            figures = server.drive(questions, load, directory, seconds)
-            lines += _lines(f"AuthZEN, {load}", figures, their)
-        plugin = _checked(daemon, questions, expected, PLUGIN)
-        for load, their in zip(LOADS, theirs, strict=True):
-            if load.each == 1:
-                figures = plugin.drive(questions, load, directory, seconds)
-                lines += _lines(f"OPA's shape, {load}", figures, their)
-        uncached = _checked(daemon, questions, expected, UNCACHED_SURFACE)
-        figures = uncached.drive(questions, UNCACHED, directory, seconds)
-        # The last of LOADS has the same connections and questions as UNCACHED.
-        lines += _lines(f"AuthZEN, {UNCACHED}, nothing remembered", figures, theirs[-1])
-    lines += _measure_with_token(questions, expected, log_dir, directory, seconds)
-    return lines + _measure_audited(questions, expected, log_dir, directory, seconds)
+    rounds = HttpRounds(Asked(questions, directory), expected, extent)
+    with ExitStack() as stack:
+        opa = stack.enter_context(ready_opa(directory, acl_set.acls()))
+        ours = server_of(
+            stack.enter_context(ready_daemon(directory / "daemon", log_dir, extent.settings))
+        )
+        cold = [*rounds.measure_cold("AuthZEN", ours, opa_peer.NAME, opa)]
+        more = {**extent.settings, "authorizerd.workers": str(WORKERS)}
+        copied = copy_log(log_dir, directory / "workers")
+        workers = server_of(stack.enter_context(ready_daemon(directory / "workers", copied, more)))
+        plugin = replace(ours, surface=PLUGIN)
+        rounds.check(ours, opa, workers, plugin)
+        yield from cold
+        yield from _measure_loads(rounds, ours, workers, opa)
+        our, their = rounds.measure(USUAL, plugin, opa)
+        what = rounds.name("OPA's shape", USUAL)
+        yield from compare_loads(what, our, opa_peer.NAME, their)
+        repeated = HttpRounds(Asked(questions[:QUESTIONS], directory, "-few"), expected, extent)
+        for load in (USUAL, USUAL_BATCHES):
+            our, their = repeated.measure(load, ours, opa)
+            what = repeated.name(f"AuthZEN, {QUESTIONS:,} questions repeated", load)
+            yield from compare_loads(what, our, opa_peer.NAME, their)
+    yield from _measure_with_token(rounds, log_dir, directory / "token")
+    yield from _measure_audited(rounds, log_dir, directory / "audited")
 
 
-def _measure_with_token(
-    questions: Sequence[Question], expected: str, log_dir: Path, directory: Path, seconds: float
-) -> list[Line]:
-    """Return the lines of a daemon that requires a token."""
+def _measure_loads(
+    rounds: HttpRounds, ours: Server, workers: Server, opa: Server | Absent
+) -> Iterator[Line]:
+    """Yield the lines of each load: one worker, and two if there are connections for both."""
+    for load in LOADS:
+        # One connection reaches only one worker.
+        ours_too = (workers,) if load.connections > 1 else ()
+        their, our, *of_workers = rounds.measure(load, opa, ours, *ours_too)
+        yield from compare_loads(rounds.name("AuthZEN", load), our, opa_peer.NAME, their)
+        for figures in of_workers:
+            what = rounds.name(f"AuthZEN, {WORKERS} workers", load)
+            yield from compare_loads(what, figures, opa_peer.NAME, their)
+
+
+def _measure_with_token(rounds: HttpRounds, log_dir: Path, directory: Path) -> Iterator[Line]:
+    """Yield the lines of a daemon that requires a token."""
+    directory.mkdir(parents=True, exist_ok=True)
     settings, token_file = write_token(directory)
-    lines: list[Line] = []
-    with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
-        server = _checked(daemon, questions, expected, token_file=token_file)
-        for load in WITH_TOKEN:
-            figures = server.drive(questions, load, directory, seconds)
-            lines += _lines(f"AuthZEN, {load}, with a token", figures, None)
-    return lines
+    with ready_daemon(directory, log_dir, {**rounds.extent.settings, **settings}) as daemon:
+        server = replace(server_of(daemon), token_file=token_file)
+        rounds.check(server)
+        for load in (USUAL, USUAL_BATCHES):
+            (figures,) = rounds.measure(load, server)
+            what = f"{rounds.name('AuthZEN', load)}, with a token"
+            yield from compare_loads(what, figures, opa_peer.NAME, None)
 
 
-def _measure_audited(
-    questions: Sequence[Question], expected: str, log_dir: Path, directory: Path, seconds: float
-) -> list[Line]:
-    """Return the lines of a daemon that audits every decision."""
+def _measure_audited(rounds: HttpRounds, log_dir: Path, directory: Path) -> Iterator[Line]:
+    """Yield the lines of a daemon that audits every decision."""
+    directory.mkdir(parents=True, exist_ok=True)
     audit_log = directory / "audit.log"
     settings = {"authorizerd.audit.log": str(audit_log), "authorizerd.audit.level": "DEBUG"}
-    lines: list[Line] = []
-    with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
-        server = _checked(daemon, questions, expected)
-        for load in AUDITED:
+    with ready_daemon(directory, log_dir, {**rounds.extent.settings, **settings}) as daemon:
+        server = server_of(daemon)
+        rounds.check(server)
+        for load in (USUAL, USUAL_BATCHES):
             before = _audited(daemon)
-            what = f"AuthZEN, {load}, all audited"
-            lines += _lines(what, server.drive(questions, load, directory, seconds), None)
+            (figures,) = rounds.measure(load, server)
             after = _audited(daemon)
-            lines += [
-                Line(what=f"{what}: audit lines {outcome}", unit="", ours=after[at] - before[at])
-                for at, outcome in enumerate(("written", "dropped"))
-            ]
+            what = f"{rounds.name('AuthZEN', load)}, all audited"
+            yield from compare_loads(what, figures, opa_peer.NAME, None)
+            for at, outcome in enumerate(("written", "dropped")):
+                counted = after[at] - before[at]
+                yield Line(what=f"{what}: audit lines {outcome}", unit="", ours=counted)
     audit_log.unlink()
-    return lines
 
 
 def _audited(daemon: DaemonProcess) -> tuple[float, float]:
@@ -191,54 +203,12 @@ def _audited(daemon: DaemonProcess) -> tuple[float, float]:
     return counts
 
 
-def _drive_peer(
-    peer: Server | Absent,
-    questions: Sequence[Question],
-    load: Load,
-    directory: Path,
-    seconds: float,
-) -> ServerFigures | Absent:
-    if isinstance(peer, Absent):
-        return peer
-    try:
-        return peer.drive(questions, load, directory, seconds)
-    except ProcessError as error:
-        return Absent(str(error))
+def server_of(daemon: DaemonProcess) -> Server:
+    """Return a daemon as a server of AuthZEN."""
+    return Server(surface=SURFACE, host=daemon.decision_http, process_id=daemon.process_id)
 
 
-def _checked(
-    daemon: DaemonProcess,
-    questions: Sequence[Question],
-    expected: str,
-    surface: Surface = SURFACE,
-    token_file: Path | None = None,
-) -> Server:
-    server = Server(
-        surface=surface,
-        host=daemon.decision_http,
-        process_id=daemon.process_id,
-        token_file=token_file,
-    )
-    server.check(questions, expected)
-    return server
-
-
-def _lines(what: str, ours: ServerFigures, theirs: ServerFigures | Absent | None) -> list[Line]:
-    lines = []
-    for field, shown, unit in (
-        ("decisions_per_second", "decisions", "/s"),
-        ("p50_ms", "p50", "ms"),
-        ("p99_ms", "p99", "ms"),
-        ("cpu_us", "CPU for a decision", "µs"),
-    ):
-        pick = attrgetter(field)
-        lines.append(
-            Line(
-                what=f"{what}: {shown}",
-                unit=unit,
-                ours=pick(ours),
-                peer=None if theirs is None else make_peer(opa_peer.NAME, theirs, pick),
-                more_is_better=unit == "/s",
-            )
-        )
-    return lines
+def copy_log(log_dir: Path, directory: Path) -> Path:
+    """Copy a log for another daemon, since a daemon locks its log."""
+    shutil.rmtree(directory / "log", ignore_errors=True)
+    return Path(shutil.copytree(log_dir, directory / "log"))

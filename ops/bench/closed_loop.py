@@ -7,11 +7,12 @@ measure a server's highest throughput, and its latency at that throughput.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from ops.bench.figures import percentile
+from ops.bench.figures import PERCENTS, percentile
 
 WARM_UP_SHARE: Final = 0.2
 """The warm-up's share of the time; its answers are not timed."""
@@ -22,13 +23,37 @@ class LoadError(Exception):
 
 
 class LoadReport(msgspec.Struct, frozen=True):
-    """``requests`` counts all answers. The other figures leave out the warm-up."""
+    """The results of one load.
+
+    ``requests`` counts all answers, and ``refused`` those of them that decided nothing. The other
+    figures leave out the warm-up and the refusals; ``timed`` is the number of their samples.
+    ``latencies_ms`` has a time for each of ``PERCENTS``.
+    """
 
     requests: int
     requests_per_second: float
-    p50_ms: float
-    p99_ms: float
+    timed: int
+    latencies_ms: dict[int, float]
     max_ms: float
+    refused: int = 0
+
+    def at(self, percent: int) -> float:
+        """Return a percentile of the latencies, in ms."""
+        return self.latencies_ms[percent]
+
+
+def summarize(
+    latencies_ns: Sequence[int], *, requests: int, requests_per_second: float
+) -> LoadReport:
+    """Return the report of these latencies, in any order."""
+    ordered = sorted(latencies_ns)
+    return LoadReport(
+        requests=requests,
+        requests_per_second=requests_per_second,
+        timed=len(ordered),
+        latencies_ms={percent: percentile(ordered, percent) / 1e6 for percent in PERCENTS},
+        max_ms=ordered[-1] / 1e6,
+    )
 
 
 class Stopwatch:
@@ -63,12 +88,10 @@ class Stopwatch:
 
     def report(self) -> LoadReport:
         """Return the figures."""
-        latencies_ns = sorted(self._latencies_ns)
-        return LoadReport(
+        # Until the last answer, which may arrive after the planned end.
+        seconds = (self.now_ns - self._timed_from_ns) / 1e9
+        return summarize(
+            self._latencies_ns,
             requests=self._answered,
-            # Until the last answer, which may arrive after the planned end.
-            requests_per_second=len(latencies_ns) / ((self.now_ns - self._timed_from_ns) / 1e9),
-            p50_ms=percentile(latencies_ns, 50) / 1e6,
-            p99_ms=percentile(latencies_ns, 99) / 1e6,
-            max_ms=latencies_ns[-1] / 1e6,
+            requests_per_second=len(self._latencies_ns) / seconds,
         )

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -39,6 +39,7 @@ from ops.bench.kafka_load import (
     drive,
 )
 from ops.bench.processes import ProcessError, capture_output
+from ops.bench.rounds import percents
 from ops.kafka_rig import rig as kafka
 from ops.kafka_rig.broker import BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig, RigError
@@ -147,8 +148,9 @@ def _update_lines(
             more_is_better=unit == "/s",
         )
 
-    yield line("p50", "ms", attrgetter("p50_ms"))
-    yield line("p99", "ms", attrgetter("p99_ms"))
+    measured = [ours] if isinstance(their, Absent) else [ours, their.reports[number]]
+    for percent in percents(measured):
+        yield line(f"p{percent}", "ms", methodcaller("at", percent))
     yield line("requests", "/s", attrgetter("requests_per_second"))
     if load.bindings > 1:
         yield line("bindings", "/s", lambda report: report.requests_per_second * load.bindings)

@@ -153,24 +153,38 @@ def run_watched(
     run(watched, instruments=[watch])
 
 
-def measure_event_loop(log_dir: Path, directory: Path) -> list[Line]:
+def measure_event_loop(log_dir: Path, directory: Path, *, rounds: int) -> list[Line]:
     """Return the lines of a daemon that loads ``log_dir``.
+
+    Each figure is the lowest of ``rounds`` daemons, as in ``measure_stretches_of``.
 
     Raises:
         ProcessError: the daemon did not become ready.
     """
-    with _watched(directory, log_dir, {}):
-        time.sleep(SETTLE_SECONDS)
-    report = _read_report(directory)
-    stretches, steps = report.stretches, report.steps
+    reports = []
+    for _ in range(rounds):
+        with _watched(directory, log_dir, {}):
+            time.sleep(SETTLE_SECONDS)
+        reports.append(_read_report(directory))
+
+    def line(what: str, pick: Callable[[LoopReport], float], limit: float | None = None) -> Line:
+        return Line(
+            what=f"event loop while loading: {what}",
+            unit="ms",
+            ours=min(map(pick, reports)),
+            limit=limit,
+            enforced=limit is not None,
+        )
+
     return [
-        _line("longest stretch, CPU", stretches.cpu_max),
-        _line("stretch, CPU, p99.9", stretches.cpu_p999),
-        _line("longest stretch, wall", stretches.wall_max),
-        _line("stretch, wall, p99.9", stretches.wall_p999),
-        _line("longest step of one task, CPU", steps.cpu_max),
-        _line("a ticking task's longest delay, wall", report.tick_delay_max),
-        _line("a ticking task's delay, wall, p99.9", report.tick_delay_p999),
+        line("longest stretch, CPU", lambda report: report.stretches.cpu_max, LIMIT_MS),
+        line("stretch, CPU, p99.9", lambda report: report.stretches.cpu_p999),
+        line("longest step of one task, CPU", lambda report: report.steps.cpu_max, LIMIT_MS),
+        # Not limited: the host may pause this machine in the middle of a stretch.
+        line("longest stretch, wall", lambda report: report.stretches.wall_max),
+        line("stretch, wall, p99.9", lambda report: report.stretches.wall_p999),
+        line("a ticking task's longest delay, wall", lambda report: report.tick_delay_max),
+        line("a ticking task's delay, wall, p99.9", lambda report: report.tick_delay_p999),
     ]
 
 
@@ -206,6 +220,7 @@ def measure_stretches_of(
             unit="ms",
             ours=min(each.cpu_max for each in steps),
             limit=LIMIT_MS,
+            enforced=True,
         ),
         *(
             Line(what=f"{name}{shown}, CPU", unit="ms", ours=ms)
@@ -236,10 +251,6 @@ def _report_path(directory: Path) -> Path:
 
 def _read_report(directory: Path) -> LoopReport:
     return msgspec.json.decode(_report_path(directory).read_bytes(), type=LoopReport)
-
-
-def _line(what: str, ms: float) -> Line:
-    return Line(what=f"event loop while loading: {what}", unit="ms", ours=ms, limit=LIMIT_MS)
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ class FloodReport(msgspec.Struct, frozen=True):
 
 
 class _Connection:
-    __slots__ = ("outcomes", "sending", "socket", "trickled_at")
+    __slots__ = ("outcomes", "requests", "sending", "socket", "trickled_at")
 
     def __init__(self, address: tuple[str, int], plan: Plan) -> None:
         self.socket = socket.socket()
@@ -85,6 +85,7 @@ class _Connection:
         self.socket.setblocking(False)
         self.outcomes: Outcomes = outcomes_of(plan.outcomes)
         self.sending = memoryview(plan.first)
+        self.requests = 0
         self.trickled_at = 0.0
 
     def send(self) -> None:
@@ -101,7 +102,7 @@ class _Flooder:
         self._poll = select.epoll()
         self._open: dict[int, _Connection] = {}
         self._outcomes: Counter[str] = Counter()
-        self._opened = self._offered = 0
+        self._opened = self._begun = self._offered = 0
 
     def run(self) -> FloodReport:
         """Flood for the plan's time."""
@@ -139,8 +140,7 @@ class _Flooder:
 
     def _press_one(self, connection: _Connection, elapsed: float) -> None:
         if not connection.sending and self._plan.again:
-            connection.sending = memoryview(self._plan.again)
-            self._offered += 1
+            self._begin(connection, self._plan.again, 1)
         if (
             not connection.sending
             and self._plan.trickle
@@ -148,11 +148,22 @@ class _Flooder:
         ):
             connection.trickled_at = elapsed
             connection.sending = memoryview(self._plan.trickle)
+        self._send(connection)
+
+    def _begin(self, connection: _Connection, data: bytes, requests: int) -> None:
+        connection.sending = memoryview(data)
+        connection.requests = requests
+        self._begun += requests
+
+    def _send(self, connection: _Connection) -> None:
+        """Send; count the requests as offered once the socket has accepted all of them."""
         connection.send()
+        self._offered += connection.requests
+        connection.requests = 0
 
     def _offer(self, elapsed: float) -> None:
         """Send the requests that are due, in batches, distributed over the connections."""
-        due = int(elapsed * self._plan.requests_per_second) - self._offered
+        due = int(elapsed * self._plan.requests_per_second) - self._begun
         # A copy, because a connection that breaks is removed in the loop.
         open_now = list(self._open.values())
         if not open_now or due <= 0:
@@ -161,9 +172,8 @@ class _Flooder:
         each = len(batch) // len(self._plan.again)
         for connection, _ in zip(open_now, range(-(-due // each)), strict=False):
             if not connection.sending:
-                connection.sending = memoryview(batch)
-                self._offered += each
-            self._guarded(connection, _Connection.send)
+                self._begin(connection, batch, each)
+            self._guarded(connection, self._send)
 
     def _listen(self) -> None:
         for descriptor, events in self._poll.poll(_TICK_SECONDS):

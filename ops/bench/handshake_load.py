@@ -17,7 +17,7 @@ import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from itertools import count
+from itertools import cycle
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Final
@@ -40,14 +40,12 @@ class HandshakeReport(msgspec.Struct, frozen=True):
 class _FreshConnection(Connection):
     """A connection whose handshake is not complete yet."""
 
-    __slots__ = ("_is_secured", "_requests", "begun_ns")
+    __slots__ = ("_is_secured", "_request", "begun_ns")
 
-    def __init__(
-        self, address: tuple[str, int], number: int, requests: Sequence[bytes], tls: ssl.SSLContext
-    ) -> None:
+    def __init__(self, address: tuple[str, int], request: bytes, tls: ssl.SSLContext) -> None:
         self.begun_ns: Final = perf_counter_ns()
-        super().__init__(address, number, tls, is_secured=False)
-        self._requests = requests
+        super().__init__(address, tls, is_secured=False)
+        self._request = request
         self._is_secured = False
 
     def goes_on(self) -> bool:
@@ -63,7 +61,7 @@ class _FreshConnection(Connection):
             except ssl.SSLWantReadError:
                 return True
             self._is_secured = True
-            self.ask(self._requests)
+            self.ask(self._request)
             return True
         return not self.is_answered()
 
@@ -81,7 +79,7 @@ def drive(
         LoadError: nothing arrived for some seconds, or too many connections failed.
         OSError: the server accepts no connection.
     """
-    numbers = count()
+    following = cycle(requests)
     failed = 0
     stopwatch = Stopwatch(seconds)
     with ExitStack() as stack:
@@ -90,7 +88,7 @@ def drive(
         stack.callback(_close, in_progress)
         while stopwatch.is_running:
             while len(in_progress) < connections:
-                begun = _FreshConnection(address, next(numbers), requests, tls)
+                begun = _FreshConnection(address, next(following), tls)
                 in_progress[begun.socket.fileno()] = begun
                 begun.goes_on()
                 poll.register(begun.socket, select.EPOLLIN)

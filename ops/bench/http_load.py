@@ -3,11 +3,11 @@
 It runs as a separate process on non-blocking sockets, so that it uses another core than the server.
 
     python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS [--token FILE]
-        [--ca FILE]
+        [--ca FILE] [--first NUMBER]
 
-``BODIES`` is a file with one JSON text per line; each connection starts at another line. The
-token's file contains the caller's token. ``--ca`` is the file of the server's CA, for a server with
-TLS.
+``BODIES`` is a file with one JSON text per line. The connections ask them in order, from line
+``--first`` on, and begin again after the last one. The token's file contains the caller's token.
+``--ca`` is the file of the server's CA, for a server with TLS.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import lru_cache
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
@@ -43,12 +44,11 @@ class Connection:
         is_secured: True to do the TLS handshake at once.
     """
 
-    __slots__ = ("asked_ns", "next_request", "received", "socket")
+    __slots__ = ("asked_ns", "received", "socket")
 
     def __init__(
         self,
         address: tuple[str, int],
-        first_request: int,
         tls: ssl.SSLContext | None = None,
         *,
         is_secured: bool = True,
@@ -65,13 +65,10 @@ class Connection:
         )
         self.socket.setblocking(False)
         self.received = b""
-        self.next_request = first_request
         self.asked_ns = 0
 
-    def ask(self, requests: Sequence[bytes]) -> None:
-        """Send the next request. It fits into the socket's buffer, because the buffer is empty."""
-        request = requests[self.next_request % len(requests)]
-        self.next_request += 1
+    def ask(self, request: bytes) -> None:
+        """Send a request. It fits into the socket's buffer, because the buffer is empty."""
         self.asked_ns = time.perf_counter_ns()
         try:
             sent = self.socket.send(request)
@@ -122,8 +119,10 @@ def drive(
     connections: int,
     seconds: float,
     tls: ssl.SSLContext | None = None,
+    *,
+    first: int = 0,
 ) -> LoadReport:
-    """Send requests for ``seconds``; every answer must have status 200.
+    """Send the requests in turn for ``seconds``; every answer must have status 200.
 
     Raises:
         LoadError, OSError: the server does not answer as it should.
@@ -132,14 +131,16 @@ def drive(
     with ExitStack() as stack:
         poll = stack.enter_context(select.epoll())
         by_descriptor = {}
-        for number in range(connections):
-            connection = Connection(address, number * len(requests) // connections, tls)
+        for _ in range(connections):
+            connection = Connection(address, tls)
             stack.enter_context(connection.socket)
             poll.register(connection.socket, select.EPOLLIN)
             by_descriptor[connection.socket.fileno()] = connection
+        # One order for all connections, so that no question repeats before all were asked.
+        following = islice(cycle(requests), first % len(requests), None)
         stopwatch = Stopwatch(seconds)
         for connection in by_descriptor.values():
-            connection.ask(requests)
+            connection.ask(next(following))
         while stopwatch.is_running:
             ready = poll.poll(STALLED_SECONDS)
             if not ready:
@@ -150,7 +151,7 @@ def drive(
                     continue
                 stopwatch.tick()
                 stopwatch.record(connection.asked_ns)
-                connection.ask(requests)
+                connection.ask(next(following))
     return stopwatch.report()
 
 
@@ -172,6 +173,7 @@ def main() -> None:
     parser.add_argument("seconds", type=float)
     parser.add_argument("--token", type=Path)
     parser.add_argument("--ca", type=Path)
+    parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
     token = None if given.token is None else given.token.read_text().strip()
     tls = None if given.ca is None else ssl.create_default_context(cafile=given.ca)
@@ -179,7 +181,9 @@ def main() -> None:
     requests = [
         post(given.host, given.path, body, token) for body in given.bodies.read_bytes().splitlines()
     ]
-    report = drive((name, int(port)), requests, given.connections, given.seconds, tls)
+    report = drive(
+        (name, int(port)), requests, given.connections, given.seconds, tls, first=given.first
+    )
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
 
 

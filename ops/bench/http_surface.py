@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import http.client
 import ssl
-import sys
+import subprocess
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +16,12 @@ import msgspec
 from authorizerd.acl.model import Question
 from ops.bench.closed_loop import LoadReport
 from ops.bench.decisions import check_agreement
-from ops.bench.processes import Command, capture_json, cpu_seconds
+from ops.bench.http_generator import HttpLoad, generate
+from ops.bench.processes import ProcessError, cpu_seconds
 
 _TIMEOUT_SECONDS: Final = 60.0
+_READY_TIMEOUT_SECONDS: Final = 30.0
+_POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,30 @@ def connect_http(
     return http.client.HTTPSConnection(host, timeout=timeout_seconds, context=context)
 
 
+def wait_until_healthy(
+    host: str, path: str, process: subprocess.Popen[bytes], ca_file: Path | None = None
+) -> None:
+    """Wait until a GET of ``path`` is answered with 200.
+
+    Raises:
+        ProcessError: the process ended, or the time limit was exceeded.
+    """
+    give_up = time.monotonic() + _READY_TIMEOUT_SECONDS
+    while time.monotonic() < give_up and process.poll() is None:
+        connection = connect_http(host, ca_file, _READY_TIMEOUT_SECONDS)
+        try:
+            connection.request("GET", path)
+            if connection.getresponse().status == http.client.OK:
+                return
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        time.sleep(_POLL_SECONDS)
+    name = Path(str(process.args[0] if isinstance(process.args, list) else process.args)).name
+    raise ProcessError(f"{name} did not become healthy")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """The number of connections, and of questions per request."""
@@ -55,20 +83,46 @@ class Load:
 
 
 class ServerFigures(msgspec.Struct, frozen=True):
-    """A load's results: times per request, and the server's CPU per decision."""
+    """A load's results. Times are per request; the CPU is the server's and its children's."""
 
+    load: LoadReport
     decisions_per_second: float
-    p50_ms: float
-    p99_ms: float
-    cpu_us: float
+    decisions_per_cpu_second: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Distinct questions, and the files of their requests below ``directory``.
+
+    **Invariant:** a file is written once for each API and size of request, outside of any timing.
+    """
+
+    def __init__(self, questions: Sequence[Question], directory: Path, name: str = "") -> None:
+        self.questions: Final = questions
+        self._directory: Final = directory
+        self._name: Final = name
+        self._written: Final[set[Path]] = set()
+
+    def bodies(self, surface: Surface, each: int) -> Path:
+        """Return a file with a request per line, ``each`` questions in a request."""
+        path = self._directory / f"{surface.name}{self._name}-{each}.bodies"
+        if path not in self._written:
+            requests = [surface.one(question) for question in self.questions]
+            if each > 1:
+                requests = [
+                    surface.many(requests[start : start + each])
+                    for start in range(0, len(requests), each)
+                ]
+            path.write_bytes(b"\n".join(map(msgspec.json.encode, requests)))
+            self._written.add(path)
+        return path
+
+
+@dataclass(slots=True, kw_only=True)
 class Server:
     """A running server at ``host`` (``host:port``).
 
     ``token_file`` contains the caller's token; ``ca_file`` the CA's certificate, for a server with
-    TLS.
+    TLS. A peer that fails is left out.
     """
 
     surface: Surface
@@ -76,6 +130,8 @@ class Server:
     process_id: int
     token_file: Path | None = None
     ca_file: Path | None = None
+    is_peer: bool = False
+    _next_question: int = field(default=0, init=False)
 
     def check(self, questions: Sequence[Question], expected: str) -> None:
         """Ask each question once.
@@ -98,39 +154,42 @@ class Server:
         check_agreement(expected, given, questions, surface.name)
 
     def drive(
-        self, questions: Sequence[Question], load: Load, directory: Path, seconds: float
+        self, asked: Asked, load: Load, seconds: float, warm_up: float = 0.0
     ) -> ServerFigures:
-        """Ask the questions for ``seconds``, from another process.
+        """Ask for ``seconds``, from another process; a warm-up before it counts for nothing.
+
+        Each load goes on with the question after the last one that this server was asked.
 
         Raises:
-            ProcessError: a request was not answered with 200.
+            ProcessError: the load failed.
         """
-        surface = self.surface
-        requests = [surface.one(question) for question in questions]
-        path = surface.one_path
-        if load.each > 1:
-            path = surface.many_path
-            requests = [
-                surface.many(requests[start : start + load.each])
-                for start in range(0, len(requests), load.each)
-            ]
-        bodies = directory / f"{surface.name}-{load.each}.bodies"
-        bodies.write_bytes(b"\n".join(msgspec.json.encode(body) for body in requests))
-        command: Command = [
-            sys.executable, "-m", "ops.bench.http_load",
-            self.host, path, bodies, str(load.connections), str(seconds),
-        ]  # fmt: skip
-        if self.token_file is not None:
-            command = [*command, "--token", self.token_file]
-        if self.ca_file is not None:
-            command = [*command, "--ca", self.ca_file]
+        if warm_up:
+            self._generate(asked, load, warm_up)
         before = cpu_seconds(self.process_id)
-        report = capture_json(command, LoadReport, timeout_seconds=_TIMEOUT_SECONDS)
+        report = self._generate(asked, load, seconds)
         used = cpu_seconds(self.process_id) - before
+        decided = (report.requests - report.refused) * load.each
         return ServerFigures(
+            load=report,
             decisions_per_second=report.requests_per_second * load.each,
-            p50_ms=report.p50_ms,
-            p99_ms=report.p99_ms,
-            # All requests, including the warm-up's, because the CPU time includes it.
-            cpu_us=used / (report.requests * load.each) * 1e6,
+            # A quick run may use less than one clock tick of CPU time.
+            decisions_per_cpu_second=decided / used if used else 0.0,
         )
+
+    def _generate(self, asked: Asked, load: Load, seconds: float) -> LoadReport:
+        surface = self.surface
+        report = generate(
+            HttpLoad(
+                host=self.host,
+                path=surface.one_path if load.each == 1 else surface.many_path,
+                bodies=asked.bodies(surface, load.each),
+                first=self._next_question // load.each,
+                connections=load.connections,
+                seconds=seconds,
+                token_file=self.token_file,
+                ca_file=self.ca_file,
+            )
+        )
+        # Those that were in flight at the end may have been answered, too.
+        self._next_question += (report.requests + load.connections) * load.each
+        return report

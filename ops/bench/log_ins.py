@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 import msgspec
@@ -23,6 +23,7 @@ from ops.bench.daemon_process import AUTHORIZERD, DaemonProcess, ready_daemon, s
 from ops.bench.event_loop import measure_stretches_of
 from ops.bench.figures import Line
 from ops.bench.processes import Command, capture_json, capture_output, cpu_seconds
+from ops.bench.rounds import compare, compare_latencies
 from ops.bench.sets import HOST
 
 CONNECTIONS: Final = 16
@@ -45,7 +46,7 @@ class Extent:
     mechanisms: Sequence[ScramMechanism] = tuple(ScramMechanism)
 
 
-FULL: Final = Extent(rounds=5, seconds=3.0)
+FULL: Final = Extent(rounds=3, seconds=3.0)
 QUICK: Final = Extent(rounds=1, seconds=0.05, mechanisms=(ScramMechanism.SCRAM_SHA_512,))
 
 
@@ -72,16 +73,14 @@ def measure_log_ins(directory: Path, extent: Extent) -> Iterator[Line]:
                 for _ in range(extent.rounds)
             ]
         what = f"log-ins, {mechanism.text}, {CONNECTIONS} at a time"
-        rates = [each.report.requests_per_second for each in rounds]
-        for shown, of in (("", median), (", lowest round", min), (", highest round", max)):
-            yield Line(what=f"{what}{shown}", unit="/s", ours=of(rates), more_is_better=True)
-        for shown, ms in (
-            ("p50", [each.report.p50_ms for each in rounds]),
-            ("p99", [each.report.p99_ms for each in rounds]),
-        ):
-            yield Line(what=f"{what}: {shown}", unit="ms", ours=median(ms))
-        cpu_us = median(each.cpu_us for each in rounds)
-        yield Line(what=f"{what}: the daemon's CPU for each", unit="µs", ours=cpu_us)
+        yield compare(
+            what, "/s", rounds, "", None,
+            lambda each: each.report.requests_per_second, more_is_better=True,
+        )  # fmt: skip
+        yield from compare_latencies(what, rounds, "", None, attrgetter("report"))
+        yield compare(
+            f"{what}: the daemon's CPU for each", "µs", rounds, "", None, attrgetter("cpu_us")
+        )
         yield from measure_stretches_of(
             f"{mechanism.text} log-ins",
             log_dir,

@@ -1,15 +1,10 @@
 """Open Policy Agent as the peer over HTTP: the same ACLs as data, Kafka's rules as a policy.
 
-Without ``opa`` on the path, the peer is absent.
+``make peers`` builds it. Without ``opa`` there or on the path, the peer is absent.
 """
 
 from __future__ import annotations
 
-import http.client
-import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,14 +22,12 @@ from authorizerd.acl.model import (
 )
 from ops.bench.certificates import Certificate
 from ops.bench.figures import Absent
-from ops.bench.http_surface import Server, Surface, connect_http
-from ops.bench.processes import Command, ProcessError, running
+from ops.bench.http_surface import Server, Surface, wait_until_healthy
+from ops.bench.processes import Command, ProcessError, find_program, free_port, running
 
 NAME: Final = "OPA"
 
 _POLICY: Final = Path(__file__).parent / "opa" / "policy.rego"
-_READY_TIMEOUT_SECONDS: Final = 30.0
-_POLL_SECONDS: Final = 0.05
 
 
 def _format(question: Question) -> dict[str, Any]:
@@ -91,25 +84,28 @@ def ready_opa(
     directory: Path, acls: Iterable[Acl], certificate: Certificate | None = None
 ) -> Iterator[Server | Absent]:
     """Run OPA with the ACLs until the block ends; with a certificate, it serves HTTPS."""
-    if shutil.which("opa") is None:
+    program = find_program("opa")
+    if program is None:
         yield Absent("no opa")
         return
     data = directory / "opa.json"
     data.write_bytes(msgspec.json.encode(make_policy_data(acls)))
-    host = f"127.0.0.1:{_free_port()}"
+    host = f"127.0.0.1:{free_port()}"
     # Without --skip-version-check, OPA asks a server on the internet for its newest version.
     command: Command = [
-        "opa", "run", "--server", "--addr", host, "--log-level", "error",
+        program, "run", "--server", "--addr", host, "--log-level", "error",
         "--skip-version-check", *_tls_options(certificate), data, _POLICY,
     ]  # fmt: skip
     ca_file = None if certificate is None else certificate.ca_file
     with running(command, directory / "opa.log") as process:
         try:
-            _wait_until_healthy(host, ca_file, process)
+            wait_until_healthy(host, "/health", process, ca_file)
         except ProcessError as error:
             yield Absent(str(error))
             return
-        yield Server(surface=SURFACE, host=host, process_id=process.pid, ca_file=ca_file)
+        yield Server(
+            surface=SURFACE, host=host, process_id=process.pid, ca_file=ca_file, is_peer=True
+        )
 
 
 def _tls_options(certificate: Certificate | None) -> Command:
@@ -119,24 +115,3 @@ def _tls_options(certificate: Certificate | None) -> Command:
         *("--tls-cert-file", certificate.chain_file),
         *("--tls-private-key-file", certificate.key_file),
     )
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
-
-
-def _wait_until_healthy(host: str, ca_file: Path | None, process: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + _READY_TIMEOUT_SECONDS
-    while time.monotonic() < give_up and process.poll() is None:
-        connection = connect_http(host, ca_file, _READY_TIMEOUT_SECONDS)
-        try:
-            connection.request("GET", "/health")
-            if connection.getresponse().status == http.client.OK:
-                return
-        except OSError:
-            time.sleep(_POLL_SECONDS)
-        finally:
-            connection.close()
-    raise ProcessError("opa did not become healthy")

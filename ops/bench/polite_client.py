@@ -1,10 +1,12 @@
-"""A polite client during a flood: one connection, a limited rate, and each request timed.
+"""Polite clients during a flood: open connections, a fixed rate, and each request timed.
 
     python -m ops.bench.polite_client PLAN
 
-``PLAN`` is a file in msgpack. One request is in flight at a time, and no other falls due until it
-is answered. Refusals, by an answer or a closed connection, are counted separately. After a refusal,
-the client waits a moment, and reconnects if its connection was closed.
+``PLAN`` is a file in msgpack. Each connection has its own schedule, which nothing moves, and one
+request in flight. **A latency counts from the moment at which the request was due**, so a stall
+also counts for the requests that were due during it. Refusals, by an answer or a closed connection,
+are counted separately. After a refusal, a client waits a moment, reconnects if its connection was
+closed, and counts the requests that were due meanwhile as refused, too.
 """
 
 from __future__ import annotations
@@ -14,25 +16,32 @@ import ssl
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ops.bench.figures import percentile
+from ops.bench.figures import PERCENTS, percentile
 from ops.bench.flood_surfaces import ANSWERED, Outcomes, outcomes_of
+
+CONNECTIONS: Final = 16
+"""Enough that no connection's schedule depends on answers that take less than 50 ms."""
 
 _RECEIVE_BYTES: Final = 1 << 20
 _TIMEOUT_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.05
 _NO_CONNECTION: Final = "no connection"
+_WAITING: Final = "waiting after a refusal"
 
 
 class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The client's requests; those in the first ``skipped_seconds`` are not timed.
+    """The clients' requests; those due in the first ``skipped_seconds`` are not counted.
 
-    ``ca_file`` has the CA's certificate for a server with TLS; otherwise it is "".
+    ``requests_per_second`` is the rate of all connections together. ``ca_file`` has the CA's
+    certificate for a server with TLS; otherwise it is "".
     """
 
     address: str
@@ -42,17 +51,24 @@ class ClientPlan(msgspec.Struct, frozen=True, kw_only=True):
     requests_per_second: float
     seconds: float
     skipped_seconds: float = 0.0
+    connections: int = CONNECTIONS
     ca_file: str = ""
 
 
 class ClientReport(msgspec.Struct, frozen=True):
-    """``refused`` counts refusals by kind. Times are of answered requests, or 0 without any."""
+    """``refused`` counts refusals by kind. Times are of answered requests, or 0 without any.
 
-    answered: int
+    ``timed`` is the number of answered requests.
+    """
+
+    timed: int
     refused: dict[str, int]
-    p50_ms: float
-    p99_ms: float
+    latencies_ms: dict[int, float]
     max_ms: float
+
+    def at(self, percent: int) -> float:
+        """Return a percentile of the latencies, in ms."""
+        return self.latencies_ms[percent]
 
 
 class _Client:
@@ -84,6 +100,11 @@ class _Client:
         counts.clear()
         return outcome
 
+    def connect(self) -> None:
+        """Open the connection; if that fails, the next request tries again."""
+        with suppress(OSError):
+            self._connected()
+
     def _connected(self) -> socket.socket:
         if self._socket is None:
             host, _, port = self._plan.address.rpartition(":")
@@ -108,30 +129,60 @@ class _Client:
             self._socket = None
 
 
+class _Counts:
+    """The counts of one connection."""
+
+    def __init__(self) -> None:
+        self.times_ms: list[float] = []
+        self.refused: Counter[str] = Counter()
+
+
 def ask_steadily(plan: ClientPlan) -> ClientReport:
     """Ask at the plan's rate, for the plan's time."""
-    client = _Client(plan)
-    times_ms: list[float] = []
-    refused: Counter[str] = Counter()
-    started = due = time.perf_counter()
-    while due < started + plan.seconds:
+    interval = plan.connections / plan.requests_per_second
+    begin = time.perf_counter()
+
+    def run(number: int) -> _Counts:
+        # Staggered, so that the requests are spread evenly.
+        return _ask_on_time(plan, begin + number * interval / plan.connections, interval)
+
+    with ThreadPoolExecutor(plan.connections) as threads:
+        return _summarize([*threads.map(run, range(plan.connections))])
+
+
+def _ask_on_time(plan: ClientPlan, first_due: float, interval: float) -> _Counts:
+    """Ask on one connection, each time when a request is due or as soon after as possible."""
+    client, counts = _Client(plan), _Counts()
+    due, end = first_due, first_due + plan.seconds
+    client.connect()
+    while due < end:
         time.sleep(max(0.0, due - time.perf_counter()))
-        # Count from now: a polite client does not catch up after a slow answer.
-        due = time.perf_counter()
         outcome = client.ask()
         now = time.perf_counter()
-        if outcome != ANSWERED:
-            refused[outcome] += 1
-            due = now + _RETRY_SECONDS
-        else:
-            if due - started >= plan.skipped_seconds:
-                times_ms.append((now - due) * 1000)
-        due += 1 / plan.requests_per_second
+        is_counted = due - first_due >= plan.skipped_seconds
+        if outcome == ANSWERED:
+            counts.times_ms += [(now - due) * 1000] * is_counted
+            due += interval
+            continue
+        counts.refused[outcome] += is_counted
+        due += interval
+        while due < min(now + _RETRY_SECONDS, end):
+            counts.refused[_WAITING] += due - first_due >= plan.skipped_seconds
+            due += interval
+        time.sleep(_RETRY_SECONDS)
     client.disconnect()
-    times_ms.sort()
-    p50, p99 = (percentile(times_ms, rank) if times_ms else 0.0 for rank in (50, 99))
-    longest = times_ms[-1] if times_ms else 0.0
-    return ClientReport(len(times_ms), dict(refused), p50, p99, longest)
+    return counts
+
+
+def _summarize(every: Sequence[_Counts]) -> ClientReport:
+    times_ms = sorted(each for counts in every for each in counts.times_ms)
+    refused = sum((counts.refused for counts in every), Counter[str]())
+    return ClientReport(
+        len(times_ms),
+        dict(refused),
+        {percent: percentile(times_ms, percent) if times_ms else 0.0 for percent in PERCENTS},
+        times_ms[-1] if times_ms else 0.0,
+    )
 
 
 def main() -> None:

@@ -7,6 +7,8 @@ a time limit.
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +23,8 @@ import msgspec
 T = TypeVar("T")
 Command = Sequence[str | Path]
 
+PEERS: Final = Path(".run/peers")
+"""Where ``make peers`` puts the programs of peers."""
 STOP_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.02
 _OUTPUT_SHOWN: Final = 300
@@ -31,8 +35,25 @@ class ProcessError(Exception):
     """A program failed or exceeded its time limit; the text names it and the reason."""
 
 
+def find_program(name: str) -> Path | None:
+    """Return the path of a program that ``make peers`` has built, or that is on the path."""
+    found = shutil.which(name, path=PEERS) or shutil.which(name)
+    return None if found is None else Path(found).absolute()
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
 def capture_output(
-    command: Command, *, timeout_seconds: float, directory: Path | None = None
+    command: Command,
+    *,
+    timeout_seconds: float,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> bytes:
     """Run ``command`` to its end and return its output.
 
@@ -42,7 +63,12 @@ def capture_output(
     name = Path(command[0]).name
     try:
         done = subprocess.run(
-            command, cwd=directory, capture_output=True, timeout=timeout_seconds, check=False
+            command,
+            cwd=directory,
+            env=environment,
+            capture_output=True,
+            timeout=timeout_seconds,
+            check=False,
         )
     except OSError as error:
         raise ProcessError(f"{name}: {error.strerror or error}") from error

@@ -138,13 +138,17 @@ def _kind_acls() -> Iterator[Acl]:
 
 
 def _kind_questions(count: int) -> Iterator[Question]:
-    """Yield distinct questions: the same 10,000 again and again, each time from another host."""
+    """Yield distinct questions.
+
+    They reach all topics again and again, each time from another host and mostly for another
+    principal.
+    """
     for number in range(count):
-        topic = number * _STRIDE % _TOPICS
+        topic, reached = number * _STRIDE % _TOPICS, number // _TOPICS
         name = f"topic-{topic:05d}"
         reader = f"User:u{topic % _USERS}"
         operation = Operation.READ
-        match number % 10:
+        match (number + 2 * reached) % 10:
             case 0 | 1 | 2 | 3:
                 principal = reader
             case 4:
@@ -155,7 +159,7 @@ def _kind_questions(count: int) -> Iterator[Question]:
                 principal = f"User:u{(topic + 1) % _USERS}"
             case _:
                 principal, name = reader, f"nope-{topic:05d}"
-        host = f"127.0.0.{1 + number // _TOPICS}"
+        host = f"127.0.0.{1 + reached}"
         yield Question(principal, host, operation, ResourceType.TOPIC, name)
 
 

@@ -9,24 +9,21 @@ questions are asked than the answer cache keeps, so none is answered from the ca
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.builder import build
-from authorizerd.acl.model import Question
-from ops.bench import authzen
+from ops.bench import authzen, opa_peer
 from ops.bench.certificates import Certificate, KeyKind, issue_certificate
+from ops.bench.closed_loop import LoadReport
 from ops.bench.daemon_process import PATIENT, DaemonProcess, ready_daemon
 from ops.bench.decisions import collect_answers
 from ops.bench.event_loop import measure_stretches_of
@@ -34,17 +31,21 @@ from ops.bench.figures import Absent, Line
 from ops.bench.flood_load import NICENESS
 from ops.bench.handshake_load import HandshakeReport
 from ops.bench.http_load import post
-from ops.bench.http_surface import Load, Server, ServerFigures
+from ops.bench.http_surface import Asked, Load, Server, ServerFigures
 from ops.bench.opa_peer import ready_opa
 from ops.bench.polite_client import ClientPlan, ClientReport
 from ops.bench.processes import Command, ProcessError, capture_json, cpu_seconds
-from ops.bench.rounds import compare, compare_rounds, measure_in_turn
+from ops.bench.rounds import (
+    HttpExtent,
+    HttpRounds,
+    compare,
+    compare_latencies,
+    compare_loads,
+    measure_in_turn,
+)
 from ops.bench.sets import QUESTIONS, AclSet
 
-LOADS: Final = (
-    *(Load(connections=connections, each=1) for connections in (1, 16, 64)),
-    Load(connections=16, each=100),
-)
+LOADS: Final = (Load(connections=16, each=1), Load(connections=16, each=100))
 HANDSHAKES_AT_ONCE: Final = 16
 PACE: Final = 200.0
 """Requests per second of the client during a flood."""
@@ -55,33 +56,41 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """The extent of a benchmark: its rounds, the seconds of each measurement, loads and keys."""
+    """The extent of a benchmark: of decisions, of handshakes and floods, and the keys."""
 
-    rounds: int
-    seconds: float
+    http: HttpExtent
+    handshake_seconds: float
+    flood_seconds: float
     loads: Sequence[Load] = LOADS
     keys: Sequence[KeyKind] = tuple(KeyKind)
 
 
-FULL: Final = Extent(rounds=5, seconds=3.0)
-QUICK: Final = Extent(rounds=1, seconds=0.05, loads=LOADS[-1:], keys=(KeyKind.ECDSA,))
+FULL: Final = Extent(
+    http=HttpExtent(rounds=3, seconds=2.0, warm_up=1.0, cold_seconds=0.0, settings=PATIENT),
+    handshake_seconds=3.0,
+    flood_seconds=3.5,
+)
+QUICK: Final = Extent(
+    http=HttpExtent(rounds=1, seconds=0.05, warm_up=0.0, cold_seconds=0.0, settings=PATIENT),
+    handshake_seconds=0.05,
+    flood_seconds=0.05,
+    loads=LOADS[-1:],
+    keys=(KeyKind.ECDSA,),
+)
 
 
 class HandshakeFigures(msgspec.Struct, frozen=True):
     """Full handshakes, each with one decision. The CPU is the server's, for one handshake."""
 
-    per_second: float
-    p50_ms: float
-    p99_ms: float
+    load: LoadReport
     cpu_us: float
 
 
 class FloodFigures(msgspec.Struct, frozen=True):
-    """The p99 of decisions on one connection, without and during a flood of handshakes."""
+    """Decisions on open connections, without and during a flood of handshakes."""
 
-    calm_ms: float
-    flooded_ms: float
-    refused: float
+    calm: ClientReport
+    flooded: ClientReport
 
 
 def measure_tls(acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent) -> Iterator[Line]:
@@ -98,19 +107,21 @@ def measure_tls(acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent)
     directory.mkdir(parents=True, exist_ok=True)
     questions = list(acl_set.questions())
     expected = collect_answers(build(acl_set.added()), questions[:QUESTIONS])
+    rounds = HttpRounds(Asked(questions, directory), expected, extent.http)
     for kind in extent.keys:
         certificate = issue_certificate(directory, kind)
+        bench = _Handshakes(rounds, directory, extent)
         with ExitStack() as stack:
             theirs = stack.enter_context(ready_opa(directory, acl_set.acls(), certificate))
             ours = stack.enter_context(_secured(directory, log_dir, certificate))
-            for server in (ours, theirs):
-                if isinstance(server, Server):
-                    server.check(questions[:QUESTIONS], expected)
+            rounds.check(ours, theirs)
             if kind is KeyKind.ECDSA:  # one kind is enough: only handshakes depend on the key
-                plain = stack.enter_context(_plain(directory / "plain", log_dir))
-                plain.check(questions[:QUESTIONS], expected)
-                yield from _measure_decisions(ours, theirs, plain, questions, directory, extent)
-            bench = _Handshakes(directory, questions, extent)
+                copied = authzen.copy_log(log_dir, directory / "plain")
+                plain = authzen.server_of(
+                    stack.enter_context(ready_daemon(directory / "plain", copied, PATIENT))
+                )
+                rounds.check(plain)
+                yield from _measure_decisions(rounds, ours, theirs, plain, extent.loads)
             yield from bench.measure(ours, theirs, kind)
         yield from _measure_loop(bench, log_dir, certificate, kind)
 
@@ -129,95 +140,74 @@ def _measure_loop(
 
         directory, settings = bench.directory / "daemon", _settings(certificate)
         yield from measure_stretches_of(
-            what, log_dir, directory, settings, run, rounds=bench.extent.rounds
+            what, log_dir, directory, settings, run, rounds=bench.extent.http.rounds
         )
 
 
 def _measure_decisions(
+    rounds: HttpRounds,
     ours: Server,
     theirs: Server | Absent,
     plain: Server,
-    questions: Sequence[Question],
-    directory: Path,
-    extent: Extent,
+    loads: Sequence[Load],
 ) -> Iterator[Line]:
-    for load in extent.loads:
-        our, their, without = measure_in_turn(
-            extent.rounds,
-            (ours, theirs, plain),
-            partial(_drive, questions, load, directory, extent.seconds),
-        )
-        assert not isinstance(our, Absent)
-        assert not isinstance(without, Absent)
-        what = f"HTTPS, {load}"
+    for load in loads:
+        their, our, without = rounds.measure(load, theirs, ours, plain)
+        what = rounds.name("HTTPS", load)
+        yield from compare_loads(what, our, opa_peer.NAME, their)
         rate = attrgetter("decisions_per_second")
-        yield from compare_rounds(f"{what}: decisions", "/s", our, their, rate, more_is_better=True)
-        for field, shown, unit in (
-            ("p50_ms", "p50", "ms"),
-            ("p99_ms", "p99", "ms"),
-            ("cpu_us", "CPU for a decision", "µs"),
-        ):
-            yield compare(f"{what}: {shown}", unit, our, their, attrgetter(field))
-        yield Line(what=f"{what}: decisions over HTTP", unit="/s", ours=median(map(rate, without)))
-
-
-def _drive(
-    questions: Sequence[Question], load: Load, directory: Path, seconds: float, server: Server
-) -> ServerFigures:
-    return server.drive(questions, load, directory, seconds)
+        what = f"{what}: decisions over HTTP"
+        yield compare(what, "/s", without, opa_peer.NAME, None, rate, more_is_better=True)
 
 
 class _Handshakes:
     """Measure servers during a flood of handshakes."""
 
-    def __init__(self, directory: Path, questions: Sequence[Question], extent: Extent) -> None:
+    def __init__(self, rounds: HttpRounds, directory: Path, extent: Extent) -> None:
         self.directory = directory
-        self._every_question = questions
-        self._questions = questions[:QUESTIONS]
         self.extent = extent
+        self._rounds = rounds
 
     def measure(self, ours: Server, theirs: Server | Absent, kind: KeyKind) -> Iterator[Line]:
         what = f"handshakes, {kind.value}"
-        our, their = measure_in_turn(self.extent.rounds, (ours, theirs), self.count)
-        assert not isinstance(our, Absent)
-        rate = attrgetter("per_second")
-        name = f"{what}: with a decision each"
-        yield from compare_rounds(name, "/s", our, their, rate, more_is_better=True)
-        for field, shown, unit in (
-            ("p50_ms", "p50", "ms"),
-            ("p99_ms", "p99", "ms"),
-            ("cpu_us", "the server's CPU for each", "µs"),
-        ):
-            yield compare(f"{what}: {shown}", unit, our, their, attrgetter(field))
-        our_flood, their_flood = measure_in_turn(self.extent.rounds, (ours, theirs), self._flood)
-        assert not isinstance(our_flood, Absent)
-        for field, shown in (("calm_ms", "before"), ("flooded_ms", "during")):
-            name = f"{what}: p99 of decisions {shown} a flood"
-            yield from compare_rounds(name, "ms", our_flood, their_flood, attrgetter(field))
+        count = self.extent.http.rounds
+        their, our = measure_in_turn(count, (theirs, ours), self.count)
+        yield compare(
+            f"{what}: with a decision each", "/s", our, opa_peer.NAME, their,
+            lambda figures: figures.load.requests_per_second, more_is_better=True,
+        )  # fmt: skip
+        yield from compare_latencies(what, our, opa_peer.NAME, their, attrgetter("load"))
+        name = f"{what}: the server's CPU for each"
+        yield compare(name, "µs", our, opa_peer.NAME, their, attrgetter("cpu_us"))
+        their_flood, our_flood = measure_in_turn(count, (theirs, ours), self._flood)
+        for field, shown in (("calm", "before"), ("flooded", "during")):
+            yield from compare_latencies(
+                f"{what}, decisions {shown} a flood", our_flood, opa_peer.NAME, their_flood,
+                attrgetter(field),
+            )  # fmt: skip
         name = f"{what}: decisions refused during a flood"
-        yield compare(name, "", our_flood, their_flood, attrgetter("refused"))
+        yield compare(
+            name, "", our_flood, opa_peer.NAME, their_flood,
+            lambda figures: sum(figures.flooded.refused.values()),
+        )  # fmt: skip
 
     def count(self, server: Server) -> HandshakeFigures:
         """Connect and ask once, again and again."""
         before = cpu_seconds(server.process_id)
-        command = self._command(server, self.extent.seconds)
+        command = self._command(server, self.extent.handshake_seconds)
         report = capture_json(command, HandshakeReport, timeout_seconds=_TIMEOUT_SECONDS)
         used = cpu_seconds(server.process_id) - before
         if report.failed:
             raise ProcessError(f"{server.surface.name}: {report.failed} handshakes failed")
-        load = report.load
-        return HandshakeFigures(
-            load.requests_per_second, load.p50_ms, load.p99_ms, used / load.requests * 1e6
-        )
+        return HandshakeFigures(report.load, used / report.load.requests * 1e6)
 
     def decide(self, server: Server) -> ServerFigures:
         """Ask for decisions on open connections."""
-        seconds = self.extent.seconds
-        return server.drive(self._every_question, LOADS[-1], self.directory, seconds)
+        return server.drive(self._rounds.asked, LOADS[-1], self._rounds.extent.seconds)
 
     def _flood(self, server: Server) -> FloodFigures:
         """Ask without a flood, then during one that has a lower priority."""
-        seconds = self.extent.seconds
+        seconds = self.extent.flood_seconds
         calm = capture_json(
             self._client(server, seconds, 0), ClientReport, timeout_seconds=_TIMEOUT_SECONDS
         )
@@ -232,13 +222,11 @@ class _Handshakes:
                 flooding.kill()
         if flooding.returncode:
             raise ProcessError(f"{server.surface.name}: the flood of handshakes ended early")
-        return FloodFigures(calm.p99_ms, asked.p99_ms, sum(asked.refused.values()))
+        return FloodFigures(calm, asked)
 
     def _command(self, server: Server, seconds: float) -> Command:
         surface = server.surface
-        bodies = self.directory / f"{surface.name}-handshakes.bodies"
-        asked = (msgspec.json.encode(surface.one(each)) for each in self._questions)
-        bodies.write_bytes(b"\n".join(asked))
+        bodies = self._rounds.asked.bodies(surface, 1)
         assert server.ca_file is not None
         return [
             sys.executable, "-m", "ops.bench.handshake_load", server.host, surface.one_path,
@@ -247,7 +235,7 @@ class _Handshakes:
 
     def _client(self, server: Server, seconds: float, skipped_seconds: float) -> Command:
         surface = server.surface
-        body = msgspec.json.encode(surface.one(self._questions[0]))
+        body = msgspec.json.encode(surface.one(self._rounds.asked.questions[0]))
         plan = ClientPlan(
             address=server.host,
             outcomes="http",
@@ -274,20 +262,4 @@ def _settings(certificate: Certificate) -> dict[str, str]:
 
 
 def _server(daemon: DaemonProcess, certificate: Certificate) -> Server:
-    return Server(
-        surface=authzen.SURFACE,
-        host=daemon.decision_http,
-        process_id=daemon.process_id,
-        ca_file=certificate.ca_file,
-    )
-
-
-@contextmanager
-def _plain(directory: Path, log_dir: Path) -> Iterator[Server]:
-    """Run a daemon without TLS on a copy of the log, which the other daemon has locked."""
-    shutil.rmtree(directory, ignore_errors=True)
-    copy = Path(shutil.copytree(log_dir, directory / "log"))
-    with ready_daemon(directory, copy, PATIENT) as daemon:
-        yield Server(
-            surface=authzen.SURFACE, host=daemon.decision_http, process_id=daemon.process_id
-        )
+    return replace(authzen.server_of(daemon), ca_file=certificate.ca_file)

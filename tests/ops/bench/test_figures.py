@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ops.bench.figures import Absent, Line, Peer, format_figure, format_table, make_peer, percentile
+from ops.bench.figures import (
+    Absent,
+    Line,
+    Peer,
+    format_figure,
+    format_table,
+    make_peer,
+    percentile,
+    supported_percent,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,6 +23,14 @@ from ops.bench.figures import Absent, Line, Peer, format_figure, format_table, m
 def test_percentile_is_the_value_of_the_nearest_rank(percent: float, expected: float) -> None:
     assert percentile(range(1, 101), percent) == expected
     assert percentile([7.0], percent) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("samples", "percent"),
+    [(1, 50), (99, 50), (100, 90), (999, 90), (1000, 99), (10_000, 99)],
+)
+def test_percentile_needs_ten_samples_above_it(samples: int, percent: int) -> None:
+    assert supported_percent(samples) == percent
 
 
 @pytest.mark.parametrize(
@@ -53,12 +70,18 @@ def test_table_has_aligned_columns() -> None:
         Line(what="load", unit="s", ours=1.5, peer=Peer("Kafka", None, "no mvn")),
         Line(what="stall", unit="ms", ours=1.25, limit=2),
         Line(what="dropped", unit="", ours=0),
+        Line(what="broken", unit="ms", ours=2.5, limit=2, enforced=True),
+        Line(what="flooded", unit="ms", ours=3, calm=1.5),
+        Line(what="rate", unit="/s", ours=2, spread=(1, 3), peer=Peer("OPA", 1, spread=(1, 1))),
     ]
     assert format_table(lines).splitlines() == [
-        "what      ours     peer                 ours is better by",
-        "--------  -------  -------------------  -----------------",
-        "decision  400 ns   3,200 ns (Kafka)     8x",
-        "load      1.5 s    peer absent: no mvn",
-        "stall     1.25 ms  limit: at most 2 ms",
+        "what      ours         peer                         ours is better by",
+        "--------  -----------  ---------------------------  -----------------",
+        "decision  400 ns       3,200 ns (Kafka)             8x",
+        "load      1.5 s        peer absent: no mvn",
+        "stall     1.25 ms      limit: at most 2 ms",
         "dropped   0",
+        "broken    2.5 ms       limit: at most 2 ms: BROKEN",
+        "flooded   3 ms         1.5 ms (calm)                2x calm",
+        "rate      2 [1..3] /s  1 /s (OPA)                   0.5x",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -25,7 +26,17 @@ def test_every_answer_on_every_connection_is_counted() -> None:
     assert len(received) - 4 <= report.requests <= len(received)
     assert heads_and_bodies(received) == heads_and_bodies(REQUESTS)
     assert report.requests_per_second > 0
-    assert 0 < report.p50_ms <= report.p99_ms <= report.max_ms
+    assert 0 < report.at(50) <= report.at(90) <= report.at(99) <= report.max_ms
+    assert 0 < report.timed <= report.requests
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_no_request_repeats_before_all_others_were_sent(connections: int) -> None:
+    with serving(send(ANSWER)) as (address, received):
+        drive(address, REQUESTS, connections, 0.05, first=len(REQUESTS) + 5)
+    assert received[0] in REQUESTS[5 : 5 + connections]
+    sent = Counter(received)
+    assert max(sent.values()) - min(sent.values()) <= 1
 
 
 def test_answer_may_arrive_in_pieces() -> None:

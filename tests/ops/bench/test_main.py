@@ -9,13 +9,17 @@ from pathlib import Path
 import msgspec
 
 
-def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ops.bench", "--quick", "--directory", tmp_path],
+def run_quickly(directory: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "ops.bench", "--quick", "--directory", directory, *more],
         capture_output=True,
         timeout=600,
         check=False,
     )
+
+
+def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> None:
+    done = run_quickly(tmp_path)
     assert done.returncode == 0, done.stderr.decode()
     printed = done.stdout.decode()
     report = msgspec.json.decode((tmp_path / "bench.json").read_bytes())
@@ -33,7 +37,7 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
         "AuthZEN",
         "HTTPS, 100 a request",
         "handshakes, ECDSA P-256: with a decision each",
-        "handshakes, ECDSA P-256: p99 of decisions during a flood",
+        "handshakes, ECDSA P-256, decisions during a flood: p50",
         "log-ins, SCRAM-SHA-512",
         "event loop, SCRAM-SHA-512 log-ins: longest step",
         "oversized",
@@ -42,3 +46,19 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
     assert all(what in printed for what in whats)
     assert "peer absent: not in a quick run" in printed
     assert "one update, p99" in (tmp_path / "growth.svg").read_text()
+
+
+def test_parts_run_by_name_in_the_order_of_the_table(tmp_path: Path) -> None:
+    done = run_quickly(tmp_path, "--parts", "event-loop, decisions")
+    assert done.returncode == 0, done.stderr.decode()
+    report = msgspec.json.decode((tmp_path / "bench.json").read_bytes())
+    assert [*report["parts"]] == ["decisions", "event-loop"]
+    assert {line["what"].partition(",")[0].partition(" (")[0] for line in report["lines"]} >= {
+        "kind", "event loop while loading: longest stretch",
+    }  # fmt: skip
+
+
+def test_unknown_part_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
+    done = run_quickly(tmp_path, "--parts", "http,htpt")
+    assert done.returncode == 2
+    assert b"unknown part 'htpt': expected some of http,stream,decisions" in done.stderr

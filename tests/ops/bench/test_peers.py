@@ -12,12 +12,13 @@ from ops.bench import kafka_peer
 from ops.bench.figures import Absent
 from ops.bench.kafka_peer import KafkaPeer
 from ops.bench.opa_peer import make_policy_data, ready_opa
+from ops.bench.processes import PEERS, find_program
 from ops.bench.sets import kind
 
 SOURCES = Path(kafka_peer.__file__).parent / "jvm"
 
 
-def no_program(name: str) -> None:
+def no_program(name: str, path: Path | None = None) -> None:
     return None
 
 
@@ -55,7 +56,19 @@ def test_pom_names_no_registry() -> None:
     assert "repositor" not in pom.lower()
 
 
-def test_opa_is_absent_if_it_is_not_on_the_path(
+def test_built_peer_is_preferred_to_one_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_program("opa") is None
+    for directory in (tmp_path, tmp_path / PEERS):
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "opa").touch(0o700)
+        assert find_program("opa") == directory / "opa"
+
+
+def test_opa_is_absent_if_it_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", no_program)

@@ -10,7 +10,16 @@ import pytest
 
 from authorizerd.acl.builder import build
 from ops.bench.decisions import collect_answers
-from ops.bench.sets import AclSet, digest_lines, kind, wide, write_lines
+from ops.bench.sets import (
+    MANY_QUESTIONS,
+    QUESTIONS,
+    AclSet,
+    digest_lines,
+    kind,
+    kind_with_many_questions,
+    wide,
+    write_lines,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,15 @@ def test_seven_of_ten_questions_of_kind_are_allowed() -> None:
     acl_set = kind()
     given = collect_answers(build(acl_set.added()), list(acl_set.questions()))
     assert given == "AAAAAAADDD" * 100
+
+
+def test_many_questions_are_distinct_and_begin_with_those_of_kind() -> None:
+    many = list(kind_with_many_questions().questions())
+    assert len(set(many)) == len(many) == MANY_QUESTIONS
+    assert many[:QUESTIONS] == list(kind().questions())
+    # Also without the host, most are: another principal or operation asks about the same topic.
+    without_host = {(each.principal, each.operation, each.resource_name) for each in many}
+    assert len(without_host) > MANY_QUESTIONS / 2
 
 
 def test_set_is_written_for_peers(tmp_path: Path) -> None:

@@ -1,0 +1,247 @@
+"""The parts of the benchmark, in the table's order, and their extent.
+
+A part measures one thing against its peers, and needs nothing of the other parts. Parts share only
+files: the logs of the sets, which the first part that needs one writes.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from authorizerd.acl.builder import build
+from ops.bench import authzen, creations, floods, following, log_ins, tls
+from ops.bench.authzen import measure_http
+from ops.bench.checkpoint import write_checkpoint
+from ops.bench.creations import CreationPlan, measure_creations
+from ops.bench.decisions import collect_answers, measure_decisions
+from ops.bench.early_start import measure_early_start
+from ops.bench.event_loop import measure_event_loop
+from ops.bench.figures import Absent, Line
+from ops.bench.floods import measure_floods
+from ops.bench.following import measure_following
+from ops.bench.growth import RESOURCES, Point, make_lines, make_panels, measure_growth
+from ops.bench.kafka_peer import KafkaPeer, prepare
+from ops.bench.loading import measure_loading
+from ops.bench.log_ins import measure_log_ins
+from ops.bench.plot import draw_panels
+from ops.bench.replay import SIZES, measure_replay
+from ops.bench.rounds import HttpExtent
+from ops.bench.sets import QUESTIONS, AclSet, kind, kind_with_many_questions, wide, write_lines
+from ops.bench.snapshot_updates import measure_snapshot_updates
+from ops.bench.stream import measure_stream
+from ops.bench.tls import measure_tls
+from ops.kafka_rig import rig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The extent of a run. Only the last of ``sets`` is loaded and updated."""
+
+    sets: tuple[AclSet, ...]
+    asked: AclSet
+    decision_seconds: float
+    updates: int
+    crowd: int
+    loads: int
+    loops: int
+    growth: tuple[int, ...]
+    http: HttpExtent
+    stream_seconds: float
+    tls: tls.Extent
+    log_ins: log_ins.Extent
+    floods: floods.Extent
+    creations: CreationPlan
+    following: following.Extent | None
+    replay_lines: tuple[int, ...]
+
+
+FULL: Final = Plan(
+    sets=(kind(), wide(5000, 10), wide(50_000, 10)),
+    asked=kind_with_many_questions(),
+    decision_seconds=3.0,
+    updates=10_000,
+    crowd=100_000,
+    loads=3,
+    loops=3,
+    growth=RESOURCES,
+    http=authzen.FULL,
+    stream_seconds=3.0,
+    tls=tls.FULL,
+    log_ins=log_ins.FULL,
+    floods=floods.FULL,
+    creations=creations.FULL,
+    following=following.FULL,
+    replay_lines=SIZES,
+)
+QUICK: Final = Plan(
+    sets=(kind(), wide(1000, 2)),
+    asked=kind(),
+    decision_seconds=0.02,
+    updates=100,
+    crowd=100,
+    loads=1,
+    loops=1,
+    growth=(1000, 2000),
+    http=authzen.QUICK,
+    stream_seconds=0.1,
+    tls=tls.QUICK,
+    log_ins=log_ins.QUICK,
+    floods=floods.QUICK,
+    creations=creations.QUICK,
+    following=None,
+    replay_lines=(),
+)
+
+
+@dataclass(kw_only=True)
+class Run:
+    """One run: its plan, and what its parts share. Files are written below ``directory``."""
+
+    plan: Plan
+    directory: Path
+    _written: set[str] = field(default_factory=set)
+
+    @cached_property
+    def kafka(self) -> KafkaPeer:
+        """Kafka's own authorizer, compiled when a part first needs it."""
+        if self.plan is not FULL:
+            return KafkaPeer(Absent("not in a quick run"))
+        return prepare(self.directory.parent / "jvm")
+
+    @property
+    def largest(self) -> AclSet:
+        return self.plan.sets[-1]
+
+    def log_of(self, acl_set: AclSet) -> Path:
+        """Return a log directory with a checkpoint of the set."""
+        log_dir = self.directory / acl_set.name
+        if acl_set.name not in self._written:
+            write_checkpoint(log_dir, acl_set.added())
+            self._written.add(acl_set.name)
+        return log_dir
+
+    @cached_property
+    def expected(self) -> str:
+        """The answers to the first questions of the set that is asked over the network."""
+        asked = self.plan.asked
+        return collect_answers(build(asked.added()), [*asked.questions()][:QUESTIONS])
+
+
+def _decisions(run: Run) -> Iterator[Line]:
+    for acl_set in run.plan.sets:
+        write_lines(acl_set, run.directory)
+        snapshot = build(acl_set.added())
+        gc.freeze()  # as the daemon does once it has loaded
+        yield from measure_decisions(
+            acl_set, snapshot, run.kafka, run.directory, run.plan.decision_seconds
+        )
+
+
+def _state(run: Run) -> Iterator[Line]:
+    acl_set = run.largest
+    write_lines(acl_set, run.directory)
+    theirs = run.kafka.state(run.directory, acl_set.name)
+    snapshot = build(acl_set.added())
+    gc.freeze()
+    yield from measure_snapshot_updates(
+        snapshot,
+        list(acl_set.added()),
+        theirs,
+        updates=run.plan.updates,
+        crowd=run.plan.crowd,
+    )
+    # Free the set before other processes load it, too.
+    del snapshot
+    yield from measure_loading(run.log_of(acl_set), theirs, run.plan.loads)
+
+
+def _event_loop(run: Run) -> Iterator[Line]:
+    log_dir = run.log_of(run.largest)
+    yield from measure_event_loop(log_dir, run.directory / "event-loop", rounds=run.plan.loops)
+
+
+def _early_start(run: Run) -> Iterator[Line]:
+    yield from measure_early_start(run.log_of(run.largest), run.directory / "early-start")
+
+
+def _growth(run: Run) -> Iterator[Line]:
+    """Yield the lines of each size, and write the plot."""
+    points: list[Point] = []
+    for point in measure_growth(
+        run.kafka,
+        run.directory,
+        resources=run.plan.growth,
+        updates=run.plan.updates,
+        seconds=run.plan.decision_seconds / 3,
+    ):
+        points.append(point)
+        yield from make_lines(point)
+    (run.directory.parent / "growth.svg").write_text(draw_panels(make_panels(points)))
+
+
+def _http(run: Run) -> Iterator[Line]:
+    asked = run.plan.asked
+    directory = run.directory / "http"
+    yield from measure_http(asked, run.expected, run.log_of(asked), directory, run.plan.http)
+
+
+def _stream(run: Run) -> Iterator[Line]:
+    asked, seconds = run.plan.asked, run.plan.stream_seconds
+    directory = run.directory / "stream"
+    yield from measure_stream(asked, run.expected, run.log_of(asked), directory, seconds)
+
+
+def _tls(run: Run) -> Iterator[Line]:
+    asked = run.plan.asked
+    yield from measure_tls(asked, run.log_of(asked), run.directory / "tls", run.plan.tls)
+
+
+def _log_ins(run: Run) -> Iterator[Line]:
+    yield from measure_log_ins(run.directory / "log-ins", run.plan.log_ins)
+
+
+def _floods(run: Run) -> Iterator[Line]:
+    asked = run.plan.asked
+    yield from measure_floods(asked, run.log_of(asked), run.directory / "floods", run.plan.floods)
+
+
+def _creations(run: Run) -> Iterator[Line]:
+    yield from measure_creations(run.directory, run.plan.creations)
+
+
+def _following(run: Run) -> Iterator[Line]:
+    if run.plan.following is not None:
+        directory = run.directory / "following"
+        yield from measure_following(rig.prepare(), directory, run.plan.following)
+
+
+def _replay(run: Run) -> Iterator[Line]:
+    if run.plan.replay_lines:
+        log_dir = run.log_of(kind())
+        yield from measure_replay(log_dir, run.directory, run.plan.replay_lines)
+
+
+PARTS: Final[Mapping[str, Callable[[Run], Iterator[Line]]]] = MappingProxyType(
+    {
+        "http": _http,
+        "stream": _stream,
+        "decisions": _decisions,
+        "state": _state,
+        "event-loop": _event_loop,
+        "early-start": _early_start,
+        "growth": _growth,
+        "tls": _tls,
+        "log-ins": _log_ins,
+        "floods": _floods,
+        "creations": _creations,
+        "following": _following,
+        "replay": _replay,
+    }
+)
+"""Every part by name, in the table's order."""
