@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from authorizerd.acl.model import Acl
+from typing import TYPE_CHECKING
+
 from authorizerd.image.errors import ChangeError
+
+if TYPE_CHECKING:
+    from authorizerd.acl.model import Acl
 
 
 class AclError(Exception):

@@ -36,6 +36,8 @@ from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_c
 from authorizerd.image.errors import ChangeError
 
 CHANGES_PER_SLICE: Final = CHANGES_PER_STATE
+BATCHES_WAITING_MAX: Final = 16
+"""Capacity of the applier's inbox."""
 
 NOT_LOADED: Final = "the ACLs are not loaded yet"
 STOPPED: Final = "decisions have stopped until an operator acts: /readyz names the reason"

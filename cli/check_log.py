@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, TextIO
 
-from authorizerd.config.command_parser import CommandParser
+from authorizerd.config.command_parser import CheckParser
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import REPAIR_PREFIX
 from authorizerd.metadata.errors import LogDirectoryError
@@ -24,19 +24,13 @@ from authorizerd.metadata.lock import is_locked, locked
 from authorizerd.metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
 from authorizerd.metadata.storage import DISK, Storage
 
-EXIT_NOT_CHECKED: Final = 1
+EXIT_NOT_CHECKED: Final = CheckParser.exit_code
 EXIT_FAULTS: Final = 2
 
 COPY_ADVICE: Final = (
     "the log is a copy: at its next start, the daemon cuts the end off or begins anew, and fetches "
     "what is missing"
 )
-
-
-class CheckParser(CommandParser):
-    """A parser that exits with 1 for invalid arguments, because 2 means that faults were found."""
-
-    exit_code = EXIT_NOT_CHECKED
 
 
 def new_parser() -> CheckParser:

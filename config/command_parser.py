@@ -8,7 +8,7 @@ It is used by ``cli`` and by ``replay``, which must not import ``cli``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -57,3 +57,32 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(
             None, f"unknown command '{value}'{meant}: expected one of {known}"
         )
+
+
+class CheckParser(CommandParser):
+    """A parser that exits with 1 for invalid arguments, because 2 means that faults were found."""
+
+    exit_code = 1
+
+
+class LazyParser(CommandParser):
+    """The parser of one command, which gets its arguments when the command is chosen."""
+
+    def __init__(
+        self,
+        *,
+        add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
+        **settings: Any,  # noqa: ANN401 - those of argparse
+    ) -> None:
+        super().__init__(**settings)
+        self._add_arguments = add_arguments
+
+    def complete(self) -> None:
+        """Add the arguments, unless they were added before."""
+        add_arguments, self._add_arguments = self._add_arguments, None
+        if add_arguments is not None:
+            add_arguments(self)
+
+    def parse_known_args(self, *words: Any, **settings: Any) -> Any:  # noqa: ANN401 - as argparse
+        self.complete()
+        return super().parse_known_args(*words, **settings)

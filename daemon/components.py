@@ -17,7 +17,7 @@ from authorizerd.actors.authorizer import Authorizer
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
-from authorizerd.actors.record_applier import Message, RecordApplier
+from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import Layers
@@ -37,8 +37,6 @@ from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.worker_feed import Files
-
-BATCHES_WAITING_MAX: Final = 16
 
 _logger = logging.getLogger("authorizerd")
 

@@ -12,18 +12,17 @@ import logging
 import math
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import trio
 
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.daemon.components import Parts
+from authorizerd.daemon.decision_servers import reconfigure_servers
 from authorizerd.daemon.early_signals import release_sighup
 from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
@@ -43,7 +42,7 @@ from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.socket_activation import InheritedSockets, take_inherited_sockets
-from authorizerd.daemon.servers import new_servers, reconfigure_servers
+from authorizerd.daemon.servers import new_servers
 from authorizerd.daemon.signals import SIGNALS, SignalHandler
 from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.telemetry.readiness import Readiness
@@ -53,12 +52,10 @@ from authorizerd.daemon.telemetry.ready_file import (
     write_ready_file,
 )
 from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.daemon.thread_switching import switch_threads_soon
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.daemon.workers.spawn import start_worker
 from authorizerd.metadata.meta_properties import MetaProperties
-
-SWITCH_INTERVAL_S: Final = 0.0005
-"""Maximum time that a worker thread may block the loop; Python's default of 5 ms is too long."""
 
 _logger = logging.getLogger("authorizerd")
 
@@ -281,7 +278,7 @@ def run_daemon(
     ready_file: Path | None,
 ) -> None:
     """Run one daemon to its end; the caller holds the lock of its log directory."""
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    switch_threads_soon()
     if ready_file is not None:
         remove_stale_ready_file(ready_file)
     inherited = take_inherited_sockets(os.environ)

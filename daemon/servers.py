@@ -6,90 +6,59 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 import trio
 from prometheus_client import CollectorRegistry
 
-from authorizerd.actors.decider import Decider
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.bounds import (
-    METRICS_CONNECTIONS_PER_IP_MAX,
     RESERVED_CONNECTIONS,
-    http_memory_bytes,
     kafka_memory_bytes,
-    stream_memory_bytes,
 )
-from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import Endpoint, is_loopback
 from authorizerd.daemon.components import Parts
-from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.daemon.decision_servers import (
+    end_identified,
+    new_decision_server,
+    new_http_server,
+    new_limits,
+    new_stream_server,
+)
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
     DECISION_HTTP,
     DECISION_STREAM,
     METRICS_HTTP,
-    connections_wanted,
 )
-from authorizerd.daemon.http.server import Handler, HttpServer, Router
+from authorizerd.daemon.http.server import Handler, HttpServer
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
 from authorizerd.daemon.kafka.responses import Cluster
-from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
+from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
-from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import (
     LOOPBACK_HOSTS,
     UNIDENTIFIED,
     Request,
     Response,
-    Route,
     bearer_token,
 )
-from authorizerd.protocol.http.request_head import HttpLimits
 from authorizerd.tls.server import TlsServer
 
 _HEALTH_REQUEST_BYTES_MAX: Final = 4096
 METRICS_SECONDS_MAX: Final = 1.0
 """Maximum age of the metrics on the metrics port, since anyone may request them at any rate."""
-
-
-def reconfigure_servers(
-    servers: Mapping[str, ConnectionServer], configuration: Configuration, settings: Reloadable
-) -> None:
-    """Apply settings, and limit each server's connections by the limit on open files."""
-    wanted = connections_wanted(configuration, settings.max_connections)
-    granted = allow_open_files({name: wanted[name] for name in servers})
-    for name, server in servers.items():
-        server.reconfigure(settings, granted[name])
-
-
-def new_limits(
-    configuration: Configuration, name: str, *, reserved: int = 0, is_http: bool = False
-) -> ConnectionLimits:
-    """Return the limits that the endpoint ``name`` starts with."""
-    settings = configuration.reloadable
-    most = connections_wanted(configuration, settings.max_connections)[name]
-    own_per_address_max = METRICS_CONNECTIONS_PER_IP_MAX if name == METRICS_HTTP else UNLIMITED
-    return ConnectionLimits.of_settings(
-        settings,
-        most,
-        reserved=reserved,
-        own_per_address_max=own_per_address_max,
-        is_http=is_http,
-    )
 
 
 def new_servers(
@@ -134,13 +103,6 @@ def new_servers(
     return servers
 
 
-def end_identified(servers: Collection[ConnectionServer], tls: TlsServer) -> None:
-    """End the connections that a certificate identified, on all ports with this TLS."""
-    for server in servers:
-        if server.tls is tls:
-            server.end_identified()
-
-
 def _new_health_servers(
     parts: Parts, registry: CollectorRegistry, readiness: Readiness
 ) -> dict[str, HttpServer]:
@@ -150,7 +112,7 @@ def _new_health_servers(
     """
     configuration, certificates = parts.configuration, parts.certificates
     new_server = partial(
-        _new_http_server,
+        new_http_server,
         configuration,
         body_bytes_max=_HEALTH_REQUEST_BYTES_MAX,
         turn_ms_max=math.inf,
@@ -186,58 +148,6 @@ def require_credentials(handler: Handler, callers: Callers) -> Handler:
         return UNIDENTIFIED if caller is None else await handler(request)
 
     return answer
-
-
-def new_decision_server(
-    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
-) -> HttpServer:
-    """Return the server of AuthZEN and of OPA's data API on one port."""
-    vocabulary = Vocabulary(
-        configuration.authzen_subject_types, configuration.authzen_resource_types
-    )
-    authzen = AuthZenHandler(decider, vocabulary, callers)
-    opa = OpaHandler(decider, callers)
-
-    def answer(request: Request) -> Awaitable[Response]:
-        return (opa if is_opa_path(request.path) else authzen)(request)
-
-    def route(request: Request) -> Route | None:
-        return (opa if is_opa_path(request.path) else authzen).route(request)
-
-    return _new_http_server(
-        configuration,
-        DECISION_HTTP,
-        answer,
-        configuration.http_request_max_bytes,
-        configuration.overload_turn_ms,
-        # Without credentials, a web page could send requests through its visitor's browser.
-        LOOPBACK_HOSTS if callers.trusts_all else None,
-        tls if configuration.decision_http.is_tls else None,
-        route,
-    )
-
-
-def _new_http_server(
-    configuration: Configuration,
-    name: str,
-    handler: Handler,
-    body_bytes_max: int,
-    turn_ms_max: float,
-    allowed_hosts: re.Pattern[bytes] | None,
-    tls: TlsServer | None,
-    router: Router | None = None,
-) -> HttpServer:
-    return HttpServer(
-        name=name,
-        handler=handler,
-        limits=new_limits(configuration, name, is_http=True),
-        http_limits=HttpLimits(body_bytes_max=body_bytes_max),
-        memory_bytes_max=http_memory_bytes(configuration),
-        turn_ms_max=turn_ms_max,
-        allowed_hosts=allowed_hosts,
-        tls=tls,
-        router=router,
-    )
 
 
 def _new_kafka_listeners(
@@ -309,23 +219,4 @@ def _new_kafka_listener(
         rates=ListenerRates(new_creation_rate(configuration, own_rate), shared_rate),
         is_controller=endpoint.listener_name in configuration.controller_listener_names,
         tls=tls,
-    )
-
-
-def new_stream_server(
-    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
-) -> StreamServer:
-    """Return the server of the decision stream, which must be configured."""
-    endpoint = configuration.decision_stream
-    assert endpoint is not None
-    return StreamServer(
-        name=DECISION_STREAM,
-        decider=decider,
-        callers=callers,
-        limits=new_limits(configuration, DECISION_STREAM),
-        frame_bytes_max=configuration.stream_frame_max_bytes,
-        memory_bytes_max=stream_memory_bytes(configuration),
-        turn_ms_max=configuration.overload_turn_ms,
-        offset_timeout_ms=configuration.reloadable.update_timeout_ms,
-        tls=tls if endpoint.is_tls else None,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from functools import partial
@@ -17,28 +16,27 @@ from typing import Final
 
 import trio
 
-from authorizerd.actors.record_applier import Message, RecordApplier
+from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, RecordApplier
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.certificates import Certificates
-from authorizerd.daemon.components import BATCHES_WAITING_MAX
+from authorizerd.daemon.decision_servers import (
+    end_identified,
+    new_decision_server,
+    new_stream_server,
+    reconfigure_servers,
+)
 from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector, automatic_collection_off
 from authorizerd.daemon.http.server import HttpServer
-from authorizerd.daemon.lifespan import SWITCH_INTERVAL_S
 from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
-from authorizerd.daemon.servers import (
-    end_identified,
-    new_decision_server,
-    new_stream_server,
-    reconfigure_servers,
-)
 from authorizerd.daemon.stages import Stage, run_stages
+from authorizerd.daemon.thread_switching import switch_threads_soon
 from authorizerd.daemon.workers.counters import collect_counters
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.daemon.workers.spawn import FEED_FLAG
@@ -62,7 +60,7 @@ def run_worker(feed_descriptor: int) -> None:
     # daemon orders it.
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    switch_threads_soon()
     trio.run(_follow_feed, feed_descriptor)
 
 

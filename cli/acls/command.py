@@ -15,15 +15,13 @@ Five things differ on purpose:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import trio
 
-from authorizerd.cli.acls.admin import KafkaAclAdmin
 from authorizerd.cli.acls.arguments import (
     HELP,
     Arguments,
@@ -31,36 +29,13 @@ from authorizerd.cli.acls.arguments import (
     help_text,
     parse_arguments,
 )
-from authorizerd.cli.acls.connection_settings import read_settings
-from authorizerd.cli.acls.errors import CommandError, UsageError, configuration_error
+from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan
-from authorizerd.cli.acls.runner import AclAdmin, AclReader, Terminal, execute, execute_listing
-from authorizerd.cli.acls.security import open_context
-from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.cli.acls.runner import AclReader, Terminal, execute_listing
 
 EXIT_FAULT: Final = 1
 EXIT_INTERRUPTED: Final = 130
 SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
-
-OpenServer: TypeAlias = Callable[
-    [ClientSettings, Callable[[str], None]], AbstractAsyncContextManager[AclAdmin]
-]
-
-
-@asynccontextmanager
-async def open_kafka(
-    settings: ClientSettings, warn: Callable[[str], None]
-) -> AsyncIterator[AclAdmin]:
-    """Open a connection to a Kafka cluster; nothing is sent before the first request.
-
-    Raises:
-        CommandError: no host name can be resolved, or a keystore or truststore cannot be used.
-    """
-    context = None if settings.tls is None else open_context(settings.tls)
-    async with KafkaClient(settings, warn, context=context) as client:
-        if not await client.can_resolve():
-            raise configuration_error("No resolvable bootstrap urls given in bootstrap.servers")
-        yield KafkaAclAdmin(client)
 
 
 def run_acl_command(
@@ -68,9 +43,13 @@ def run_acl_command(
     terminal: Terminal,
     *,
     open_log: Callable[[Path], AclReader],
-    open_server: OpenServer = open_kafka,
+    execute_remotely: Callable[[Arguments, Terminal], None],
 ) -> int:
     """Run ``acls`` with the words that follow it, and return its exit code.
+
+    Args:
+        open_log: reads the ACLs of a log.
+        execute_remotely: carries out the flags on a server; see ``remote``.
 
     Raises whatever ``open_log`` raises.
     """
@@ -87,7 +66,7 @@ def run_acl_command(
         if given.has("log-dir"):
             _list_log(given, terminal, open_log)
         else:
-            trio.run(_execute_remotely, given, terminal, read_settings(given), open_server)
+            execute_remotely(given, terminal)
     except UsageError as error:
         terminal.complain(f"{error}\n{SEE_HELP}\n")
         return EXIT_FAULT
@@ -106,15 +85,3 @@ def _list_log(given: Arguments, terminal: Terminal, open_log: Callable[[Path], A
     assert path is not None
     assert isinstance(plan, Listing)
     trio.run(execute_listing, plan, open_log(Path(path)), terminal)
-
-
-async def _execute_remotely(
-    given: Arguments, terminal: Terminal, settings: ClientSettings, open_server: OpenServer
-) -> None:
-    def warn(text: str) -> None:
-        terminal.complain(f"authorizerd: {text}\n")
-
-    # As in kafka-acls, create the client before reading the other flags, so that its errors come
-    # first.
-    async with open_server(settings, warn) as admin:
-        await execute(make_plan(given), admin, terminal)

@@ -10,28 +10,18 @@ invalid, 2 errors were found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Final, TextIO
 
 import msgspec
 
-from authorizerd.cli.check_log import CheckParser
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration_text
-from authorizerd.cli.doctor.access import examine_access
-from authorizerd.cli.doctor.certificates import examine_certificates
-from authorizerd.cli.doctor.disk import examine_disk
-from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
-from authorizerd.cli.doctor.followed import examine_followed
-from authorizerd.cli.doctor.log import examine_copied_log, examine_log
-from authorizerd.cli.doctor.ports import examine_ports
-from authorizerd.cli.doctor.system import examine_clock, examine_limits, examine_versions
+from authorizerd.config.command_parser import CheckParser
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.faults import parse_or_faults
 from authorizerd.config.keys import describe_ignored_key
-from authorizerd.metadata.lock import is_locked
 
 EXIT_NOT_EXAMINED: Final = 1
 EXIT_ERRORS: Final = 2
@@ -91,12 +81,17 @@ def examine(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
     """
     text = read_configuration_text(config)
     configuration = parse_or_faults(text, source=str(config), overrides=overrides)
-    if isinstance(configuration, list):
-        yield from map(_fault, configuration)
-    else:
-        yield from _examine_configuration(configuration)
-        yield from _examine_surroundings(config, configuration)
-    yield from chain(examine_clock(), examine_versions())
+    yield from (
+        map(_fault, configuration)
+        if isinstance(configuration, list)
+        else _examine_configuration(configuration)
+    )
+    # Here, so that the findings above are printed before the other checks are loaded.
+    from authorizerd.cli.doctor.surroundings import examine_machine, examine_surroundings
+
+    if not isinstance(configuration, list):
+        yield from examine_surroundings(config, configuration)
+    yield from examine_machine()
 
 
 def _fault(fault: ConfigurationError) -> Finding:
@@ -110,19 +105,3 @@ def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:
         names = ", ".join(map(describe_ignored_key, configuration.ignored_keys))
         advice = "remove the keys that only a broker reads, and check for typos"
         yield warning(_CHECK, f"unsupported keys are ignored: {names}", advice)
-
-
-def _examine_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:
-    log_dir = Path(configuration.metadata_log_dir)
-    is_running = is_locked(log_dir)
-    yield from examine_access(config, configuration)
-    yield from examine_exposure(configuration)
-    yield from examine_certificates(configuration, is_running=is_running)
-    yield from examine_ports(configuration, is_running=is_running)
-    yield from examine_limits(configuration)
-    yield from examine_disk(log_dir)
-    if configuration.follow is None:
-        yield from examine_log(log_dir, configuration.node_id, is_running=is_running)
-    else:
-        yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
-    yield from examine_followed(configuration)

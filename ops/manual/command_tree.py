@@ -13,6 +13,7 @@ from authorizerd.cli import check_log
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls.arguments import FLAGS, Argument
 from authorizerd.cli.doctor import command as doctor
+from authorizerd.config.command_parser import LazyParser
 from authorizerd.replay import cli as replay
 
 _PATHS: Final = frozenset(
@@ -50,6 +51,8 @@ def command_tree() -> argparse.ArgumentParser:
 
 def prepare(parser: argparse.ArgumentParser) -> None:
     """Remove internal commands, check all texts, and mark the arguments that name files."""
+    if isinstance(parser, LazyParser):
+        parser.complete()
     for action in parser._actions:
         check_text(action.help or "")
         if isinstance(action, argparse._SubParsersAction):

@@ -10,22 +10,18 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
 
-from authorizerd.config.command_parser import CommandParser
+from authorizerd.config.command_parser import CommandParser, LazyParser
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.ingest.options import add_ingest_arguments, make_ingest_plan
-from authorizerd.replay.load.options import add_load_arguments, make_load_plan
 from authorizerd.replay.messages import EXIT_FAULT, MESSAGE
 from authorizerd.replay.options import PathError
-from authorizerd.replay.plans import Plan
-from authorizerd.replay.report.command import add_report_arguments
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.options import add_spark_arguments, read_spark_options, refusal
-from authorizerd.replay.submit.submitter import submit
-from authorizerd.replay.usage.options import add_usage_arguments, make_usage_plan
-from authorizerd.replay.whatif.options import add_whatif_arguments, make_whatif_plan
+
+if TYPE_CHECKING:
+    from authorizerd.replay.plans import Plan
 
 _NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError)
 
@@ -36,35 +32,67 @@ class PlanMaker(Protocol):
     def __call__(self, parsed: argparse.Namespace, /, *, is_local: bool) -> Plan: ...
 
 
+AddArguments: TypeAlias = Callable[[argparse.ArgumentParser], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A subcommand that runs as a Spark job."""
+    """A subcommand that runs as a Spark job.
+
+    ``load_options`` imports the job's modules, which happens only if the job is chosen. It returns
+    a function that adds the arguments, and one that makes the plan.
+    """
 
     help: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    make_plan: PlanMaker
+    load_options: Callable[[], tuple[AddArguments, PlanMaker]]
+
+
+def _load_ingest() -> tuple[AddArguments, PlanMaker]:
+    from authorizerd.replay.ingest.options import add_ingest_arguments, make_ingest_plan
+
+    return add_ingest_arguments, make_ingest_plan
+
+
+def _load_whatif() -> tuple[AddArguments, PlanMaker]:
+    from authorizerd.replay.whatif.options import add_whatif_arguments, make_whatif_plan
+
+    return add_whatif_arguments, make_whatif_plan
+
+
+def _load_usage() -> tuple[AddArguments, PlanMaker]:
+    from authorizerd.replay.usage.options import add_usage_arguments, make_usage_plan
+
+    return add_usage_arguments, make_usage_plan
+
+
+def _load_load() -> tuple[AddArguments, PlanMaker]:
+    from authorizerd.replay.load.options import add_load_arguments, make_load_plan
+
+    return add_load_arguments, make_load_plan
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.replay.report.command import add_report_arguments
+
+    add_report_arguments(parser)
 
 
 JOBS: Final = {
     "ingest": Job(
         help="convert audit logs into events, which the other commands read",
-        add_arguments=add_ingest_arguments,
-        make_plan=make_ingest_plan,
+        load_options=_load_ingest,
     ),
     "whatif": Job(
         help="show which recorded requests other ACLs would newly deny or allow",
-        add_arguments=add_whatif_arguments,
-        make_plan=make_whatif_plan,
+        load_options=_load_whatif,
     ),
     "usage": Job(
         help="find ACLs that no recorded request used, and suggest narrower ones",
-        add_arguments=add_usage_arguments,
-        make_plan=make_usage_plan,
+        load_options=_load_usage,
     ),
     "load": Job(
         help="send the recorded questions to a running daemon, and measure its answers",
-        add_arguments=add_load_arguments,
-        make_plan=make_load_plan,
+        load_options=_load_load,
     ),
 }
 
@@ -87,17 +115,22 @@ def new_parser() -> CommandParser:
         description="Use Spark to evaluate recorded traffic.",
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
     for name, job in JOBS.items():
-        _add_job(commands.add_parser(name, help=job.help, allow_abbrev=False), job)
+        commands.add_parser(
+            name, help=job.help, allow_abbrev=False, add_arguments=partial(_add_job, job)
+        )
     report = "write one HTML page from the results of the other commands; needs no Spark"
-    add_report_arguments(commands.add_parser("report", help=report, allow_abbrev=False))
+    commands.add_parser("report", help=report, allow_abbrev=False, add_arguments=_add_report)
     return parser
 
 
-def _add_job(parser: argparse.ArgumentParser, job: Job) -> None:
-    parser.set_defaults(run=_run_job, make_plan=job.make_plan, refuse=parser.error)
-    job.add_arguments(parser)
+def _add_job(job: Job, parser: argparse.ArgumentParser) -> None:
+    from authorizerd.replay.submit.options import add_spark_arguments
+
+    add_arguments, make_plan = job.load_options()
+    parser.set_defaults(run=_run_job, make_plan=make_plan, refuse=parser.error)
+    add_arguments(parser)
     parser.add_argument(
         "--out",
         required=True,
@@ -113,6 +146,9 @@ def _add_job(parser: argparse.ArgumentParser, job: Job) -> None:
 
 
 def _run_job(parsed: argparse.Namespace) -> int:
+    from authorizerd.replay.submit.options import read_spark_options, refusal
+    from authorizerd.replay.submit.submitter import submit
+
     options = read_spark_options(parsed)
     refused = refusal(options)
     if refused is not None:

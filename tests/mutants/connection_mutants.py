@@ -61,7 +61,7 @@ CONNECTION_MUTANTS: Final = (
         file="daemon/net/connection_limits.py",
         text="min(settings.max_connections_per_ip, own_per_address_max)",
         becomes="settings.max_connections_per_ip",
-        found_by="tests/daemon/test_servers.py::test_one_address_cannot_take_all_connections_of_the_metrics_port",
+        found_by="tests/daemon/test_decision_servers.py::test_one_address_cannot_take_all_connections_of_the_metrics_port",
     ),
     Mutant(
         name="connections above the rate are accepted at once",

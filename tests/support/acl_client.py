@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from authorizerd.cli.acls.command import run_acl_command
+from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
 from tests.conformance.acl_command_stories import Printed
@@ -39,7 +40,9 @@ def list_acls(address: str, config: Path) -> Printed:
     terminal = Terminal(answers=io.StringIO(), out=out, error=error)
     words = ["--list", "--bootstrap-server", address, "--command-config", str(config)]
     started = time.monotonic()
-    code = run_acl_command(words, terminal, open_log=_open_no_log)
+    code = run_acl_command(
+        words, terminal, open_log=_open_no_log, execute_remotely=execute_remotely
+    )
     assert time.monotonic() - started < _SECONDS_MAX
     assert PASSWORD not in out.getvalue() + error.getvalue()
     return Printed(out=out.getvalue(), error=error.getvalue(), code=code)

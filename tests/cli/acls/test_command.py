@@ -6,6 +6,7 @@ import io
 import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
 from authorizerd.cli.acls.command import run_acl_command
 from authorizerd.cli.acls.errors import configuration_error, request_error
+from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
 from authorizerd.kafka_client.client import ClientSettings
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -85,7 +87,12 @@ def run(
 ) -> Printed:
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
-    code = run_acl_command(words, terminal, open_log=open_log, open_server=server.open)
+    code = run_acl_command(
+        words,
+        terminal,
+        open_log=open_log,
+        execute_remotely=partial(execute_remotely, open_server=server.open),
+    )
     return Printed(out=out.getvalue(), error=error.getvalue(), code=code)
 
 

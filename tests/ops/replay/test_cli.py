@@ -7,6 +7,7 @@ import pytest
 from authorizerd.acl.model import Operation
 from authorizerd.replay import cli
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
+from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.options import SparkOptions
 
 ACLS = """\
@@ -40,7 +41,7 @@ class Submitted:
 def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submitted:
     """A double of ``submit``, in a folder with events and ACLs."""
     made = Submitted()
-    monkeypatch.setattr(cli, "submit", made)
+    monkeypatch.setattr(submitter, "submit", made)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "events").mkdir()
     (tmp_path / "acls.txt").write_text(ACLS)

@@ -6,8 +6,8 @@ import pytest
 
 from authorizerd.config.bounds import METRICS_CONNECTIONS_PER_IP_MAX
 from authorizerd.config.configuration import parse
+from authorizerd.daemon.decision_servers import new_limits
 from authorizerd.daemon.endpoints import DECISION_HTTP, METRICS_HTTP
-from authorizerd.daemon.servers import new_limits
 
 TEXT = "node.id=1\nlog.dirs=/log\nauthorizerd.metrics.http=http://0.0.0.0:9182\n"
 

@@ -1,0 +1,171 @@
+"""The commands by name: what the help says about each, and the function that runs it.
+
+**Invariant:** a command's modules are imported once the command is chosen, and only in this module.
+So ``--help`` loads no command, and no command loads the definitions that only another one needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from authorizerd.cli.acls.arguments import Arguments
+    from authorizerd.cli.acls.runner import AclReader, Terminal
+
+
+class Command(NamedTuple):
+    """A command.
+
+    ``help`` is None for an internal one. ``add_arguments`` is None if the command parses its own
+    words.
+    """
+
+    help: str | None
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.configuration_file import add_config_arguments
+
+    parser.set_defaults(run=_serve)
+    add_config_arguments(parser)
+    parser.add_argument(
+        "--ready-file",
+        type=Path,
+        metavar="FILE",
+        help="once the daemon is ready, write its addresses to this file as JSON",
+    )
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from authorizerd.cli.serve import serve
+
+    serve(arguments.config, arguments.override, arguments.ready_file)
+    return 0
+
+
+def _add_worker(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.daemon.workers.spawn import FEED_FLAG
+
+    parser.set_defaults(run=_worker)
+    parser.add_argument(FEED_FLAG, required=True, type=int, dest="feed")
+
+
+def _worker(arguments: argparse.Namespace) -> int:
+    from authorizerd.daemon.logging.setup import log_to_standard_error
+    from authorizerd.daemon.worker import run_worker
+
+    log_to_standard_error(is_worker=True)
+    run_worker(arguments.feed)
+    return 0
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.format import add_format_arguments
+
+    add_format_arguments(parser)
+
+
+def _add_token(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.token import add_token_arguments
+
+    add_token_arguments(parser)
+
+
+def _add_import_config(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.import_config import add_import_arguments
+
+    add_import_arguments(parser)
+
+
+def _add_reset_copy(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.reset_copy import add_reset_arguments
+
+    add_reset_arguments(parser)
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.explain import add_explain_arguments
+
+    add_explain_arguments(parser)
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "serve": Command("run the daemon", _add_serve),
+    "format": Command("create an empty log directory", _add_format),
+    "worker": Command(None, _add_worker),  # only the daemon runs it
+    "token": Command("create a token for a caller of a decision port", _add_token),
+    "import-config": Command(
+        "write a configuration that follows the cluster of a broker's server.properties",
+        _add_import_config,
+    ),
+    "reset-copy": Command(
+        "remove the local copy of a followed cluster's metadata", _add_reset_copy
+    ),
+    "acls": Command("list, add and remove ACLs, with the flags of kafka-acls"),
+    "check-log": Command("validate a metadata log, or repair it"),
+    "doctor": Command(
+        "find problems with the configuration, this machine and the followed cluster"
+    ),
+    "replay": Command("use Spark to check recorded traffic against other ACLs"),
+    "explain": Command("show a decision and its reason, from a log or checkpoint", _add_explain),
+}
+
+
+def _run_acls(words: Sequence[str]) -> int:
+    from authorizerd.cli.acls.command import run_acl_command
+    from authorizerd.cli.acls.runner import Terminal
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # as Java prints unencodable characters
+    terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
+    return run_acl_command(words, terminal, open_log=_open_log, execute_remotely=_execute_remotely)
+
+
+def _open_log(path: Path) -> AclReader:
+    from authorizerd.cli.offline import SnapshotAcls, read_snapshot
+
+    return SnapshotAcls(read_snapshot(path))
+
+
+def _execute_remotely(given: Arguments, terminal: Terminal) -> None:
+    from authorizerd.cli.acls.remote import execute_remotely
+
+    execute_remotely(given, terminal)
+
+
+def _run_check_log(words: Sequence[str]) -> int:
+    from authorizerd.cli.check_log import run_check_log
+
+    return run_check_log(words, sys.stdout)
+
+
+def _run_doctor(words: Sequence[str]) -> int:
+    from authorizerd.cli.doctor.command import run_doctor
+
+    return run_doctor(words, sys.stdout)
+
+
+def _run_replay(words: Sequence[str]) -> NoReturn:
+    from authorizerd.cli.replay import become_replay
+
+    become_replay(words)
+
+
+OWN_PARSERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "acls": _run_acls,
+    "check-log": _run_check_log,
+    "doctor": _run_doctor,
+    "replay": _run_replay,
+}
+"""The commands that parse their own words.
+
+argparse cannot parse flags as kafka-acls does; check-log and doctor exit with 1 for invalid
+arguments; replay is a separate program.
+"""

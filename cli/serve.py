@@ -1,0 +1,62 @@
+"""``authorizerd serve``: run the daemon."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from authorizerd.cli.configuration_file import read_configuration
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.keys import describe_ignored_key
+from authorizerd.daemon.lifespan import run_daemon
+from authorizerd.daemon.logging.setup import log_to_standard_error, set_log_format
+from authorizerd.daemon.sources.copy_directory import claim_copy_directory, prepare_copy_directory
+from authorizerd.daemon.sources.own_log_directory import check_log_is_there, claim_log_directory
+from authorizerd.metadata.lock import locked
+from authorizerd.metadata.meta_properties import MetaProperties
+from authorizerd.metadata.storage import DISK, PRIVATE_DISK
+
+
+def serve(config: Path, overrides: Sequence[str], ready_file: Path | None) -> None:
+    """Run the daemon to its end.
+
+    Args:
+        config: the configuration's file.
+        overrides: keys with values, with precedence over the file.
+        ready_file: where to write the addresses once the daemon is ready.
+
+    Raises:
+        StartError, ConfigurationError, MetadataLogError (also in a group): the daemon cannot run.
+    """
+    log_to_standard_error()
+    read = partial(read_configuration, config, overrides)
+    configuration = read()
+    set_log_format(configuration.log_format)
+    _warn(configuration)
+    log_dir, follow = Path(configuration.metadata_log_dir), configuration.follow
+    # Before locking, which would create the lock's file in a directory without a log.
+    if follow is None:
+        check_log_is_there(log_dir)
+    else:
+        prepare_copy_directory(log_dir, PRIVATE_DISK)
+    with locked(log_dir):
+        run_daemon(read, _claim_directory(configuration), ready_file)
+
+
+def _claim_directory(configuration: Configuration) -> MetaProperties:
+    log_dir, node_id = Path(configuration.metadata_log_dir), configuration.node_id
+    if configuration.follow is None:
+        return claim_log_directory(log_dir, node_id=node_id, storage=DISK)
+    kind = configuration.follow.kind
+    return claim_copy_directory(log_dir, kind, node_id=node_id, storage=PRIVATE_DISK)
+
+
+def _warn(configuration: Configuration) -> None:
+    logger = logging.getLogger("authorizerd")
+    if configuration.ignored_keys:
+        logger.warning(
+            "unsupported keys are ignored: %s",
+            ", ".join(map(describe_ignored_key, configuration.ignored_keys)),
+        )

@@ -1,0 +1,141 @@
+"""Create the servers of the decision ports, for the daemon itself and for its workers.
+
+**Invariant:** the configuration bounds each server's connections, memory and times. This module
+imports nothing of Kafka's listeners or of the metrics, which no worker needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Collection, Mapping
+
+from authorizerd.actors.decider import Decider
+from authorizerd.config.bounds import (
+    METRICS_CONNECTIONS_PER_IP_MAX,
+    http_memory_bytes,
+    stream_memory_bytes,
+)
+from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
+from authorizerd.daemon.decisions.stream_server import StreamServer
+from authorizerd.daemon.endpoints import (
+    DECISION_HTTP,
+    DECISION_STREAM,
+    METRICS_HTTP,
+    connections_wanted,
+)
+from authorizerd.daemon.http.server import Handler, HttpServer, Router
+from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
+from authorizerd.daemon.net.connection_server import ConnectionServer
+from authorizerd.daemon.net.fd_limit import allow_open_files
+from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response, Route
+from authorizerd.protocol.http.request_head import HttpLimits
+from authorizerd.tls.server import TlsServer
+
+
+def reconfigure_servers(
+    servers: Mapping[str, ConnectionServer], configuration: Configuration, settings: Reloadable
+) -> None:
+    """Apply settings, and limit each server's connections by the limit on open files."""
+    wanted = connections_wanted(configuration, settings.max_connections)
+    granted = allow_open_files({name: wanted[name] for name in servers})
+    for name, server in servers.items():
+        server.reconfigure(settings, granted[name])
+
+
+def new_limits(
+    configuration: Configuration, name: str, *, reserved: int = 0, is_http: bool = False
+) -> ConnectionLimits:
+    """Return the limits that the endpoint ``name`` starts with."""
+    settings = configuration.reloadable
+    most = connections_wanted(configuration, settings.max_connections)[name]
+    own_per_address_max = METRICS_CONNECTIONS_PER_IP_MAX if name == METRICS_HTTP else UNLIMITED
+    return ConnectionLimits.of_settings(
+        settings,
+        most,
+        reserved=reserved,
+        own_per_address_max=own_per_address_max,
+        is_http=is_http,
+    )
+
+
+def end_identified(servers: Collection[ConnectionServer], tls: TlsServer) -> None:
+    """End the connections that a certificate identified, on all ports with this TLS."""
+    for server in servers:
+        if server.tls is tls:
+            server.end_identified()
+
+
+def new_decision_server(
+    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
+) -> HttpServer:
+    """Return the server of AuthZEN and of OPA's data API on one port."""
+    vocabulary = Vocabulary(
+        configuration.authzen_subject_types, configuration.authzen_resource_types
+    )
+    authzen = AuthZenHandler(decider, vocabulary, callers)
+    opa = OpaHandler(decider, callers)
+
+    def answer(request: Request) -> Awaitable[Response]:
+        return (opa if is_opa_path(request.path) else authzen)(request)
+
+    def route(request: Request) -> Route | None:
+        return (opa if is_opa_path(request.path) else authzen).route(request)
+
+    return new_http_server(
+        configuration,
+        DECISION_HTTP,
+        answer,
+        configuration.http_request_max_bytes,
+        configuration.overload_turn_ms,
+        # Without credentials, a web page could send requests through its visitor's browser.
+        LOOPBACK_HOSTS if callers.trusts_all else None,
+        tls if configuration.decision_http.is_tls else None,
+        route,
+    )
+
+
+def new_http_server(
+    configuration: Configuration,
+    name: str,
+    handler: Handler,
+    body_bytes_max: int,
+    turn_ms_max: float,
+    allowed_hosts: re.Pattern[bytes] | None,
+    tls: TlsServer | None,
+    router: Router | None = None,
+) -> HttpServer:
+    """Return a server of one port that answers by ``handler``."""
+    return HttpServer(
+        name=name,
+        handler=handler,
+        limits=new_limits(configuration, name, is_http=True),
+        http_limits=HttpLimits(body_bytes_max=body_bytes_max),
+        memory_bytes_max=http_memory_bytes(configuration),
+        turn_ms_max=turn_ms_max,
+        allowed_hosts=allowed_hosts,
+        tls=tls,
+        router=router,
+    )
+
+
+def new_stream_server(
+    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
+) -> StreamServer:
+    """Return the server of the decision stream, which must be configured."""
+    endpoint = configuration.decision_stream
+    assert endpoint is not None
+    return StreamServer(
+        name=DECISION_STREAM,
+        decider=decider,
+        callers=callers,
+        limits=new_limits(configuration, DECISION_STREAM),
+        frame_bytes_max=configuration.stream_frame_max_bytes,
+        memory_bytes_max=stream_memory_bytes(configuration),
+        turn_ms_max=configuration.overload_turn_ms,
+        offset_timeout_ms=configuration.reloadable.update_timeout_ms,
+        tls=tls if endpoint.is_tls else None,
+    )

@@ -1,0 +1,104 @@
+"""What each command loads before it does anything.
+
+A start takes as long as its imports. So these tests list the slow modules that a command may load,
+instead of timing it.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import new_log, write_config
+
+SLOW = frozenset(
+    (
+        "cryptography",
+        "httptools",
+        "immutables",
+        "kio",
+        "msgspec",
+        "prometheus_client",
+        "pyarrow",
+        "pyspark",
+        "ssl",
+        "trio",
+    )
+)
+"""Packages that take several milliseconds each; some take hundreds."""
+VALUES = frozenset(("immutables", "msgspec"))
+"""What ACLs and settings are made of."""
+LOOP = frozenset(("ssl", "trio"))
+
+LOADED = re.compile(r"^import time: .*\| +(\S+)$", re.MULTILINE)
+
+
+def loaded(words: str, module: str = "authorizerd.cli") -> set[str]:
+    """Return the slow packages that the command loads."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", module, *words.split()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = {name.partition(".")[0] for name in LOADED.findall(done.stderr)}
+    assert "authorizerd" in names
+    assert "Traceback" not in done.stderr
+    return names & SLOW
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, Path]:
+    log_dir = new_log(tmp_path)
+    broker = tmp_path / "broker.properties"
+    broker.write_text("controller.quorum.bootstrap.servers=c:1\ncontroller.listener.names=C\n")
+    return {"config": write_config(tmp_path, log_dir), "log": log_dir, "broker": broker}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--help", set()),
+        ("--version", set()),
+        ("no-such-command", set()),
+        ("serve --help", VALUES),
+        ("token --help", {"msgspec"}),
+        ("token --principal User:a", {"msgspec"}),
+        ("import-config {broker}", VALUES),
+        ("reset-copy --config {config}", VALUES),
+        ("format --help", VALUES),
+        ("format --config {config}", VALUES),
+        ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),
+        ("check-log --help", VALUES),
+        ("check-log {log}", VALUES),
+        ("doctor --help", VALUES),
+        ("doctor --config {log}/none", VALUES),
+        ("doctor --config {config}", VALUES | LOOP),
+        ("acls --help", VALUES | LOOP),
+        ("acls --list --log-dir {log}", VALUES | LOOP),
+    ],
+)
+def test_command_loads_only_what_it_needs(
+    places: dict[str, Path], words: str, expected: set[str]
+) -> None:
+    assert loaded(words.format(**places)) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--help", set()),
+        ("ingest --help", VALUES),
+        ("whatif --help", VALUES),
+        ("usage --help", VALUES),
+        ("load --help", VALUES | {"ssl"}),
+        ("report --help", VALUES | {"ssl"}),
+    ],
+)
+def test_replay_loads_only_what_it_needs(words: str, expected: set[str]) -> None:
+    assert loaded(words, module="authorizerd.replay") == expected
