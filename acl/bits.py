@@ -15,14 +15,26 @@ Source: KIP-290; Kafka 4.3 StandardAuthorizerData.findResult.
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from authorizerd.acl.model import OPERATIONS, Acl, Operation, PatternType, PermissionType
+from authorizerd.acl.model import (
+    OPERATIONS,
+    RESOURCE_TYPES,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+)
 
 OPERATION_CODES: Final = range(16)
 
+WEIGHTS_KEPT: Final = 4096
+
 _DENY_SHIFT: Final = 16
 _COUNTED_DENY_SHIFT: Final = 32
+PLAIN_BITS: Final = (1 << _COUNTED_DENY_SHIFT) - 1
+"""The ALLOW and DENY bits, without the counters."""
 _COUNTED_DENY_LANE: Final = 16
 # Each counter of ``host_denials`` is wider, since it counts the rules of very many hosts.
 _HOST_DENY_LANE: Final = 48
@@ -54,6 +66,33 @@ def is_unindexed(acl: Acl) -> bool:
         or acl.permission_type not in (PermissionType.ALLOW, PermissionType.DENY)
         or acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED)
     )
+
+
+class Weights(NamedTuple):
+    """What the index stores of an ACL.
+
+    Attributes:
+        rule: its weight in its leaf.
+        host_denial: its weight in the denials counted over all hosts, if it is a rule for one host.
+        denial: 1 if it can deny, else 0.
+        is_plain: whether its bits identify it, and the index contains its resource type.
+    """
+
+    rule: int
+    host_denial: int
+    denial: int
+    is_plain: bool
+
+
+@lru_cache(maxsize=WEIGHTS_KEPT)
+def weights_of(
+    resource_type: int, pattern_type: int, operation: int, permission_type: int
+) -> Weights:
+    """Return the weights of every ACL with these codes. ACLs have few combinations of them."""
+    acl = Acl(resource_type, "", pattern_type, "", "", operation, permission_type)
+    rule, host_denial = weight(acl), host_denial_weight(acl)
+    is_plain = resource_type in RESOURCE_TYPES and not is_unindexed(acl)
+    return Weights(rule, host_denial, 1 if host_denial else 0, is_plain)
 
 
 _IMPLYING: Final[dict[int, tuple[Operation, ...]]] = {

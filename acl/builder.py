@@ -10,13 +10,13 @@ since resizing a large dict would block the thread for milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from immutables import Map, MapMutation
 
-from authorizerd.acl.bits import host_denial_weight, is_unindexed, weight
-from authorizerd.acl.denying_hosts import NO_DENYING_HOSTS, add_host, is_indexed, remove_host
+from authorizerd.acl.bits import Weights, weights_of
+from authorizerd.acl.denying_hosts import NO_DENYING_HOSTS, add_host, remove_host
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
@@ -27,57 +27,36 @@ from authorizerd.acl.model import (
     Change,
     PatternType,
 )
-from authorizerd.acl.patterns import NO_PATTERNS, NOTHING, Patterns, is_wildcard, sorted_lengths
-from authorizerd.acl.snapshot import (
-    NO_HOST_RULES,
-    NO_PRINCIPALS,
-    NO_RULES,
-    AclSnapshot,
-    Rules,
-    TypeIndex,
+from authorizerd.acl.patterns import (
+    NO_END_COUNTS,
+    NO_PATTERNS,
+    NOTHING,
+    End,
+    Patterns,
+    count_ends,
+    is_wildcard,
+    list_ends,
+    make_end,
 )
+from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
 from authorizerd.acl.steps import Steps, finish
+from authorizerd.acl.tables import SMALL_MAX, Growing, Table, freeze, grow
 
 ITEMS_PER_STEP: Final = 64
-WEIGHTS_KEPT: Final = 4096
 _LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member takes longer
 
 
-@lru_cache(maxsize=WEIGHTS_KEPT)
-def _weights(
-    resource_type: int, pattern_type: int, operation: int, permission_type: int
-) -> tuple[int, int, bool]:
-    """Return an ACL's weight, its weight in ``host_denials``, and whether its bits identify it.
-
-    The result depends only on the codes, and a log has few combinations of them.
-    """
-    acl = Acl(resource_type, "", pattern_type, "", "", operation, permission_type)
-    is_plain = resource_type in RESOURCE_TYPES and not is_unindexed(acl)
-    return weight(acl), host_denial_weight(acl), is_plain
-
-
-def _add_at(sums: MapMutation[str, int], name: str, weight: int) -> int:
-    before = sums.get(name, 0)
-    total = before + weight
-    if total:
-        sums[name] = total
-    else:
-        # Delete a zero: the frozen map must equal a map that was built change by change.
-        del sums[name]
-    return before
-
-
 class _PatternsBuilder:
-    """A mutable ``Patterns``."""
+    """A mutable ``Patterns``. If there are many prefixes, ``ends`` counts them as they come."""
 
-    __slots__ = ("lengths", "literals", "prefixes", "wildcard")
+    __slots__ = ("ends", "literals", "prefixes", "wildcard")
 
     def __init__(self) -> None:
         self.wildcard = 0
         # Created on first use, since every principal and host has a builder.
-        self.literals: MapMutation[str, int] | None = None
-        self.prefixes: MapMutation[str, int] | None = None
-        self.lengths: dict[int, int] = {}
+        self.literals: Growing[str, int] | None = None
+        self.prefixes: Growing[str, int] | None = None
+        self.ends: dict[int, Growing[str, int]] | None = None
 
     def add(self, pattern_type: int, name: str, weight: int) -> int:
         """Add ``weight`` at one pattern. Return the previous sum."""
@@ -86,41 +65,94 @@ class _PatternsBuilder:
             before = self.wildcard
             self.wildcard = before + weight
             return before
-        if pattern_type == _LITERAL:
-            sums = self.literals
-            if sums is None:
-                sums = self.literals = NOTHING.mutate()
-            return _add_at(sums, name, weight)
-        sums = self.prefixes
+        if pattern_type != _LITERAL:
+            return self._add_prefix(name, weight)
+        sums = self.literals
         if sums is None:
-            sums = self.prefixes = NOTHING.mutate()
-        before = _add_at(sums, name, weight)
-        if not before or not before + weight:
-            change = -1 if before else 1
-            self.lengths[len(name)] = self.lengths.get(len(name), 0) + change
+            sums = self.literals = {}
+        before = sums.get(name, 0)
+        total = before + weight
+        if total:
+            sums[name] = total
+            if not before:
+                self.literals = grow(sums)
+        else:
+            # Delete a zero: the frozen table must equal one that was built change by change.
+            del sums[name]
         return before
 
-    def freeze(self) -> Patterns:
-        literals = NOTHING if self.literals is None else self.literals.finish()
-        prefixes = NOTHING if self.prefixes is None else self.prefixes.finish()
+    def _add_prefix(self, name: str, weight: int) -> int:
+        sums = self.prefixes
+        if sums is None:
+            sums = self.prefixes = {}
+        before = sums.get(name, 0)
+        total = before + weight
+        if total:
+            sums[name] = total
+        else:
+            del sums[name]
+        if before and total:
+            return before
+        if self.ends is not None:
+            self._count_end(name, 1 if total else -1)
+        elif len(sums) > SMALL_MAX:
+            self.ends = {length: dict(some) for length, some in count_ends(sums).items()}
+            self.prefixes = grow(sums)
+        return before
+
+    def _count_end(self, prefix: str, change: int) -> None:
+        assert self.ends is not None
+        characters = self.ends.get(len(prefix))
+        if characters is None:
+            characters = self.ends[len(prefix)] = {}
+        count = characters.get(prefix[-1:], 0) + change
+        if count:
+            characters[prefix[-1:]] = count
+            self.ends[len(prefix)] = grow(characters)
+        else:
+            del characters[prefix[-1:]]
+
+    def freeze_in_steps(self) -> Steps[Patterns]:
+        literals = NOTHING if self.literals is None else freeze(self.literals)
+        prefixes = NOTHING if self.prefixes is None else freeze(self.prefixes)
         if not (self.wildcard or literals or prefixes):
             return NO_PATTERNS
-        return Patterns(self.wildcard, literals, prefixes, *sorted_lengths(self.lengths))
+        if len(prefixes) <= SMALL_MAX:
+            few = list_ends(count_ends(prefixes))
+            return Patterns(self.wildcard, literals, prefixes, few, NO_END_COUNTS)
+        ends: list[End] = []
+        counts: Growing[int, Table[str, int]] = {}
+        assert self.ends is not None
+        while self.ends:
+            length, characters = self.ends.popitem()
+            if characters:
+                frozen = counts[length] = freeze(characters)
+                counts = grow(counts)
+                ends.append(make_end(length, frozen))
+            if len(self.ends) % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
+                yield
+        ends.sort(reverse=True, key=itemgetter(0))
+        return Patterns(self.wildcard, literals, prefixes, tuple(ends), freeze(counts))
 
 
 class _RulesBuilder:
     """A mutable ``Rules``."""
 
-    __slots__ = ("any_host", "denying_hosts", "host_denials", "hosts")
+    __slots__ = ("any_host", "denials", "denying_hosts", "host_denials", "hosts")
 
     def __init__(self) -> None:
         self.any_host: _PatternsBuilder | None = None
         self.hosts: dict[str, _PatternsBuilder] = {}
         self.host_denials: _PatternsBuilder | None = None
         self.denying_hosts = NO_DENYING_HOSTS
+        self.denials = 0
 
-    def add(self, acl: Acl, rule_weight: int, denial_weight: int) -> int:
-        """Add the weights of ``acl``. Return the previous sum at its pattern."""
+    def add(self, acl: Acl, weights: Weights, sign: int) -> int:
+        """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
+
+        Return the previous sum at its pattern.
+        """
+        self.denials += sign * weights.denial
         if acl.host == WILDCARD:
             patterns = self.any_host
             if patterns is None:
@@ -129,30 +161,37 @@ class _RulesBuilder:
             patterns = self.hosts.get(acl.host)
             if patterns is None:
                 patterns = self.hosts[acl.host] = _PatternsBuilder()
-            if denial_weight:
-                if self.host_denials is None:
-                    self.host_denials = _PatternsBuilder()
-                self.host_denials.add(acl.pattern_type, acl.resource_name, denial_weight)
-                if is_indexed(acl):
-                    change = add_host if rule_weight > 0 else remove_host
-                    self.denying_hosts = change(self.denying_hosts, acl)
-        return patterns.add(acl.pattern_type, acl.resource_name, rule_weight)
+            if weights.denial:
+                self._add_host_denial(acl, weights, sign)
+        return patterns.add(acl.pattern_type, acl.resource_name, sign * weights.rule)
+
+    def _add_host_denial(self, acl: Acl, weights: Weights, sign: int) -> None:
+        if self.host_denials is None:
+            self.host_denials = _PatternsBuilder()
+        self.host_denials.add(acl.pattern_type, acl.resource_name, sign * weights.host_denial)
+        if weights.is_plain:
+            change = add_host if sign > 0 else remove_host
+            self.denying_hosts = change(self.denying_hosts, acl)
 
     def freeze_in_steps(self) -> Steps[Rules]:
-        any_host = NO_PATTERNS if self.any_host is None else self.any_host.freeze()
-        hosts = NO_HOST_RULES.mutate()
+        any_host, denials = NO_PATTERNS, NO_PATTERNS
+        if self.any_host is not None:
+            any_host = yield from self.any_host.freeze_in_steps()
+        hosts: Growing[str, Patterns] = {}
         while self.hosts:
             host, builder = self.hosts.popitem()
-            patterns = builder.freeze()
+            patterns = yield from builder.freeze_in_steps()
             if patterns is not NO_PATTERNS:
                 hosts[host] = patterns
+                hosts = grow(hosts)
             if len(self.hosts) % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
                 yield
-        frozen_hosts = hosts.finish()
+        frozen_hosts = freeze(hosts)
         if any_host is NO_PATTERNS and not frozen_hosts:
             return NO_RULES
-        denials = NO_PATTERNS if self.host_denials is None else self.host_denials.freeze()
-        return Rules(any_host, frozen_hosts, denials, self.denying_hosts)
+        if self.host_denials is not None:
+            denials = yield from self.host_denials.freeze_in_steps()
+        return Rules(any_host, frozen_hosts, denials, self.denying_hosts, self.denials)
 
 
 class _TypeBuilder:
@@ -166,7 +205,7 @@ class _TypeBuilder:
         self.everyone = _RulesBuilder()
         self.resources = _PatternsBuilder()
 
-    def add(self, acl: Acl, sign: int, rule_weight: int, denial_weight: int) -> int:
+    def add(self, acl: Acl, weights: Weights, sign: int) -> int:
         """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
 
         Return the previous sum at its pattern.
@@ -181,20 +220,22 @@ class _TypeBuilder:
                 self.names.append(principal)
             rules = held
         self.resources.add(acl.pattern_type, acl.resource_name, sign)
-        return rules.add(acl, sign * rule_weight, sign * denial_weight) if rule_weight else 0
+        return rules.add(acl, weights, sign) if weights.rule else 0
 
     def freeze_in_steps(self) -> Steps[TypeIndex]:
-        principals = NO_PRINCIPALS.mutate()
+        principals: Growing[str, Rules] = {}
         while self.names:
             for name in self.names[-ITEMS_PER_STEP:]:
                 # Remove one at a time: freeing a whole map of builders would block the thread.
                 rules = yield from self.rules.pop(name).freeze_in_steps()
                 if rules is not NO_RULES:
                     principals[name] = rules
+                    principals = grow(principals)
             del self.names[-ITEMS_PER_STEP:]
             yield
         everyone = yield from self.everyone.freeze_in_steps()
-        return TypeIndex(principals.finish(), everyone, self.resources.freeze())
+        resources = yield from self.resources.freeze_in_steps()
+        return TypeIndex(freeze(principals), everyone, resources)
 
 
 class SnapshotBuilder:
@@ -226,29 +267,27 @@ class SnapshotBuilder:
         if len(acls) == count:
             raise DuplicateIdError(id)
         resource_type = acl.resource_type
-        rule_weight, denial_weight, is_plain = _weights(
-            resource_type, acl.pattern_type, acl.operation, acl.permission_type
-        )
-        if not is_plain:
+        weights = weights_of(resource_type, acl.pattern_type, acl.operation, acl.permission_type)
+        if not weights.is_plain:
             if acl in self._unindexed:
                 raise DuplicateAclError(id, acl)
             self._unindexed[acl] = id
         if resource_type in RESOURCE_TYPES:
-            before = self._types[resource_type].add(acl, 1, rule_weight, denial_weight)
-            if is_plain and before & rule_weight:
+            before = self._types[resource_type].add(acl, weights, 1)
+            if weights.is_plain and before & weights.rule:
                 raise DuplicateAclError(id, acl)
 
     def _remove(self, id: bytes) -> None:
         acl = self._acls.pop(id, None)
         if acl is None:
             raise UnknownIdError(id)
-        rule_weight, denial_weight, is_plain = _weights(
+        weights = weights_of(
             acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type
         )
-        if not is_plain:
+        if not weights.is_plain:
             del self._unindexed[acl]
         if acl.resource_type in RESOURCE_TYPES:
-            self._types[acl.resource_type].add(acl, -1, rule_weight, denial_weight)
+            self._types[acl.resource_type].add(acl, weights, -1)
 
     def freeze_in_steps(self, offset: int) -> Steps[AclSnapshot]:
         """Return the snapshot. Yield between small steps of work."""

@@ -25,7 +25,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight, prefix_lengths
 from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
 from authorizerd.acl.steps import Steps
 
@@ -221,14 +221,14 @@ def _denials_in(patterns: Patterns, operations: tuple[int, ...]) -> _Denials:
     for operation in operations:
         denies |= deny_bit(operation)
     return (
-        patterns.lengths,
+        prefix_lengths(patterns),
         lambda pattern_type, name: get_weight(patterns, pattern_type, name) & denies != 0,
     )
 
 
 def _denials_of_hosts(rules: Rules, operations: tuple[int, ...]) -> _Denials:
     hosts = rules.denying_hosts
-    return rules.host_denials.lengths, lambda pattern_type, name: any(
+    return prefix_lengths(rules.host_denials), lambda pattern_type, name: any(
         (pattern_type, name, operation) in hosts for operation in operations
     )
 

@@ -11,8 +11,7 @@ from typing import Final, TypeAlias
 
 from immutables import Map
 
-from authorizerd.acl.bits import is_unindexed
-from authorizerd.acl.model import Acl, PermissionType
+from authorizerd.acl.model import Acl
 
 Place: TypeAlias = tuple[int, str, int]
 """A pattern's type and name, and an operation."""
@@ -33,13 +32,8 @@ NO_DENYING_HOSTS: Final[DenyingHosts] = Map()
 _DIGEST_BYTES: Final = 16
 
 
-def is_indexed(acl: Acl) -> bool:
-    """Return True if a rule for one host belongs in this index: a DENY that bits can identify."""
-    return acl.permission_type == PermissionType.DENY and not is_unindexed(acl)
-
-
 def add_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
-    """Return ``index`` with the host of ``acl``, an indexed rule."""
+    """Return ``index`` with the host of ``acl``, a DENY for one host that bits can identify."""
     place = _place(acl)
     return index.set(place, index.get(place, NO_HOSTS).set(_digest(acl.host), acl.host))
 

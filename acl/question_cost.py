@@ -26,8 +26,9 @@ def bound_lookups(snapshot: AclSnapshot, name_size: int) -> int:
     """
     most = 1
     for index in snapshot.types:
-        lengths = index.resources.lengths
-        if lengths:
-            each = 1 + min(lengths[0], name_size) // CHARACTERS_PER_LOOKUP
-            most = max(most, len(lengths) * each)
+        ends = index.resources.ends
+        if ends:
+            longest = ends[0][0]
+            each = 1 + min(longest, name_size) // CHARACTERS_PER_LOOKUP
+            most = max(most, len(ends) * each)
     return most

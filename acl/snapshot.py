@@ -17,12 +17,11 @@ from typing import Final
 import msgspec
 from immutables import Map
 
-from authorizerd.acl.bits import host_denial_weight, is_unindexed, weight
+from authorizerd.acl.bits import Weights, weights_of
 from authorizerd.acl.denying_hosts import (
     NO_DENYING_HOSTS,
     DenyingHosts,
     add_host,
-    is_indexed,
     remove_host,
 )
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
@@ -35,6 +34,7 @@ from authorizerd.acl.model import (
     Change,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight
+from authorizerd.acl.tables import EMPTY, Table, delete_entry, set_entry
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False):
@@ -42,16 +42,18 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
 
     ``hosts`` has the rules for single hosts. For questions with an unknown host, ``host_denials``
     counts the DENY rules in ``hosts``, and ``denying_hosts`` finds one for the explanation to name.
+    ``denials`` counts all DENY rules: if there is none, the first matching ALLOW decides.
     """
 
     any_host: Patterns
-    hosts: Map[str, Patterns]
+    hosts: Table[str, Patterns]
     host_denials: Patterns
     denying_hosts: DenyingHosts
+    denials: int
 
 
-NO_HOST_RULES: Final[Map[str, Patterns]] = Map()
-NO_RULES: Final = Rules(NO_PATTERNS, NO_HOST_RULES, NO_PATTERNS, NO_DENYING_HOSTS)
+NO_HOST_RULES: Final[Table[str, Patterns]] = EMPTY
+NO_RULES: Final = Rules(NO_PATTERNS, NO_HOST_RULES, NO_PATTERNS, NO_DENYING_HOSTS, 0)
 
 
 class TypeIndex(msgspec.Struct, frozen=True, gc=False):
@@ -62,12 +64,12 @@ class TypeIndex(msgspec.Struct, frozen=True, gc=False):
     allow.everyone.if.no.acl.found).
     """
 
-    principals: Map[str, Rules]
+    principals: Table[str, Rules]
     everyone: Rules
     resources: Patterns
 
 
-NO_PRINCIPALS: Final[Map[str, Rules]] = Map()
+NO_PRINCIPALS: Final[Table[str, Rules]] = EMPTY
 EMPTY_TYPE: Final = TypeIndex(NO_PRINCIPALS, NO_RULES, NO_PATTERNS)
 
 
@@ -93,7 +95,12 @@ def contains(index: TypeIndex, acl: Acl) -> bool:
     """Return True if ``index`` contains ``acl``, which its bits must be able to identify."""
     rules = rules_of(index, acl.principal)
     patterns = rules.any_host if acl.host == WILDCARD else rules.hosts.get(acl.host, NO_PATTERNS)
-    return get_weight(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
+    weights = _weights_of(acl)
+    return get_weight(patterns, acl.pattern_type, acl.resource_name) & weights.rule != 0
+
+
+def _weights_of(acl: Acl) -> Weights:
+    return weights_of(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
 
 
 def rules_of(index: TypeIndex, principal: str) -> Rules:
@@ -141,20 +148,22 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
     Raises:
         DuplicateIdError, DuplicateAclError: the id or the binding is already present.
     """
-    if id in snapshot.acls:
+    acls = snapshot.acls.set(id, acl)
+    # Set without looking first, to save a lookup: the length shows if the id was present.
+    if len(acls) == len(snapshot.acls):
         raise DuplicateIdError(id)
     types = snapshot.types
     unindexed = snapshot.unindexed
-    # The bits do not identify these ACLs, so only the map can find a duplicate.
-    if is_unindexed(acl) or acl.resource_type not in RESOURCE_TYPES:
+    weights = _weights_of(acl)
+    if weights.is_plain:
+        if contains(types[acl.resource_type], acl):
+            raise DuplicateAclError(id, acl)
+    else:
+        # The bits do not identify these ACLs, so only the map can find a duplicate.
         if acl in unindexed:
             raise DuplicateAclError(id, acl)
         unindexed = unindexed.set(acl, id)
-    elif contains(types[acl.resource_type], acl):
-        raise DuplicateAclError(id, acl)
-    return AclSnapshot(
-        snapshot.offset, snapshot.acls.set(id, acl), _add_acl_weight(types, acl, 1), unindexed
-    )
+    return AclSnapshot(snapshot.offset, acls, _add_acl(types, acl, weights, 1), unindexed)
 
 
 def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
@@ -167,54 +176,53 @@ def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
     if acl is None:
         raise UnknownIdError(id)
     unindexed = snapshot.unindexed
-    # The map is usually empty: checking that first saves hashing the ACL.
-    if unindexed and acl in unindexed:
+    weights = _weights_of(acl)
+    if not weights.is_plain:
         unindexed = unindexed.delete(acl)
-    return AclSnapshot(
-        snapshot.offset,
-        snapshot.acls.delete(id),
-        _add_acl_weight(snapshot.types, acl, -1),
-        unindexed,
-    )
+    types = _add_acl(snapshot.types, acl, weights, -1)
+    return AclSnapshot(snapshot.offset, snapshot.acls.delete(id), types, unindexed)
 
 
-def _add_acl_weight(types: tuple[TypeIndex, ...], acl: Acl, sign: int) -> tuple[TypeIndex, ...]:
+def _add_acl(
+    types: tuple[TypeIndex, ...], acl: Acl, weights: Weights, sign: int
+) -> tuple[TypeIndex, ...]:
     """Return ``types`` with the weights of ``acl`` added (``sign`` 1) or subtracted (-1)."""
     code = acl.resource_type
     if code not in RESOURCE_TYPES:
         return types
     index = types[code]
-    principals, everyone = index.principals, index.everyone
-    rules = rules_of(index, acl.principal)
-    changed = _change_rules(rules, acl, sign * weight(acl), sign * host_denial_weight(acl))
-    if acl.principal == WILDCARD_PRINCIPAL:
+    principals, everyone, principal = index.principals, index.everyone, acl.principal
+    is_everyone = principal == WILDCARD_PRINCIPAL
+    rules = everyone if is_everyone else principals.get(principal, NO_RULES)
+    changed = _change_rules(rules, acl, weights, sign) if weights.rule else rules
+    if is_everyone:
         everyone = changed
     elif changed is not NO_RULES:
-        principals = principals.set(acl.principal, changed)
-    # If a principal's only ACL has no weight, the principal is not in the map.
+        principals = set_entry(principals, principal, changed)
+    # If a principal's only ACL has no weight, the principal is not in the table.
     elif rules is not NO_RULES:
-        principals = principals.delete(acl.principal)
+        principals = delete_entry(principals, principal)
     resources = add_weight(index.resources, acl.pattern_type, acl.resource_name, sign)
     return (*types[:code], TypeIndex(principals, everyone, resources), *types[code + 1 :])
 
 
-def _change_rules(rules: Rules, acl: Acl, rule_weight: int, denial_weight: int) -> Rules:
-    if not rule_weight:
-        return rules
+def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules:
     pattern_type, name = acl.pattern_type, acl.resource_name
     any_host, hosts, host_denials = rules.any_host, rules.hosts, rules.host_denials
     denying_hosts = rules.denying_hosts
+    rule_weight = sign * weights.rule
     if acl.host == WILDCARD:
         any_host = add_weight(any_host, pattern_type, name, rule_weight)
     else:
         patterns = add_weight(hosts.get(acl.host, NO_PATTERNS), pattern_type, name, rule_weight)
         is_last = patterns is NO_PATTERNS
-        hosts = hosts.delete(acl.host) if is_last else hosts.set(acl.host, patterns)
-        if denial_weight:
-            host_denials = add_weight(host_denials, pattern_type, name, denial_weight)
-        if is_indexed(acl):
-            change = add_host if rule_weight > 0 else remove_host
-            denying_hosts = change(denying_hosts, acl)
+        hosts = delete_entry(hosts, acl.host) if is_last else set_entry(hosts, acl.host, patterns)
+        if weights.denial:
+            host_denials = add_weight(host_denials, pattern_type, name, sign * weights.host_denial)
+            if weights.is_plain:
+                change = add_host if sign > 0 else remove_host
+                denying_hosts = change(denying_hosts, acl)
     if any_host is NO_PATTERNS and not hosts:
         return NO_RULES
-    return Rules(any_host, hosts, host_denials, denying_hosts)
+    denials = rules.denials + sign * weights.denial
+    return Rules(any_host, hosts, host_denials, denying_hosts, denials)

@@ -123,7 +123,7 @@ class StandardDecider(Decider):
         if snapshot is None:
             return super().judge(state, request_name)
         if auditor is None:
-            # A partial adds no Python frame, and `authorize` takes a quarter of `explain`'s time.
+            # A partial adds no Python frame, and `authorize` takes half of `explain`'s time.
             return partial(authorize, snapshot, settings)
         context = DecisionContext(request_name, DecisionCounts())
 

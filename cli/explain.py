@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from authorizerd.acl.audit import audit_message
-from authorizerd.acl.decision import AuthorizerSettings, Decision, explain, matching_acls
+from authorizerd.acl.decision import AuthorizerSettings, Decision, explain
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, Acl, Operation, Question, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration

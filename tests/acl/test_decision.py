@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import authorizerd.acl.decision
+import authorizerd.acl.matching
 from authorizerd.acl.builder import build
 from authorizerd.acl.decision import (
     AuthorizerSettings,
@@ -16,9 +16,9 @@ from authorizerd.acl.decision import (
     MatchingAcl,
     authorize,
     explain,
-    matching_acls,
 )
 from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import (
     Acl,
     AclAdded,
@@ -33,11 +33,12 @@ from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from tests.acl.questions import questions
 from tests.oracles import scan
 from tests.support.acls import snapshot_of
-from tests.support.strategies import acls
+from tests.support.strategies import acls, crowd
 
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 NOBODY = AuthorizerSettings()
+CROWD = set(crowd())
 
 
 def read(
@@ -62,6 +63,12 @@ def ask(
     return Question(principal, host, operation, ResourceType.TOPIC, name)
 
 
+def some_acls() -> st.SearchStrategy[set[Acl]]:
+    """Return sets of few ACLs, of which some have unknown codes, or of many."""
+    few = st.sets(acls(), max_size=8)
+    return few | st.sets(acls(unknown_codes=True), max_size=8) | few.map(CROWD.union)
+
+
 def fast(snapshot: AclSnapshot, settings: AuthorizerSettings, asked: Question) -> bool:
     return authorize(
         snapshot,
@@ -74,10 +81,13 @@ def fast(snapshot: AclSnapshot, settings: AuthorizerSettings, asked: Question) -
     )
 
 
-@given(st.sets(acls(unknown_codes=True), max_size=8), questions(), st.booleans())
+@given(some_acls(), questions(), st.booleans())
 @example({read("*", principal="User:*", permission=DENY)}, ask("*a"), True)
 @example({read(" "), read("*")}, ask(" "), False)
 @example({read("*"), read("*", PREFIXED)}, ask("*"), False)
+@example({read(" "), read(" ", PREFIXED), read("*")}, ask(" "), False)
+@example({read("ab", permission=DENY), read("a", PREFIXED)}, ask("ab"), False)
+@example({read("", PREFIXED), *CROWD}, ask(""), False)
 def test_decisions_agree_with_a_scan(held: set[Acl], asked: Question, allow_everyone: bool) -> None:
     """The answer agrees, and so does the rule that is named."""
     snapshot = snapshot_of(*held)
@@ -111,7 +121,7 @@ def are_alike(acl: Acl, named: Acl, asked: Question) -> bool:
     )
 
 
-@given(st.sets(acls(unknown_codes=True), max_size=8), questions())
+@given(some_acls(), questions())
 def test_matching_acls_agree_with_a_scan(held: set[Acl], asked: Question) -> None:
     """The index gives back exactly the matching bindings."""
     found = matching_acls(snapshot_of(*held), asked)
@@ -179,7 +189,7 @@ def test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts(
         made.append(Acl(*fields))
         return made[-1]
 
-    monkeypatch.setattr(authorizerd.acl.decision, "Acl", make)
+    monkeypatch.setattr(authorizerd.acl.matching, "Acl", make)
     decision = explain(snapshot, NOBODY, ask(host=None))
     assert len(made) == 5
     assert isinstance(decision.rule, MatchingAcl)

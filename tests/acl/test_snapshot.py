@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, ap
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
 from tests.support.acls import acl, snapshot_after, snapshot_of
-from tests.support.strategies import acls, logs
+from tests.support.strategies import acls, crowd, logs
 
 ONE, TWO = b"1" * 16, b"2" * 16
 ALLOW_READ = acl("User:a", "READ", topic="t")
@@ -52,6 +54,29 @@ def built(log: list[ChangeBatch]) -> AclSnapshot:
 def test_single_updates_and_the_bulk_load_reach_one_state(log: list[ChangeBatch]) -> None:
     """Index, counts, lengths and unindexed ACLs are equal."""
     assert snapshot_after(log) == built(log)
+
+
+@given(st.sets(acls(), max_size=8), st.randoms())
+def test_large_tables_become_the_same_change_by_change(held: set[Acl], random: Random) -> None:
+    """The tables grow from dicts to maps and shrink again, and are those of a bulk load."""
+    order = [*held.union(crowd())]
+    random.shuffle(order)
+    added = [AclAdded(n.to_bytes(16, "big"), each) for n, each in enumerate(order)]
+    snapshot = apply_changes(EMPTY_SNAPSHOT, added)
+    assert snapshot == build(added, -1)
+    for left in (len(added) // 2, len(added) // 4, 5, 0):
+        snapshot = apply_changes(snapshot, [AclRemoved(each.id) for each in added[left:]])
+        del added[left:]
+        assert snapshot == build(added, -1)
+        assert snapshot == removed_in_bulk(order, left)
+
+
+def removed_in_bulk(order: list[Acl], left: int) -> AclSnapshot:
+    """Return the state of a builder that has added all of ``order`` and removed the rest."""
+    builder = SnapshotBuilder()
+    builder.apply_changes(AclAdded(n.to_bytes(16, "big"), each) for n, each in enumerate(order))
+    builder.apply_changes(AclRemoved(n.to_bytes(16, "big")) for n in range(left, len(order)))
+    return builder.freeze(-1)
 
 
 @given(logs(unknown_codes=True))

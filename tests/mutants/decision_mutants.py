@@ -12,17 +12,45 @@ DECISION_MUTANTS: Final = (
         file="acl/decision.py",
         text=(
             "    if bits & DENIES[operation]:\n        return False\n"
-            "    if bits & ALLOWS[operation]:\n        return True\n"
+            "    if bits & allows:\n        return True\n"
         ),
         becomes=(
-            "    if bits & ALLOWS[operation]:\n        return True\n"
+            "    if bits & allows:\n        return True\n"
             "    if bits & DENIES[operation]:\n        return False\n"
         ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
     Mutant(
-        name="ALLOW beats DENY in explanations",
+        name="the first ALLOW decides although a DENY for everyone matches",
         file="acl/decision.py",
+        text="if bits & allows and not (rules.denials or everyone.denials):",
+        becomes="if bits & allows and not rules.denials:",
+        found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
+    ),
+    Mutant(
+        name="the first ALLOW decides although a DENY for the host matches",
+        file="acl/snapshot.py",
+        text="    denials = rules.denials + sign * weights.denial\n",
+        becomes="    denials = rules.denials + sign * weights.denial * (acl.host == WILDCARD)\n",
+        found_by="tests/acl/test_snapshot.py::test_single_updates_and_the_bulk_load_reach_one_state",
+    ),
+    Mutant(
+        name="an explanation names the last of several rules although one denies",
+        file="acl/decision.py",
+        text="(matches > 1 and (can_deny or resource_name <= WILDCARD))",
+        becomes="(matches > 1 and resource_name <= WILDCARD)",
+        found_by="tests/acl/test_decision.py::test_decisions_agree_with_a_scan",
+    ),
+    Mutant(
+        name="a prefix with a new last character is not looked up",
+        file="acl/patterns.py",
+        text="    if len(characters) != len(before):\n",
+        becomes="    if not before or not characters:\n",
+        found_by="tests/acl/test_snapshot.py::test_large_tables_become_the_same_change_by_change",
+    ),
+    Mutant(
+        name="ALLOW beats DENY in explanations",
+        file="acl/matching.py",
         text="    if denying:\n",
         becomes="    if denying == acls:\n",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_audit_line_equals_kafkas",
@@ -30,15 +58,21 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a prefix does not match the equal name",
         file="acl/patterns.py",
-        text="            if length <= size:",
-        becomes="            if length < size:",
+        text="            if length <= size and (",
+        becomes="            if length < size and (",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
         name="a principal's prefix does not match the equal name",
         file="acl/decision.py",
-        text="                if length <= size:",
-        becomes="                if length < size:",
+        text=(
+            "if length <= size and (characters is None or resource_name[last] in characters):\n"
+            "                    bits |= "
+        ),
+        becomes=(
+            "if length < size and (characters is None or resource_name[last] in characters):\n"
+            "                    bits |= "
+        ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
     Mutant(
@@ -93,8 +127,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a principal's literal * matches names that begin with it",
         file="acl/decision.py",
-        text="if not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):",
-        becomes="if patterns.wildcard:",
+        text="if patterns.wildcard and not (resource_name < AFTER_WILDCARD and",
+        becomes="if patterns.wildcard and not (resource_name > AFTER_WILDCARD and",
         found_by="tests/acl/test_decision.py::test_the_wildcard_does_not_match_names_that_begin_with_it",
     ),
     Mutant(
@@ -121,8 +155,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="the rule for an unknown host is searched among all hosts",
         file="acl/decision.py",
-        text="acls = _matching(snapshot, question, 1)",
-        becomes="acls = _matching(snapshot, question, None)",
+        text="acls = find_matching(snapshot, question, 1)",
+        becomes="acls = find_matching(snapshot, question, None)",
         found_by="tests/acl/test_decision.py::test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts",
     ),
     Mutant(
@@ -135,8 +169,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="allow.everyone does not see the ACLs of other principals",
         file="acl/decision.py",
-        text="and not look_up(index.resources, resource_name)",
-        becomes="and not bits",
+        text="    return settings.allow_everyone_if_no_acl_found and not look_up(index.resources",
+        becomes="    return settings.allow_everyone_if_no_acl_found and not (bits",
         found_by="tests/acl/test_decision.py::test_any_matching_pattern_turns_the_default_to_deny",
     ),
     Mutant(
@@ -148,7 +182,13 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="User:* is answered like a user",
         file="acl/decision.py",
-        text="    if principal == WILDCARD_PRINCIPAL:\n        raise _wildcard_principal()\n",
+        text=(
+            "    if principal == WILDCARD_PRINCIPAL:\n        raise _wildcard_principal()\n"
+            "    index = snapshot.types[resource_type]\n    everyone = index.everyone\n    allows"
+        ),
+        becomes=(
+            "    index = snapshot.types[resource_type]\n    everyone = index.everyone\n    allows"
+        ),
         found_by="tests/acl/test_decision.py::test_a_question_about_everyone_is_rejected",
     ),
     Mutant(
@@ -161,15 +201,15 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a deleted ACL still decides",
         file="acl/snapshot.py",
-        text="_add_acl_weight(snapshot.types, acl, -1)",
+        text="_add_acl(snapshot.types, acl, weights, -1)",
         becomes="snapshot.types",
         found_by="tests/acl/test_snapshot.py::test_a_removed_binding_can_be_added_again",
     ),
     Mutant(
         name="a loaded DENY for one host does not apply to unknown hosts",
         file="acl/builder.py",
-        text="            if denial_weight:\n",
-        becomes="            if denial_weight < 0:\n",
+        text="            if weights.denial:\n",
+        becomes="            if weights.denial < 0:\n",
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
     Mutant(

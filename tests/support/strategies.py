@@ -98,6 +98,28 @@ def acls(*, unknown_codes: bool = False) -> st.SearchStrategy[Acl]:
     )
 
 
+def crowd() -> list[Acl]:
+    """Return ACLs that make the tables of the index large, and match few names of ``acls``.
+
+    Each principal of ``PRINCIPALS`` has them, and other principals, hosts and prefixes.
+    """
+    topic, read, literal = ResourceType.TOPIC, Operation.READ, PatternType.LITERAL
+    names = [f"{letter}{number}" for letter in "ab" for number in range(20)]
+    crowded = [
+        Acl(topic, name[size:], pattern_type, principal, "*", read, PermissionType.ALLOW)
+        for principal in PRINCIPALS
+        for pattern_type in (literal, PatternType.PREFIXED)
+        for size, name in enumerate(f"aa{name}" for name in names)
+        for size in (size % 3,)
+    ]
+    crowded += [
+        Acl(topic, "c", literal, principal, host, read, PermissionType.DENY)
+        for number in range(40)
+        for principal, host in ((f"User:c{number}", "*"), ("User:a", f"10.1.0.{number}"))
+    ]
+    return list(dict.fromkeys(crowded))
+
+
 @st.composite
 def logs(draw: st.DrawFn, *, unknown_codes: bool = False) -> list[ChangeBatch]:
     """Return valid batches in log order: no id and no present binding is repeated.

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from authorizerd.acl.decision import matching_acls
+from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import Acl, PatternType, PermissionType, Question
 from authorizerd.acl.patterns import is_wildcard
 from authorizerd.replay.acl_set import AclSet, DatedAcl

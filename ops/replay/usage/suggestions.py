@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
-from authorizerd.acl.patterns import Patterns, is_wildcard, look_up
+from authorizerd.acl.patterns import Patterns, is_wildcard, look_up, prefix_lengths
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import build_index
 from authorizerd.replay.usage.commands import why_inexpressible
@@ -179,4 +179,4 @@ def _covers(resources: Patterns, acl: Acl) -> bool:
     # The wildcard does not match names such as "*a", which a prefix "*" matches.
     if resources.wildcard and name and not name.startswith(WILDCARD):
         return True
-    return any(resources.prefixes.get(name[:length], 0) for length in resources.lengths)
+    return any(resources.prefixes.get(name[:length], 0) for length in prefix_lengths(resources))

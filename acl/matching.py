@@ -1,0 +1,220 @@
+"""The ACLs that match a question, and which of them Kafka names as the one that decides.
+
+The index has no ACLs, only bits: an ACL that matches is made from the place of its bit. The few
+ACLs that bits cannot identify are searched one by one.
+
+Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import compress, islice, product
+from typing import Final, TypeAlias
+
+from authorizerd.acl.bits import (
+    ALLOWS,
+    DENIES,
+    HOST_DENIES,
+    OPERATION_CODES,
+    PLAIN_BITS,
+    allow_bit,
+    allowing_operations,
+    deny_bit,
+    denying_operations,
+    is_unindexed,
+)
+from authorizerd.acl.denying_hosts import NO_HOSTS
+from authorizerd.acl.model import (
+    RESOURCE_TYPES,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+)
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, is_wildcard, matches, misses_wildcard
+from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, rules_of
+
+LITERAL: Final = int(PatternType.LITERAL)
+PREFIXED: Final = int(PatternType.PREFIXED)
+_ALLOW: Final = int(PermissionType.ALLOW)
+_DENY: Final = int(PermissionType.DENY)
+
+Leaf: TypeAlias = tuple[int, int, str]
+"""The bits that apply to a question, and the pattern's type and name."""
+
+APPLIES: Final = tuple(
+    (allow | deny) & PLAIN_BITS for allow, deny in zip(ALLOWS, DENIES, strict=True)
+)
+"""For each operation code of a question: the bits of plain ACLs that allow or deny it."""
+
+_APPLICABLE: Final = tuple(
+    (
+        *((allow_bit(rule), rule, _ALLOW) for rule in allowing_operations(operation)),
+        *((deny_bit(rule), rule, _DENY) for rule in denying_operations(operation)),
+    )
+    for operation in OPERATION_CODES
+)
+"""For each operation code of a question: the bits that apply, and the rule of each bit."""
+
+
+def _list_rules() -> Iterator[tuple[int, tuple[int, int, bool]]]:
+    for applicable in _APPLICABLE:
+        for chosen in product((False, True), repeat=len(applicable)):
+            some = list(compress(applicable, chosen))
+            denied = [rule for _, rule, permission in some if permission == _DENY]
+            bits = sum(bit for bit, _, _ in some)
+            if denied:
+                yield bits, (min(denied), _DENY, False)
+            elif some:
+                yield bits, (max(rule for _, rule, _ in some), _ALLOW, True)
+
+
+RULE_OF: Final = dict(_list_rules())
+"""For the bits of one leaf that apply to a question: the rule that decides.
+
+A rule is its operation, its permission, and whether it allows. Of several rules with one pattern,
+principal and host, Kafka's scan meets the one with the lowest operation code first: it names the
+first DENY, or else the last ALLOW. Codes that the bits do not identify are not in this table.
+"""
+
+
+def choose_deciding(acls: list[Acl], name: str) -> Acl:
+    """Return the ACL of ``acls`` that decides. There is at least one, and all match ``name``."""
+    if len(acls) == 1:
+        return acls[0]
+    # Kafka's scan ends at the first DENY, but goes on after an ALLOW, so it names the last one.
+    # Why not `== DENY`? An unknown permission denies, too.
+    denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
+    if denying:
+        wildcard_section = 1 if name != WILDCARD else 0
+        return min(denying, key=lambda acl: _scan_key(acl, wildcard_section))
+    wildcard_section = (name > WILDCARD) - (name < WILDCARD)
+    return max(acls, key=lambda acl: _scan_key(acl, wildcard_section))
+
+
+def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, bytes, bytes, int]:
+    """Return a sort key that orders the ACLs matching one name as Kafka's scan meets them.
+
+    Kafka first scans the section of the name (0), longer patterns before shorter ones. It then
+    scans downwards from the literal ``*``. For a name that sorts below ``*``, the second scan meets
+    the name's section again, so the last ALLOW is in that section (``wildcard_section`` -1). Within
+    one pattern, the order is that of StandardAcl.compareTo, which compares texts by UTF-16 units.
+
+    One case is not reproduced: if a pattern of another name sorts between the two sections, Kafka's
+    second scan ends early and may name another ALLOW.
+    """
+    is_in_wildcard_section = is_wildcard(acl.pattern_type, acl.resource_name)
+    return (
+        wildcard_section if is_in_wildcard_section else 0,
+        -len(acl.resource_name),
+        PatternType.read(acl.pattern_type),
+        Operation.read(acl.operation),
+        acl.principal.encode("utf-16-be", "surrogatepass"),
+        acl.host.encode("utf-16-be", "surrogatepass"),
+        acl.permission_type,
+    )
+
+
+def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
+    """Return every ACL that allows or denies the question, in no particular order.
+
+    For an unknown host, the result grows with the number of denied hosts.
+    """
+    return find_matching(snapshot, question, None)
+
+
+def find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | None) -> list[Acl]:
+    """Return the ACLs that allow or deny the question.
+
+    The index yields the plain ACLs. The unindexed ones are searched one by one.
+
+    Args:
+        hosts_max: for an unknown host, the maximum number of denied hosts to return per pattern and
+            operation; None returns all.
+    """
+    index = snapshot.types[question.resource_type]
+    acls: list[Acl] = []
+    for principal in (question.principal, WILDCARD_PRINCIPAL):
+        rules = rules_of(index, principal)
+        if rules is NO_RULES:
+            continue
+        acls += _matching_at(rules.any_host, principal, WILDCARD, question)
+        if not rules.hosts:
+            continue
+        if question.host is not None:
+            patterns = rules.hosts.get(question.host, NO_PATTERNS)
+            acls += _matching_at(patterns, principal, question.host, question)
+        else:
+            acls += _denials_of_hosts(rules, principal, question, hosts_max)
+    if snapshot.unindexed:
+        acls += (acl for acl in snapshot.unindexed if _denies_unindexed(acl, question))
+    return acls
+
+
+def _matching_at(patterns: Patterns, principal: str, host: str, question: Question) -> list[Acl]:
+    """Return the plain ACLs of one principal and host that allow or deny the question."""
+    operation = question.operation
+    return [
+        Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, permission)
+        for bits, pattern_type, pattern_name in find_leaves(
+            patterns, question.resource_name, APPLIES[operation]
+        )
+        for bit, rule, permission in _APPLICABLE[operation]
+        if bits & bit
+    ]
+
+
+def _denials_of_hosts(
+    rules: Rules, principal: str, question: Question, hosts_max: int | None
+) -> list[Acl]:
+    """Return plain ACLs that deny for one host, at most ``hosts_max`` per leaf and operation."""
+    operation = question.operation
+    return [
+        Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, _DENY)
+        for _, pattern_type, pattern_name in find_leaves(
+            rules.host_denials, question.resource_name, HOST_DENIES[operation]
+        )
+        for rule in denying_operations(operation)
+        for host in islice(
+            rules.denying_hosts.get((pattern_type, pattern_name, rule), NO_HOSTS).values(),
+            hosts_max,
+        )
+    ]
+
+
+def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
+    """Return the leaves that match ``name`` and have bits under ``mask``.
+
+    They are in the order of Kafka's scan, if ``name`` sorts after ``*`` (see ``_scan_key``).
+    """
+    leaves: list[Leaf] = []
+    bits = patterns.literals.get(name, 0) & mask
+    if bits:
+        leaves.append((bits, LITERAL, name))
+    size = len(name)
+    for length, last, characters in patterns.ends:
+        if length <= size and (characters is None or name[last] in characters):
+            bits = patterns.prefixes.get(name[:length], 0) & mask
+            if bits:
+                leaves.append((bits, PREFIXED, name[:length]))
+    bits = patterns.wildcard & mask
+    if bits and not misses_wildcard(name):
+        leaves.append((bits, LITERAL, WILDCARD))
+    return leaves
+
+
+def _denies_unindexed(acl: Acl, question: Question) -> bool:
+    return (
+        is_unindexed(acl)
+        and acl.permission_type != PermissionType.ALLOW
+        and acl.resource_type == question.resource_type
+        and acl.resource_type in RESOURCE_TYPES
+        and acl.operation in denying_operations(question.operation)
+        and acl.principal in (question.principal, WILDCARD_PRINCIPAL)
+        and (question.host is None or acl.host in (WILDCARD, question.host))
+        and matches(acl.pattern_type, acl.resource_name, question.resource_name)
+    )

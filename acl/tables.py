@@ -1,0 +1,74 @@
+"""Tables by key: a small one is a plain dict, a large one is a persistent map.
+
+A lookup in a dict takes half the time of one in a ``Map``, and few entries take less memory. But a
+change copies the whole dict, so a table of more than ``SMALL_MAX`` entries is a ``Map``, of which a
+change copies one path.
+
+**Invariant:** nobody changes a table in place. The kind of a table depends only on the number of
+its entries, so tables with equal entries are equal, however they came about.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, TypeVar
+
+from immutables import Map, MapMutation
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+SMALL_MAX: Final = 32
+
+Table: TypeAlias = dict[K, V] | Map[K, V]
+Growing: TypeAlias = dict[K, V] | MapMutation[K, V]
+"""A table while a snapshot is built: ``grow`` after each new key, ``freeze`` at the end.
+
+Why no large dict? Resizing it would block the thread for milliseconds.
+"""
+
+
+EMPTY: Final[dict[Any, Any]] = {}
+"""The one empty table, since an empty dict takes memory."""
+
+
+def set_entry(table: Table[K, V], key: K, value: V) -> Table[K, V]:
+    """Return ``table`` with ``value`` at ``key``."""
+    if not isinstance(table, dict):
+        return table.set(key, value)
+    changed = table.copy()
+    changed[key] = value
+    return to_table(changed)
+
+
+def delete_entry(table: Table[K, V], key: K) -> Table[K, V]:
+    """Return ``table`` without ``key``, which it contains, or ``EMPTY`` if it has no other."""
+    if isinstance(table, dict):
+        if len(table) == 1:
+            return EMPTY
+        changed = table.copy()
+        del changed[key]
+        return changed
+    rest = table.delete(key)
+    return rest if len(rest) > SMALL_MAX else dict(rest)
+
+
+def to_table(entries: dict[K, V]) -> Table[K, V]:
+    """Return the table of ``entries``, which must not be changed afterwards."""
+    return entries if len(entries) <= SMALL_MAX else Map(entries)
+
+
+def grow(table: Growing[K, V]) -> Growing[K, V]:
+    """Return ``table``, or the same entries in a map if it is too large for a dict."""
+    if isinstance(table, dict) and len(table) > SMALL_MAX:
+        return Map(table).mutate()
+    return table
+
+
+def freeze(table: Growing[K, V]) -> Table[K, V]:
+    """Return the final table. ``table`` cannot be used afterwards."""
+    if not table:
+        return EMPTY
+    if isinstance(table, dict):
+        return table
+    frozen = table.finish()
+    return frozen if len(frozen) > SMALL_MAX else dict(frozen)
