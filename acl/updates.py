@@ -153,7 +153,10 @@ def plan_creations(
 
 
 def _record_bytes_max(acl: Acl) -> int:
-    texts = (acl.resource_name, acl.principal, acl.host)
+    name, principal, host = acl.resource_name, acl.principal, acl.host
+    if name.isascii() and principal.isascii() and host.isascii():  # most are: encode nothing
+        return _RECORD_BYTES_WITHOUT_TEXTS + len(name) + len(principal) + len(host)
+    texts = (name, principal, host)
     return _RECORD_BYTES_WITHOUT_TEXTS + sum(len(text.encode()) for text in texts)
 
 

@@ -95,6 +95,19 @@ class ItemCompletions(Sequence[Completion[T]]):
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def whole(self) -> Completion[Any]:
+        """The completion with which all items end."""
+        return self._whole
+
+    @property
+    def are_all_none(self) -> bool:
+        """True if all items are done, and each has the value None."""
+        whole = self._whole
+        if not whole.is_done or whole.error is not None:
+            return False
+        return tuple(whole.result()).count(None) == self._count
+
     def __iter__(self) -> Iterator[Completion[T]]:
         return (_ItemCompletion(self._whole, place) for place in range(self._count))
 

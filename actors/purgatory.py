@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trio
 
-from authorizerd.actors.completion import Completion
+from authorizerd.actors.completion import Completion, ItemCompletions
 
 _ITEMS_PER_TURN: Final = 256
 
@@ -35,13 +35,7 @@ class Purgatory:
 
         Cancellation leaves the completions unchanged.
         """
-        pending: dict[Completion[Any], int] = {}
-        for place, completion in enumerate(completions, 1):
-            if not completion.is_done:
-                whole = completion.whole
-                pending[whole] = pending.get(whole, 0) + 1
-            if place % _ITEMS_PER_TURN == 0:
-                await trio.lowlevel.checkpoint()
+        pending = await _count_pending(completions)
         if not pending:
             return
         left = sum(pending.values())
@@ -59,3 +53,20 @@ class Purgatory:
         finally:
             self.items_waiting -= left
             self.requests_waiting -= 1
+
+
+async def _count_pending(
+    completions: Sequence[Completion[Any]],
+) -> dict[Completion[Any], int]:
+    """Return the number of unfinished items by the completion that they end with."""
+    if isinstance(completions, ItemCompletions):  # the usual case: all end together
+        whole = completions.whole
+        return {} if whole.is_done or not completions else {whole: len(completions)}
+    pending: dict[Completion[Any], int] = {}
+    for place, completion in enumerate(completions, 1):
+        if not completion.is_done:
+            whole = completion.whole
+            pending[whole] = pending.get(whole, 0) + 1
+        if place % _ITEMS_PER_TURN == 0:
+            await trio.lowlevel.checkpoint()
+    return pending

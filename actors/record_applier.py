@@ -7,8 +7,8 @@ every batch becomes visible atomically. A batch that contradicts the state befor
 log or this code is wrong: the error ends the applier, or if the log is not ours, decisions.
 
 The applier works in slices, with a checkpoint after each, so that a long batch does not block the
-event loop. After loading, and after each later slice, it calls ``collect_garbage``: the objects
-that exist now will live long.
+event loop. After loading, the objects that exist live long, as do those that later changes create:
+the ``heap`` looks at none of them again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, assert_never
 
+import msgspec
 import trio
 
 from authorizerd.acl.builder import SnapshotBuilder
-from authorizerd.acl.model import ChangeBatch
+from authorizerd.acl.model import Change, ChangeBatch
 from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
     STATES_FREED_PER_STEP,
@@ -28,10 +29,11 @@ from authorizerd.acl.snapshot import (
     apply_changes,
     at_offset,
 )
-from authorizerd.acl.steps import free
+from authorizerd.acl.steps import Steps, free
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published import Published, View
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
+from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError
 
@@ -43,6 +45,16 @@ NOT_LOADED: Final = "the ACLs are not loaded yet"
 STOPPED: Final = "decisions have stopped until an operator acts: /readyz names the reason"
 
 T = TypeVar("T")
+
+
+class PlannedBatch(ChangeBatch, frozen=True):
+    """A batch whose changes were already applied when it was planned.
+
+    ``states`` are the state before it, the states in between (see ``CHANGES_PER_STATE``), and the
+    state after it. The applier empties the list, so that it alone decides when they are freed.
+    """
+
+    states: list[AclSnapshot] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,7 @@ class RecordApplier:
 
     Args:
         inbox: the batches of the source, in log order.
-        collect_garbage: called when the existing objects are expected to live long.
+        heap: the garbage collector. It is left alone during the load.
         on_misfit: if given, a batch that contradicts the state does not end the applier. Instead,
             it publishes no snapshot any more, and calls this function once.
     """
@@ -98,11 +110,12 @@ class RecordApplier:
         self,
         inbox: trio.MemoryReceiveChannel[Message],
         *,
-        collect_garbage: Callable[[], None] = lambda: None,
+        heap: Heap = NO_HEAP,
         on_misfit: Callable[[UnfitChangeError], None] | None = None,
     ) -> None:
         self._inbox = inbox
-        self._collect_garbage = collect_garbage
+        self._heap = heap
+        self._planned: AclSnapshot | None = None
         self._on_misfit = on_misfit
         self._suspended = ""
         self._snapshot: Published[AclSnapshot | None] = Published(None)
@@ -163,14 +176,14 @@ class RecordApplier:
             return
         snapshot, cluster = loaded
         del loaded  # otherwise this task would keep the first snapshot forever
-        self._collect_garbage()
+        self._heap.collect()
         self._publish(snapshot, cluster)
         replaced: list[AclSnapshot | ClusterImage] = []
         async for message in self._inbox:
             match message:
                 case ChangeBatch():
                     snapshot = await self._apply(snapshot, message, replaced)
-                    cluster = await self._apply_to_cluster(cluster, message, replaced)
+                    cluster = await self._apply_to_cluster(cluster, message, replaced, self._heap)
                     if message.is_end:
                         snapshot = at_offset(snapshot, message.last_offset)
                         self._publish(snapshot, cluster)
@@ -229,31 +242,75 @@ class RecordApplier:
         Append the states that it replaces, in order, to ``replaced``.
         """
         assert batch.last_offset > snapshot.offset, "batches must be applied in log order"
+        if not batch.changes:
+            return snapshot
+        replaced.append(snapshot)
+        if isinstance(batch, PlannedBatch) and self._was_planned_after(snapshot, batch):
+            self._planned = after = batch.states.pop()
+            # Without the first, which is equal to ``snapshot``.
+            replaced += batch.states[1:]
+            batch.states.clear()
+            return after
+        self._planned = None
         try:
-            for changes in _slices(batch.changes):
-                replaced.append(snapshot)
-                snapshot = apply_changes(snapshot, changes)
-                self._collect_garbage()
-                await trio.lowlevel.checkpoint()
+            return await finish_in_turns(
+                _apply_in_steps(snapshot, batch.changes, replaced), self._heap
+            )
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
-        return snapshot
+
+    def _was_planned_after(self, snapshot: AclSnapshot, batch: PlannedBatch) -> bool:
+        """Return True if ``batch`` was planned after exactly this state.
+
+        Its state before is ``snapshot`` itself, or the last plan's, which ``snapshot`` repeats with
+        an offset. Otherwise the changes must be applied.
+        """
+        before = batch.states[0] if batch.states else None
+        return before is not None and (before is snapshot or before is self._planned)
 
     async def _apply_to_cluster(
-        self, cluster: ClusterImage, batch: ChangeBatch, replaced: list[AclSnapshot | ClusterImage]
+        self,
+        cluster: ClusterImage,
+        batch: ChangeBatch,
+        replaced: list[AclSnapshot | ClusterImage],
+        heap: Heap = NO_HEAP,
     ) -> ClusterImage:
         """Return the image after ``batch``; ``replaced`` is as for ``_apply``."""
+        if not batch.cluster_changes:
+            return cluster
         try:
-            for changes in _slices(batch.cluster_changes):
-                replaced.append(cluster)
-                cluster = apply_cluster_changes(cluster, changes)
-                # Do not collect during loading: one collection follows at its end.
-                if self._snapshot.newest is not None:
-                    self._collect_garbage()
-                await trio.lowlevel.checkpoint()
+            return await finish_in_turns(
+                _apply_to_cluster_in_steps(cluster, batch.cluster_changes, replaced), heap
+            )
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
-        return cluster
+
+
+def _apply_in_steps(
+    snapshot: AclSnapshot,
+    changes: tuple[Change, ...],
+    replaced: list[AclSnapshot | ClusterImage],
+) -> Steps[AclSnapshot]:
+    """Return, in steps, the state after ``changes``. Append those in between to ``replaced``."""
+    for number, some in enumerate(_slices(changes)):
+        if number:
+            replaced.append(snapshot)
+        snapshot = apply_changes(snapshot, some)
+        yield
+    return snapshot
+
+
+def _apply_to_cluster_in_steps(
+    cluster: ClusterImage,
+    changes: tuple[ClusterChange, ...],
+    replaced: list[AclSnapshot | ClusterImage],
+) -> Steps[ClusterImage]:
+    """Return, in steps, the image after ``changes``. Append those it replaces to ``replaced``."""
+    for some in _slices(changes):
+        replaced.append(cluster)
+        cluster = apply_cluster_changes(cluster, some)
+        yield
+    return cluster
 
 
 async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
@@ -263,11 +320,15 @@ async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
         UnfitChangeError: it contradicts that state.
     """
     try:
-        for changes in _slices(batch.changes):
-            builder.apply_changes(changes)
-            await trio.lowlevel.checkpoint()
+        await finish_in_turns(_load_in_steps(builder, batch.changes))
     except ChangeError as error:
         raise UnfitChangeError(batch.last_offset, error) from error
+
+
+def _load_in_steps(builder: SnapshotBuilder, changes: tuple[Change, ...]) -> Steps[None]:
+    for some in _slices(changes):
+        builder.apply_changes(some)
+        yield
 
 
 async def _free_states(replaced: list[AclSnapshot | ClusterImage]) -> None:

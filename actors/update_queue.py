@@ -21,7 +21,12 @@ from typing import Any, Final, Protocol, TypeVar, assert_never
 import trio
 
 from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
-from authorizerd.acl.snapshot import CHANGES_PER_STATE, STATES_FREED_PER_STEP, AclSnapshot
+from authorizerd.acl.snapshot import (
+    CHANGES_PER_STATE,
+    EMPTY_SNAPSHOT,
+    STATES_FREED_PER_STEP,
+    AclSnapshot,
+)
 from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import (
     RECORDS_PER_REQUEST_MAX,
@@ -35,11 +40,11 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import CaughtUp
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.record_applier import CaughtUp, PlannedBatch
+from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.actors.updates import ClusterPlan, PlanCluster, UpdateStatistics
 from authorizerd.image.changes import ClusterChange
-from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 
 T = TypeVar("T")
 
@@ -93,24 +98,33 @@ _Request = _Creations | _Deletions | _ClusterRequest
 _Plan = CreationPlan | DeletionPlan | ClusterPlan[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A request and its plan.
+
+    ``states`` are those of a ``PlannedBatch``: the applier empties the list.
+    """
+
+    request: _Request
+    plan: _Plan
+    states: list[AclSnapshot] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class _Tail:
-    """The state after everything planned so far, and the recent plans.
-
-    ``states`` leads from the published state to ``snapshot``, and ``images`` to ``image``.
-    """
+    """The state after everything planned so far. ``images`` leads to ``image``."""
 
     snapshot: AclSnapshot
     image: ClusterImage
-    states: list[AclSnapshot] = field(default_factory=list)
     images: list[ClusterImage] = field(default_factory=list)
-    planned: list[tuple[_Request, _Plan]] = field(default_factory=list)
+    planned: list[_Planned] = field(default_factory=list)
 
-    def advance(self, states: list[AclSnapshot]) -> None:
+    def add(self, request: _Request, plan: CreationPlan | DeletionPlan) -> None:
         """Move to the last of a plan's states, and take over all of them from the plan."""
-        self.snapshot = states[-1]
-        self.states += states
-        states.clear()
+        states = [self.snapshot, *plan.states]
+        self.snapshot = plan.tail
+        plan.states.clear()
+        self.planned.append(_Planned(request, plan, states))
 
     def apply_to_cluster(self, changes: tuple[ClusterChange, ...]) -> Steps[None]:
         """Apply a plan's changes to the image, in steps."""
@@ -120,11 +134,12 @@ class _Tail:
             self.images.append(self.image)
             yield
 
-    def release(self, snapshot: AclSnapshot, image: ClusterImage) -> Steps[None]:
-        """Return to the published state. Free the later ones in steps, since each is large."""
-        self.snapshot, self.image = snapshot, image
-        yield from free(self.states, STATES_FREED_PER_STEP)
+    def release(self) -> Steps[None]:
+        """Free, in steps, the states that the applier has not taken. Each is large."""
+        self.snapshot, self.image = EMPTY_SNAPSHOT, EMPTY_IMAGE
         yield from free(self.images, STATES_FREED_PER_STEP)
+        while self.planned:
+            yield from free(self.planned.pop().states, STATES_FREED_PER_STEP)
 
 
 async def _applied_here() -> None:
@@ -140,7 +155,7 @@ class UpdateQueue:
         requests_max: the maximum number of waiting requests. More are refused.
         new_id: returns a new 16-byte id for an ACL.
         applied_everywhere: returns once every other deciding process has applied what is published.
-        collect_garbage: called between the steps of a plan, which create many objects.
+        heap: the garbage collector; plans create many objects.
     """
 
     def __init__(
@@ -153,10 +168,10 @@ class UpdateQueue:
         requests_max: int,
         new_id: Callable[[], bytes],
         applied_everywhere: Callable[[], Awaitable[None]] = _applied_here,
-        collect_garbage: Callable[[], None] = lambda: None,
+        heap: Heap = NO_HEAP,
     ) -> None:
         self._applied_everywhere = applied_everywhere
-        self._collect_garbage = collect_garbage
+        self._heap = heap
         self._log = log
         self._applier = applier
         self._snapshot = snapshot
@@ -245,31 +260,21 @@ class UpdateQueue:
         Each request is planned against the tail. A flush takes as many requests as its limit of
         changes allows.
         """
-        group: list[_Request] = []
-        # Read once: requests that change nothing could otherwise extend this flush for ever.
-        waiting = self._inbox.statistics().current_buffer_used
+        snapshot = self._snapshot.newest
+        assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
+        tail = _Tail(snapshot, self._image.newest)
+        # The applier frees the published state in steps, unless it is kept here.
+        del snapshot
+        group = [first]
         try:
-            snapshot = self._snapshot.newest
-            assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
-            image = self._image.newest
-            tail = _Tail(snapshot, image)
-            changes = 0
-            group.append(first)
-            while True:
-                changes += await self._plan(tail, group[-1])
-                # The size of the next request is known only after planning: assume the maximum.
-                if not waiting or changes + RECORDS_PER_REQUEST_MAX > CHANGES_PER_FLUSH_MAX:
-                    break
-                group.append(self._inbox.receive_nowait())
-                waiting -= 1
-            await finish_in_turns(tail.release(snapshot, image))
-            await self._write([plan for _, plan in tail.planned if plan.changes])
-            for request, _ in tail.planned:
-                if isinstance(request, _ClusterRequest):
-                    request.on_applied()
+            await finish_in_turns(self._plan_group(tail, group), self._heap)
+            await self._write([each for each in tail.planned if each.plan.changes])
+            for each in tail.planned:
+                if isinstance(each.request, _ClusterRequest):
+                    each.request.on_applied()
             await self._applied_everywhere()
-            for request, plan in tail.planned:
-                _answer(request, plan)
+            for each in tail.planned:
+                _answer(each.request, each.plan)
         except UpdateRefusedError as error:  # nothing was written: forget the plans
             for request in group:
                 _refuse(request, error)
@@ -278,46 +283,57 @@ class UpdateQueue:
             for request in group:
                 _refuse(request, LogWriteError("interrupted: the update may still apply"))
             self.statistics.requests_waiting -= len(group)
+        await finish_in_turns(tail.release())
 
-    async def _plan(self, tail: _Tail, request: _Request) -> int:
+    def _plan_group(self, tail: _Tail, group: list[_Request]) -> Steps[None]:
+        """Plan, in steps, the first request of ``group``; add and plan those waiting behind it."""
+        # Read once: requests that change nothing could otherwise extend this flush for ever.
+        waiting = self._inbox.statistics().current_buffer_used
+        changes = 0
+        while True:
+            changes += yield from self._plan(tail, group[-1])
+            # The size of the next request is known only after planning: assume the maximum.
+            if not waiting or changes + RECORDS_PER_REQUEST_MAX > CHANGES_PER_FLUSH_MAX:
+                return
+            group.append(self._inbox.receive_nowait())
+            waiting -= 1
+            yield
+
+    def _plan(self, tail: _Tail, request: _Request) -> Steps[int]:
         """Plan one request against the tail, and advance the tail. Return the number of changes."""
         plan: _Plan
         match request:
             case _Creations(acls):
-                plan = await finish_in_turns(
-                    plan_creations(tail.snapshot, acls, self._new_id), self._collect_garbage
-                )
-                tail.advance(plan.states)
-                await finish_in_turns(free(acls))
+                plan = yield from plan_creations(tail.snapshot, acls, self._new_id)
+                tail.add(request, plan)
+                yield from free(acls)
             case _Deletions(filters):
-                plan = await finish_in_turns(
-                    plan_deletions(tail.snapshot, filters), self._collect_garbage
-                )
-                tail.advance(plan.states)
-                await finish_in_turns(free(filters))
+                plan = yield from plan_deletions(tail.snapshot, filters)
+                tail.add(request, plan)
+                yield from free(filters)
             case _ClusterRequest(plan_changes):
-                plan = await finish_in_turns(plan_changes(tail.image), self._collect_garbage)
-                await finish_in_turns(tail.apply_to_cluster(plan.changes), self._collect_garbage)
+                plan = yield from plan_changes(tail.image)
+                yield from tail.apply_to_cluster(plan.changes)
+                tail.planned.append(_Planned(request, plan))
             case _:
                 assert_never(request)
-        tail.planned.append((request, plan))
         return len(plan.changes)
 
-    async def _write(self, plans: list[_Plan]) -> None:
+    async def _write(self, planned: list[_Planned]) -> None:
         """Return once the plans, one batch each, are durable and applied."""
-        if not plans:
+        if not planned:
             return
         try:
-            last_offset = await self._log.append([plan.changes for plan in plans])
+            last_offset = await self._log.append([each.plan.changes for each in planned])
         except OSError as error:
             raise LogWriteError(f"the log could not be written: {error}") from error
         self.statistics.flushes += 1
-        self.statistics.batches_written += len(plans)
+        self.statistics.batches_written += len(planned)
         # Each change is one record, so the offsets of the batches follow from their lengths.
-        offset = last_offset - sum(len(plan.changes) for plan in plans)
-        for plan in plans:
-            offset += len(plan.changes)
-            await self._applier.send(_batch_of(plan, offset))
+        offset = last_offset - sum(len(each.plan.changes) for each in planned)
+        for each in planned:
+            offset += len(each.plan.changes)
+            await self._applier.send(_batch_of(each, offset))
         await self._snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= last_offset
         )
@@ -332,10 +348,11 @@ class UpdateQueue:
             self.statistics.requests_waiting -= 1
 
 
-def _batch_of(plan: _Plan, last_offset: int) -> ChangeBatch:
+def _batch_of(planned: _Planned, last_offset: int) -> ChangeBatch:
+    plan = planned.plan
     if isinstance(plan, ClusterPlan):
         return ChangeBatch(last_offset, cluster_changes=plan.changes)
-    return ChangeBatch(last_offset, plan.changes)
+    return PlannedBatch(last_offset, plan.changes, states=planned.states)
 
 
 def _answer(request: _Request, plan: _Plan) -> None:

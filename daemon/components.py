@@ -69,7 +69,7 @@ class Parts:
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self.applier: Final = RecordApplier(
             inbox,
-            collect_garbage=self.collector.collect_garbage,
+            heap=self.collector,
             on_misfit=None if configuration.follow is None else self._stop_deciding,
         )
         snapshot = self.applier.snapshot

@@ -2,9 +2,10 @@
 
 A collection scans every container created since the last freeze and everything that it refers to.
 One ACL change creates about fifteen map nodes with hundreds of references, so after 100,000 changes
-an automatic collection would stop the loop for a third of a second. Instead, new objects are
-collected and frozen after each slice of changes, while many changes are planned, and every 50 ms,
-for the objects that large requests create. Frozen objects are never scanned again.
+an automatic collection would stop the loop for a third of a second. Instead, garbage is collected
+before each slice of changes, when few objects are new, and what the slice creates is frozen without
+a look at it. Every 50 ms, the objects that large requests create are collected, too. Frozen objects
+are never scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
 cycles, so such leaks do not add up.
@@ -35,22 +36,29 @@ def automatic_collection_off() -> Iterator[None]:
 
 
 class Collector:
-    """Collect garbage once the ACLs are loaded; earlier, each collection would scan everything."""
+    """Collect garbage once the ACLs are loaded; earlier, each collection would scan everything.
+
+    It is the ``Heap`` of the actors that change the state.
+    """
 
     def __init__(self) -> None:
         self._loaded = False
 
-    def collect_garbage(self) -> None:
+    def collect(self) -> None:
         """Freeze all objects; from the second call on, collect garbage first."""
         if self._loaded:  # the first would scan all loaded ACLs and find little garbage
             gc.collect()
         gc.freeze()
         self._loaded = True
 
+    def keep(self) -> None:
+        """Freeze all objects without looking at them."""
+        gc.freeze()
+
     def collect_if_many(self) -> None:
         """Collect garbage if enough objects are new for a collection to be worth its time."""
         if self._loaded and gc.get_count()[0] >= CONTAINERS_MIN:
-            self.collect_garbage()
+            self.collect()
 
     async def run(self) -> None:
         """Collect every 50 ms if enough objects are new."""

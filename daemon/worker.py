@@ -101,7 +101,7 @@ class Worker(Follower):
         self._places = places
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
-        self._applier = RecordApplier(inbox, collect_garbage=self._collector.collect_garbage)
+        self._applier = RecordApplier(inbox, heap=self._collector)
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()

@@ -37,7 +37,7 @@ from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_KNOWN,
     AbortTransaction,
     MetadataRecord,
-    encode_value,
+    encode_values,
 )
 
 FEATURES_WRITTEN: Final = {
@@ -69,7 +69,7 @@ class _Batch(msgspec.Struct, frozen=True):
 
 
 def _data(records: Iterable[MetadataRecord]) -> _Batch:
-    return _Batch([(None, encode_value(record)) for record in records])
+    return _Batch([(None, value) for value in encode_values(records)])
 
 
 class LogWriter:

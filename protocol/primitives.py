@@ -133,4 +133,7 @@ def compact_string(text: str | None) -> bytes:
     if text is None:
         return b"\0"
     encoded = text.encode()
-    return unsigned_varint(len(encoded) + 1) + encoded
+    size = len(encoded) + 1
+    if size < 0x80:  # nearly all; a call takes longer than the rest
+        return _ONE_BYTE_VARINTS[size] + encoded
+    return unsigned_varint(size) + encoded

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final, TypeVar
 
-import trio
-
 from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
-from authorizerd.acl.model import Acl, AclFilter, Operation
-from authorizerd.acl.steps import free
+from authorizerd.acl.model import Acl, AclFilter, Operation, ResourceType
+from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import Deleted
 from authorizerd.acl.validation import validate_filter, validate_resource
 from authorizerd.actors.authorizer import Authorizer, RequestContext
-from authorizerd.actors.completion import Completion
+from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import (
     AuthorizerFaultError,
     LogWriteError,
@@ -44,6 +42,7 @@ from authorizerd.protocol.kafka.acl_responses import (
     DescribeAclsBody,
     FilterResult,
     MatchingAcl,
+    encode_all_created,
     encode_create_acls,
     encode_delete_acls,
     encode_describe_acls_error,
@@ -54,7 +53,8 @@ from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 ResultT = TypeVar("ResultT")
 
-_ITEMS_PER_TURN: Final = 256
+_ITEMS_PER_STEP: Final = 256
+_CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with an enum member takes longer
 _NOT_AUTHORIZED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
 )
@@ -96,11 +96,7 @@ class AclHandlers:
             return [encode_describe_acls_error(version, _api_error(error))], 0.0
         body = DescribeAclsBody(version)
         try:
-            for acls in self._authorizer.acls(wanted):
-                for start in range(0, len(acls), _ITEMS_PER_TURN):
-                    body.add(acls[start : start + _ITEMS_PER_TURN])
-                    await trio.lowlevel.checkpoint()
-                await trio.lowlevel.checkpoint()
+            await finish_in_turns(_add_all(body, self._authorizer.acls(wanted)))
         except (SecurityDisabledError, AuthorizerFaultError) as error:
             return [encode_describe_acls_error(version, _api_error(error))], 0.0
         return await finish_in_turns(body.encode()), 0.0
@@ -120,20 +116,19 @@ class AclHandlers:
     async def _create(
         self, request: KafkaRequest, context: RequestContext, acls: list[Acl]
     ) -> Answer:
-        faults: list[ApiError | None] = []
-        good: list[Acl] = []
-        for number, acl in enumerate(acls, 1):
-            fault = _resource_error(acl)
-            faults.append(fault)
-            if fault is None:
-                good.append(acl)
-            if number % _ITEMS_PER_TURN == 0:
-                await trio.lowlevel.checkpoint()
+        faults, good = await finish_in_turns(_check_resources(acls))
         try:
             completions = self._authorizer.create_acls(context, good)
         except SecurityDisabledError as error:
             return await _refuse_creations(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
+        # The usual case needs no result per item.
+        if (
+            len(good) == len(acls)
+            and isinstance(completions, ItemCompletions)
+            and completions.are_all_none
+        ):
+            return encode_all_created(request.api_version, len(acls)), remote_s
         results = _CreationResults(faults, completions)
         return await finish_in_turns(encode_create_acls(request.api_version, results)), remote_s
 
@@ -187,6 +182,30 @@ class _CreationResults:
         completions = iter(self._completions)
         for fault in self._faults:
             yield _error_of(next(completions)) if fault is None else fault
+
+
+def _add_all(body: DescribeAclsBody, found: Iterable[Sequence[Acl]]) -> Steps[None]:
+    for acls in found:
+        for start in range(0, len(acls), _ITEMS_PER_STEP):
+            body.add(acls[start : start + _ITEMS_PER_STEP])
+            yield
+        yield
+
+
+def _check_resources(acls: Sequence[Acl]) -> Steps[tuple[list[ApiError | None], list[Acl]]]:
+    """Return the error of each creation, or None, and the creations without an error."""
+    faults: list[ApiError | None] = []
+    good: list[Acl] = []
+    for number, acl in enumerate(acls, 1):
+        fault = None
+        if not acl.resource_name or acl.resource_type == _CLUSTER:  # others are valid
+            fault = _resource_error(acl)
+        faults.append(fault)
+        if fault is None:
+            good.append(acl)
+        if number % _ITEMS_PER_STEP == 0:
+            yield
+    return faults, good
 
 
 async def _refuse_creations(request: KafkaRequest, error: ApiError) -> list[Chunk]:

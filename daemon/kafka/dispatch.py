@@ -18,6 +18,7 @@ from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.authorizer import Authentication, Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
+from authorizerd.actors.steps import begin_turn
 from authorizerd.daemon.kafka.acls import AclHandlers
 from authorizerd.daemon.kafka.cluster import ClusterHandlers
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
@@ -115,6 +116,7 @@ class KafkaHandlers:
             correlation_id=request.correlation_id,
             authentication=session.authentication,
         )
+        begin_turn()  # the connection lets others run between two requests
         started = time.perf_counter()
         remote_s = 0.0
         try:

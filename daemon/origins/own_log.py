@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,17 @@ from authorizerd.metadata.writer import LogWriter
 
 ACL_ID_BYTES: Final = 16
 
+_IDS_PER_READ: Final = 256
+
 _logger = logging.getLogger("authorizerd")
+
+
+def _random_ids() -> Iterator[bytes]:
+    """Yield ids without end. Each read of random bytes is a system call, so read many at once."""
+    while True:
+        block = os.urandom(ACL_ID_BYTES * _IDS_PER_READ)
+        for start in range(0, len(block), ACL_ID_BYTES):
+            yield block[start : start + ACL_ID_BYTES]
 
 
 class OwnLogOrigin(Origin):
@@ -67,9 +78,9 @@ class OwnLogOrigin(Origin):
             applier.snapshot,
             applier.cluster,
             requests_max=configuration.queued_max_requests,
-            new_id=lambda: os.urandom(ACL_ID_BYTES),
+            new_id=partial(next, _random_ids()),
             applied_everywhere=neighbours.applied_everywhere,
-            collect_garbage=neighbours.collector.collect_if_many,
+            heap=neighbours.collector,
         )
         self._checkpointer = Checkpointer(
             log_dir,

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from authorizerd.acl.model import Acl, AclFilter, PatternType
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, free
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import BodyReader
@@ -20,6 +20,10 @@ from authorizerd.protocol.kafka.body_reader import BodyReader
 _ITEM_BYTES_MIN: Final = (9, 10)
 """The minimum size of a creation or filter in versions 0 and 1: codes, and three lengths."""
 _ITEM_BYTES_MIN_FLEXIBLE: Final = 8
+_WINDOW_BYTES: Final = 4096
+"""Creations are read from windows of this size, one in each step."""
+_ITEMS_AFTER_UNUSUAL: Final = 16
+_KNOWN_MAX: Final = 1024
 
 
 def decode_describe_acls(version: int, body: bytes | bytearray) -> AclFilter:
@@ -39,8 +43,19 @@ def decode_create_acls(version: int, body: bytes | bytearray) -> Steps[list[Acl]
     """
     reader = _reader(ApiKey.CREATE_ACLS, version, body)
     count = _item_count(reader, version, "creations")
-    creations = yield from reader.items(count, partial(_read_creation, version))
-    reader.end_structure()
+    creations: list[Acl] = []
+    known: dict[str, str] = {}
+    try:
+        while (left := count - len(creations)) > 0:
+            if not (reader.flexible and _read_usual_creations(reader, left, creations, known)):
+                some = min(left, _ITEMS_AFTER_UNUSUAL)
+                creations += yield from reader.items(some, partial(_read_creation, version))
+            yield
+        reader.end_structure()
+    except DecodeError:
+        # Free them in steps: the exception would free all at once and block the event loop.
+        yield from free(creations)
+        raise
     return creations
 
 
@@ -102,6 +117,58 @@ def _read_creation(version: int, reader: BodyReader) -> Acl:
     )
     reader.end_structure()
     return acl
+
+
+def _read_usual_creations(
+    reader: BodyReader, most: int, creations: list[Acl], known: dict[str, str]
+) -> bool:
+    """Read up to ``most`` creations of a flexible version, and stop at the first unusual one.
+
+    A usual creation is ASCII, and has no null, no long string and no tagged fields. Return False if
+    none was read; ``_read_creation`` reads any, and reports what is wrong with it. Why two ways?
+    This one takes a fifth of the time, because it calls no function per field: in ASCII, positions
+    in the text are those in the bytes, and each size is one byte.
+
+    Args:
+        known: principals and hosts that were read before. Creations share them, which saves memory.
+    """
+    start = reader.position
+    window = bytes(reader.buffer[start : start + _WINDOW_BYTES])
+    if not window.isascii():
+        return False
+    if len(known) > _KNOWN_MAX:
+        known.clear()
+    text, share = window.decode("ascii"), known.setdefault
+    position = 0
+    try:
+        for _ in range(most):
+            # Each size is one more than that of its string, and 0 for null.
+            name_size = window[position + 1]
+            pattern_at = position + 1 + name_size
+            principal_size = window[pattern_at + 1]
+            host_at = pattern_at + 1 + principal_size
+            host_size = window[host_at]
+            operation_at = host_at + host_size
+            tags = window[operation_at + 2]
+            if tags or not (name_size and principal_size and host_size):
+                break
+            principal, host = text[pattern_at + 2 : host_at], text[host_at + 1 : operation_at]
+            creations.append(
+                Acl(
+                    window[position],
+                    text[position + 2 : pattern_at],
+                    window[pattern_at],
+                    share(principal, principal),
+                    share(host, host),
+                    window[operation_at],
+                    window[operation_at + 1],
+                )
+            )
+            position = operation_at + 3
+    except IndexError:  # the window ends within the next creation
+        pass
+    reader.position = start + position
+    return position > 0
 
 
 def _read_filter(version: int, reader: BodyReader) -> AclFilter:

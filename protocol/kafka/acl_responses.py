@@ -9,7 +9,8 @@ Source: KIP-140, KIP-290; Kafka 4.3 AclApis, DescribeAclsResponse, DeleteAclsRes
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -28,6 +29,17 @@ _INT8: Final = struct.Struct(">b")
 _TWO_INT8: Final = struct.Struct(">bb")
 _INT16: Final = struct.Struct(">h")
 _SHARDS: Final = 256
+_GROUPS_PER_STEP: Final = 512
+_ONE_BYTE_EACH: Final = "latin-1"
+"""The encoding in which each byte is one character."""
+_CHARACTERS: Final = tuple(map(chr, range(256)))
+"""By code. A negative int8 is an index from the end, and so finds the character of its byte."""
+_NO_CHARACTERS: Final = ("",) * 256
+_SHORT_SIZES: Final = (
+    tuple(f"\0{chr(size)}" for size in range(0x7F)),
+    tuple(chr(size + 1) for size in range(0x7F)),
+)
+"""The sizes of short strings, not flexible and flexible."""
 _PIECES_PER_STEP: Final = 2 * ITEMS_PER_STEP
 _JOINED_BYTES_MAX: Final = 4096
 TEXTS_BYTES_MAX: Final = 1024 * 1024
@@ -72,19 +84,19 @@ class FilterResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Group(msgspec.Struct, gc=False):
-    """The encoded entries of one resource pattern. ``full`` has those that precede ``entries``."""
+    """The entries of a resource pattern that has several. ``full`` has those before ``entries``."""
 
     entries: bytearray
     count: int = 1
     full: list[bytearray] | None = None
 
-    def add(self, entry: bytes) -> None:
+    def add(self, entry: str) -> None:
         if len(self.entries) >= CHUNK_BYTES:
             if self.full is None:
                 self.full = []
             self.full.append(self.entries)
             self.entries = bytearray()
-        self.entries += entry
+        self.entries += entry.encode(_ONE_BYTE_EACH)
         self.count += 1
 
 
@@ -94,6 +106,10 @@ class DescribeAclsBody:
     They are grouped by resource pattern, in no order. Why many small dictionaries? Growing or
     freeing a large one would block the event loop. The groups are not tracked by the garbage
     collector.
+
+    Bytes are kept as texts with one character per byte, and encoded at the end. Why? Most names are
+    ASCII and thus their own encoding, and Python joins texts faster than bytes. Most patterns have
+    one entry, which is kept without a ``_Group``.
     """
 
     __slots__ = ("_flexible", "_shards", "_version")
@@ -101,40 +117,84 @@ class DescribeAclsBody:
     def __init__(self, version: int) -> None:
         self._version = version
         self._flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
-        self._shards: list[dict[bytes, _Group]] = [{} for _ in range(_SHARDS)]
+        self._shards: list[dict[str, str | _Group]] = [{} for _ in range(_SHARDS)]
 
     def add(self, acls: Iterable[Acl]) -> None:
-        """Add ACLs. A few hundred take a millisecond.
+        """Add ACLs. A thousand take a millisecond.
 
         Raises:
             ValueError: a string exceeds Kafka's maximum.
         """
         version, flexible, shards = self._version, self._flexible, self._shards
+        sizes = _SHORT_SIZES[flexible]
+        end = "\0" if flexible else ""
+        pattern_codes = _CHARACTERS if version else _NO_CHARACTERS
         for acl in acls:
-            resource = _resource(acl, version, flexible)
+            name, principal, host = acl.resource_name, acl.principal, acl.host
+            try:
+                resource = (
+                    f"{_CHARACTERS[acl.resource_type]}{sizes[len(name)]}{name}"
+                    f"{pattern_codes[acl.pattern_type]}"
+                )
+                entry = (
+                    f"{sizes[len(principal)]}{principal}{sizes[len(host)]}{host}"
+                    f"{_CHARACTERS[acl.operation]}{_CHARACTERS[acl.permission_type]}{end}"
+                )
+                is_usual = resource.isascii() and entry.isascii()
+            except IndexError:  # a text is long
+                is_usual = False
+            if not is_usual:
+                resource = _resource(acl, version, flexible).decode(_ONE_BYTE_EACH)
+                entry = _entry(acl, flexible).decode(_ONE_BYTE_EACH)
             shard = shards[hash(resource) % _SHARDS]
             group = shard.get(resource)
             if group is None:
-                shard[resource] = _Group(bytearray(_entry(acl, flexible)))
+                shard[resource] = entry
+            elif isinstance(group, str):
+                shard[resource] = group = _Group(bytearray(group.encode(_ONE_BYTE_EACH)))
+                group.add(entry)
             else:
-                group.add(_entry(acl, flexible))
+                group.add(entry)
 
     def encode(self) -> Steps[list[Chunk]]:
         """Return, in steps, the body in chunks. Free the added ACLs on the way."""
-        return _gather(self._chunks())
-
-    def _chunks(self) -> Iterator[Chunk]:
         flexible, shards = self._flexible, self._shards
         end = b"\0" if flexible else b""
-        yield _NOT_THROTTLED + _NO_ERROR + string("", flexible=flexible)
-        yield array_length(sum(map(len, shards)), flexible=flexible)
+        count = array_length(sum(map(len, shards)), flexible=flexible)
+        chunks: list[Chunk] = [_NOT_THROTTLED + _NO_ERROR + string("", flexible=flexible) + count]
         while shards:
-            for resource, group in shards.pop().items():
-                yield resource + array_length(group.count, flexible=flexible)
-                yield from group.full or ()
-                yield group.entries
-                yield end
-        yield end
+            groups = iter(shards.pop().items())
+            while some := [*islice(groups, _GROUPS_PER_STEP)]:
+                yield from _encode_groups(some, flexible, chunks)
+                yield
+        chunks.append(end)
+        return chunks
+
+
+def _encode_groups(
+    groups: Sequence[tuple[str, str | _Group]], flexible: bool, chunks: list[Chunk]
+) -> Steps[None]:
+    """Append the bytes of some patterns to ``chunks``. Large groups are chunks, and not copied."""
+    one = array_length(1, flexible=flexible).decode(_ONE_BYTE_EACH)
+    tags = "\0" if flexible else ""
+    singles = [f"{resource}{one}{entry}{tags}" for resource, entry in groups if type(entry) is str]
+    part: list[Chunk] = ["".join(singles).encode(_ONE_BYTE_EACH)]
+    end = tags.encode()
+    for resource, group in groups:
+        if isinstance(group, str):
+            continue
+        part.append(resource.encode(_ONE_BYTE_EACH))
+        part.append(array_length(group.count, flexible=flexible))
+        if len(group.entries) <= _JOINED_BYTES_MAX and group.full is None:
+            part.append(group.entries)
+        else:
+            chunks.append(b"".join(part))
+            chunks += group.full or ()
+            chunks.append(group.entries)
+            part = []
+            yield
+        part.append(end)
+    chunks.append(b"".join(part))
 
 
 def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
@@ -143,6 +203,15 @@ def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
     no_resources = array_length(0, flexible=flexible)
     end = b"\0" if flexible else b""
     return b"".join((_NOT_THROTTLED, _Texts(flexible).error(error), no_resources, end))
+
+
+def encode_all_created(version: int, count: int) -> list[Chunk]:
+    """Return the body of a CreateAcls response whose ``count`` creations have all succeeded."""
+    flexible = APIS[ApiKey.CREATE_ACLS].is_flexible(version)
+    end = b"\0" if flexible else b""
+    created = _NO_ERROR + string("", flexible=flexible) + end
+    head = _NOT_THROTTLED + array_length(count, flexible=flexible)
+    return [b"".join((head, created * count, end))]
 
 
 def encode_create_acls(version: int, results: Items[ApiError | None]) -> Steps[list[Chunk]]:

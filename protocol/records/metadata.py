@@ -9,8 +9,9 @@ Source: KIP-801 (ACLs), KIP-868 (transactions), KIP-584 (features); Kafka 4.3 me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -175,24 +176,15 @@ _DECODERS: Final[dict[int, Callable[[WireReader], MetadataRecord]]] = {
 
 
 _ACL_ADDED_FRAME: Final = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY, 0))
+_BYTES: Final = tuple(bytes((byte,)) for byte in range(256))
+"""By code. A negative int8 is an index from the end, and so finds its byte."""
 
 
 def encode_value(record: MetadataRecord) -> bytes:
     """Return the value of ``record``, including its frame."""
     match record:
         case AclAdded(id, acl):
-            return (
-                _ACL_ADDED_FRAME
-                + id
-                + _int8(acl.resource_type)
-                + compact_string(acl.resource_name)
-                + _int8(acl.pattern_type)
-                + compact_string(acl.principal)
-                + compact_string(acl.host)
-                + _int8(acl.operation)
-                + _int8(acl.permission_type)
-                + b"\0"
-            )
+            return _encode_acl_added(id, acl, compact_string)
         case AclRemoved(id):
             return _frame(RecordType.REMOVE_ACCESS_CONTROL_ENTRY) + id + b"\0"
         case FeatureLevel(name, level):
@@ -209,12 +201,37 @@ def encode_value(record: MetadataRecord) -> bytes:
             return _frame(record_type, version) + fields
 
 
+def encode_values(records: Iterable[MetadataRecord]) -> list[bytes]:
+    """Return the value of each record, as ``encode_value`` does."""
+    # The ACLs of one batch often have the same few principals and hosts.
+    encode_text = cache(compact_string)
+    return [
+        _encode_acl_added(record.id, record.acl, encode_text)
+        if type(record) is AclAdded
+        else encode_value(record)
+        for record in records
+    ]
+
+
+def _encode_acl_added(id: bytes, acl: Acl, encode_text: Callable[[str], bytes]) -> bytes:
+    return b"".join(
+        (
+            _ACL_ADDED_FRAME,
+            id,
+            _BYTES[acl.resource_type],
+            compact_string(acl.resource_name),
+            _BYTES[acl.pattern_type],
+            encode_text(acl.principal),
+            encode_text(acl.host),
+            _BYTES[acl.operation],
+            _BYTES[acl.permission_type],
+            b"\0",
+        )
+    )
+
+
 def _frame(record_type: int, version: int = 0) -> bytes:
     return bytes((FRAME_VERSION, record_type, version))
-
-
-def _int8(code: int) -> bytes:
-    return code.to_bytes(1, "big", signed=True)
 
 
 def _tagged_text(text: str | None) -> bytes:

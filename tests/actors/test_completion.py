@@ -89,6 +89,24 @@ async def test_items_fail_together() -> None:
             item.result()
 
 
+@pytest.mark.parametrize(
+    ("value", "are_none"),
+    [([], True), ([None] * 3, True), ([None, ValueError(), None], False), ([None, 1, None], False)],
+)
+def test_items_are_all_none_only_once_done(value: list[object], are_none: bool) -> None:
+    whole: Completion[Sequence[object]] = Completion()
+    items = ItemCompletions(whole, len(value))
+    assert not items.are_all_none
+    whole.succeed(value)
+    assert items.are_all_none == are_none
+
+
+def test_failed_items_are_not_none() -> None:
+    whole: Completion[Sequence[object]] = Completion()
+    whole.fail(ValueError())
+    assert not ItemCompletions(whole, 0).are_all_none
+
+
 def test_a_shared_error_does_not_collect_tracebacks() -> None:
     """Each raise would otherwise add its frames."""
     error = ValueError()

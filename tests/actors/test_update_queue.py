@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import trio
@@ -22,7 +23,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
-from authorizerd.actors import update_queue
+from authorizerd.actors import record_applier, steps, update_queue
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import Published
@@ -467,8 +468,11 @@ async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
     assert await results([created, changed]) == [None, "changed"]
 
 
-async def test_garbage_is_collected_between_the_steps_of_a_plan(nursery: trio.Nursery) -> None:
+async def test_garbage_is_collected_in_each_turn_of_a_plan(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Collecting the objects of many changes at once would block the event loop."""
+    monkeypatch.setattr(steps, "TURN_SECONDS", 0)
     running = await start(nursery)
     acls = [acl(f"t{number}") for number in range(1000)]
     await results(running.queue.create(acls))
@@ -476,3 +480,25 @@ async def test_garbage_is_collected_between_the_steps_of_a_plan(nursery: trio.Nu
     assert created > 10
     await results(running.queue.delete([AclFilter()]))
     assert running.collections > created + 10
+
+
+async def test_states_of_a_plan_are_handed_over_to_the_applier(nursery: trio.Nursery) -> None:
+    """The changes are applied once. Nothing else keeps the states."""
+    running = await start(nursery)
+    running.log.hold()
+    running.queue.create([acl("0")])
+    await wait_all_tasks_blocked()
+    waiting: list[Sequence[Completion[Any]]] = [
+        running.queue.create([acl(f"t{number}") for number in range(100)]),
+        running.queue.delete([AclFilter(resource_name="t1")]),
+        running.queue.create([acl("t1"), acl("u")]),
+    ]
+    with patch.object(record_applier, "apply_changes") as applied_again:
+        running.log.released.set()
+        await results(list(itertools.chain.from_iterable(waiting)))
+    applied_again.assert_not_called()
+    assert running.acls == {acl("0"), acl("u"), *(acl(f"t{number}") for number in range(100))}
+    newest = running.applier.snapshot.newest
+    assert newest is not None
+    changes: Any = itertools.chain.from_iterable(running.log.batches)
+    assert newest == at_offset(apply_changes(EMPTY_SNAPSHOT, changes), newest.offset)

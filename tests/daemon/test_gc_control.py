@@ -43,20 +43,20 @@ def test_frozen_objects_are_not_scanned_again() -> None:
     collector = Collector()
     loaded: list[object] = []
     assert is_looked_at(loaded)
-    collector.collect_garbage()
+    collector.collect()
     assert not is_looked_at(loaded)
     changed: list[object] = []
-    collector.collect_garbage()
+    collector.collect()
     assert not is_looked_at(changed)
 
 
 def test_cycles_are_collected_before_the_freeze() -> None:
     collector = Collector()
-    collector.collect_garbage()
+    collector.collect()
     with automatic_collection_off():
         frozen = gc.get_freeze_count()
         make_cycles()
-        collector.collect_garbage()
+        collector.collect()
         assert gc.get_freeze_count() - frozen < CONTAINERS_MIN / 2
 
 
@@ -64,7 +64,7 @@ async def test_cycles_are_collected_without_changes_too(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     collector = Collector()
-    collector.collect_garbage()
+    collector.collect()
     with automatic_collection_off():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(collector.run)

@@ -43,7 +43,7 @@ async def play_feed(meters: list[Meter]) -> list[Played]:
     ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
     collector = Collector()
     feed, inbox = trio.open_memory_channel[Message](16)
-    applier = RecordApplier(inbox, collect_garbage=collector.collect_garbage)
+    applier = RecordApplier(inbox, heap=collector)
     source = FeedSource(theirs)
     played: list[Played] = []
     with automatic_collection_off():

@@ -8,18 +8,32 @@ from tests.mutants.mutant import Mutant
 
 ACTOR_MUTANTS: Final = (
     Mutant(
-        name="the garbage of a plan is collected in one step",
+        name="the garbage of a plan is not collected",
         file="actors/update_queue.py",
-        text=(
-            "                plan = await finish_in_turns(\n"
-            "                    plan_creations(tail.snapshot, acls, self._new_id), "
-            "self._collect_garbage\n"
-        ),
-        becomes=(
-            "                plan = await finish_in_turns(\n"
-            "                    plan_creations(tail.snapshot, acls, self._new_id)\n"
-        ),
-        found_by="tests/actors/test_update_queue.py::test_garbage_is_collected_between_the_steps_of_a_plan",
+        text="finish_in_turns(self._plan_group(tail, group), self._heap)",
+        becomes="finish_in_turns(self._plan_group(tail, group))",
+        found_by="tests/actors/test_update_queue.py::test_garbage_is_collected_in_each_turn_of_a_plan",
+    ),
+    Mutant(
+        name="objects of other tasks are never collected",
+        file="actors/steps.py",
+        text="            heap.collect()\n            ends_at",
+        becomes="            ends_at",
+        found_by="tests/actors/test_steps.py::test_only_objects_of_the_same_turn_are_kept",
+    ),
+    Mutant(
+        name="a turn never ends",
+        file="actors/steps.py",
+        text="        if now() >= ends_at:\n",
+        becomes="        if now() < 0:\n",
+        found_by="tests/actors/test_steps.py::test_turn_ends_with_the_step_that_ends_after_its_time",
+    ),
+    Mutant(
+        name="planned states are used after any state",
+        file="actors/record_applier.py",
+        text="return before is not None and (before is snapshot or before is self._planned)",
+        becomes="return before is not None",
+        found_by="tests/actors/test_record_applier.py::test_planned_states_are_used_only_after_the_state_of_their_plan",
     ),
     Mutant(
         name="a checkpointer keeps a snapshot between two checks",
@@ -45,15 +59,7 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="creations are planned against the published snapshot, not the tail",
         file="actors/update_queue.py",
-        text=(
-            "plan_creations(tail.snapshot, acls, self._new_id), self._collect_garbage\n"
-            "                )\n"
-            "                tail.advance(plan.states)"
-        ),
-        becomes=(
-            "plan_creations(tail.snapshot, acls, self._new_id), "
-            "self._collect_garbage\n                )"
-        ),
+        text="        self.snapshot = plan.tail\n",
         found_by="tests/actors/test_update_queue.py::test_a_thousand_equal_creations_write_one_record_and_all_succeed",
     ),
     Mutant(
@@ -66,25 +72,28 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="the states before a long batch are freed at once",
         file="actors/record_applier.py",
-        text="                replaced.append(snapshot)\n",
+        text="            replaced.append(snapshot)\n",
+        becomes="            pass\n",
         found_by="tests/actors/test_record_applier.py::test_replaced_states_are_freed_in_parts",
     ),
     Mutant(
         name="a flush does not count its changes",
         file="actors/update_queue.py",
-        text="changes += await self._plan(tail, group[-1])",
-        becomes="await self._plan(tail, group[-1])",
+        text="changes += yield from self._plan(tail, group[-1])",
+        becomes="yield from self._plan(tail, group[-1])",
         found_by="tests/actors/test_update_queue.py::test_a_flush_never_has_more_changes_than_its_limit",
     ),
     Mutant(
         name="an update is acknowledged before the sync",
         file="actors/update_queue.py",
-        text="            await self._write([plan for _, plan in tail.planned if plan.changes])\n",
+        text=(
+            "            await self._write([each for each in tail.planned if each.plan.changes])\n"
+        ),
         becomes=(
             "            written, tail.planned = tail.planned, []\n"
-            "            for request, plan in written:\n"
-            "                _answer(request, plan)\n"
-            "            await self._write([plan for _, plan in written if plan.changes])\n"
+            "            for each in written:\n"
+            "                _answer(each.request, each.plan)\n"
+            "            await self._write([each for each in written if each.plan.changes])\n"
         ),
         found_by="tests/actors/test_update_queue.py::test_a_creation_is_durable_and_applied_when_it_is_acknowledged",
     ),

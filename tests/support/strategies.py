@@ -63,6 +63,9 @@ acl_filters = st.builds(
 any_text = st.one_of(texts, resource_names, st.integers(100, 300).map("é".__mul__))
 """Strings. Some are longer than 126 bytes, so their size takes more than one byte."""
 
+any_acls = st.builds(Acl, int8s, any_text, int8s, any_text, any_text, int8s, int8s)
+"""ACLs with any codes and texts, short and long."""
+
 
 def _codes(usual: tuple[int, ...], unknown_codes: bool) -> st.SearchStrategy[int]:
     return st.sampled_from((*usual, *ODD_CODES) if unknown_codes else usual)
@@ -149,10 +152,9 @@ def logs(draw: st.DrawFn, *, unknown_codes: bool = False) -> list[ChangeBatch]:
 
 def metadata_records() -> st.SearchStrategy[MetadataRecord]:
     """Return records with any codes and texts that fit their fields, in any order."""
-    any_acl = st.builds(Acl, int8s, any_text, int8s, any_text, any_text, int8s, int8s)
     optional_text = st.none() | any_text
     return st.one_of(
-        st.builds(AclAdded, ids, st.one_of(acls(unknown_codes=True), any_acl)),
+        st.builds(AclAdded, ids, st.one_of(acls(unknown_codes=True), any_acls)),
         st.builds(AclRemoved, ids),
         cluster_changes(),
         st.builds(BeginTransaction, optional_text),

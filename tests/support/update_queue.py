@@ -56,11 +56,13 @@ class Running:
             self.applier.cluster,
             requests_max=requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
-            collect_garbage=self._collect_garbage,
+            heap=self,
         )
 
-    def _collect_garbage(self) -> None:
+    def collect(self) -> None:
         self.collections += 1
+
+    def keep(self) -> None: ...
 
     @property
     def acls(self) -> set[Acl]:

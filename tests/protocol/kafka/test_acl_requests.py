@@ -4,6 +4,7 @@ import io
 from dataclasses import fields
 from functools import partial
 from typing import Any, get_args
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from kio.serial import entity_writer
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka import acl_requests
 from authorizerd.protocol.kafka.acl_requests import (
     count_items,
     decode_create_acls,
@@ -21,7 +23,7 @@ from authorizerd.protocol.kafka.acl_requests import (
 )
 from authorizerd.protocol.kafka.api import ApiKey, request_type
 from tests.protocol.decoding import check_any, check_cuts
-from tests.support.strategies import acl_filters, acls
+from tests.support.strategies import acl_filters, acls, any_acls
 
 VERSIONS = range(4)
 some_examples = settings(max_examples=25)
@@ -118,7 +120,10 @@ def test_delete_has_its_filters(version: int, asked: list[AclFilter], trailing: 
 
 @each_version
 @some_examples
-@given(asked=st.lists(acls(unknown_codes=True), max_size=4), trailing=st.binary(max_size=3))
+@given(
+    asked=st.lists(acls(unknown_codes=True) | any_acls, max_size=8),
+    trailing=st.binary(max_size=3),
+)
 def test_create_has_its_acls_in_order(version: int, asked: list[Acl], trailing: bytes) -> None:
     """Codes are kept. In version 0 the pattern type is LITERAL."""
     body = create_body(version, asked) + trailing
@@ -129,6 +134,38 @@ def test_create_has_its_acls_in_order(version: int, asked: list[Acl], trailing: 
         literal_in_version_0(version, acl.pattern_type) for acl in asked
     ]
     assert count_items(ApiKey.CREATE_ACLS, version, body) == len(asked)
+
+
+@given(
+    asked=st.lists(acls(unknown_codes=True) | any_acls, min_size=1, max_size=3),
+    cut=st.integers(0, 100),
+    changed=st.tuples(st.integers(0, 100), st.integers(0, 255)),
+)
+def test_usual_creations_are_read_as_any_others(
+    asked: list[Acl], cut: int, changed: tuple[int, int]
+) -> None:
+    """The same bytes give the same ACLs, or the same error, however they are read."""
+    body = bytearray(create_body(3, asked))
+    body[changed[0] % len(body)] = changed[1]
+    del body[len(body) - cut % len(body) :]
+
+    def read() -> list[Acl] | str:
+        try:
+            return finish(decode_create_acls(3, body))
+        except DecodeError as error:
+            return str(error)
+
+    with patch.object(acl_requests, "_read_usual_creations", return_value=False):
+        expected = read()
+    assert read() == expected
+
+
+def test_creations_that_are_longer_than_a_step_are_read() -> None:
+    """They are also read behind usual ones, and before them."""
+    usual = [Acl(2, f"topic-{number}", 3, "User:a", "*", 3, 3) for number in range(300)]
+    long = [Acl(2, "x" * 9000, 3, "User:a", "*", 3, 3), Acl(2, "ü", 3, "User:a", "*", 3, 3)]
+    asked = [*usual, *long, *usual]
+    assert finish(decode_create_acls(3, create_body(3, asked))) == asked
 
 
 @each_version
@@ -188,7 +225,8 @@ def test_large_request_is_read_in_steps(version: int) -> None:
     acl = Acl(2, "topic", 3, "User:a", "*", 3, 3)
     create = create_body(version, [acl] * 1000)
     assert finish(decode_create_acls(version, bytearray(create))) == [acl] * 1000
-    assert len(list(decode_create_acls(version, create))) >= 1000 // 64
+    # A step reads at most 4096 bytes: about 190 of these.
+    assert len(list(decode_create_acls(version, create))) >= 1000 // 200
     delete = delete_body(version, [AclFilter()] * 1000)
     assert len(list(decode_delete_acls(version, delete))) >= 1000 // 64
 

@@ -17,6 +17,7 @@ from authorizerd.protocol.kafka.acl_responses import (
     DescribeAclsBody,
     FilterResult,
     MatchingAcl,
+    encode_all_created,
     encode_create_acls,
     encode_delete_acls,
     encode_describe_acls_error,
@@ -24,7 +25,7 @@ from authorizerd.protocol.kafka.acl_responses import (
 from authorizerd.protocol.kafka.api import ApiKey, response_type
 from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, Chunk
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.support.strategies import acls, texts
+from tests.support.strategies import acls, any_acls, texts
 
 some_examples = settings(max_examples=25)
 each_version = pytest.mark.parametrize("version", range(4))
@@ -87,7 +88,7 @@ def joined(chunks: list[Chunk]) -> bytes:
 
 @each_version
 @some_examples
-@given(found=st.lists(acls(unknown_codes=True), max_size=12), cut=st.integers(0, 12))
+@given(found=st.lists(acls(unknown_codes=True) | any_acls, max_size=12), cut=st.integers(0, 12))
 def test_describe_lists_each_acl_by_its_pattern(version: int, found: list[Acl], cut: int) -> None:
     found = [literal(acl, version) for acl in found]
     body = described(version, found[:cut], found[cut:])
@@ -121,6 +122,13 @@ def test_create_has_a_result_per_creation(version: int, results: list[ApiError |
     assert [(result.error_code, result.error_message) for result in response.results] == [
         (0, "") if error is None else (error.code, error.message) for error in results
     ]
+
+
+@each_version
+@pytest.mark.parametrize("count", [0, 1, 200, 20_000])
+def test_all_created_is_written_like_single_results(version: int, count: int) -> None:
+    expected = joined(finish(encode_create_acls(version, [None] * count)))
+    assert joined(encode_all_created(version, count)) == expected
 
 
 matches = st.builds(MatchingAcl, acls(unknown_codes=True), st.none() | errors)

@@ -23,6 +23,7 @@ from authorizerd.protocol.records.metadata import (
     RecordType,
     decode_value,
     encode_value,
+    encode_values,
 )
 from tests.support.log_files import acl_id, added, removed
 from tests.support.strategies import metadata_records
@@ -57,6 +58,11 @@ def test_record_reads_back(record: MetadataRecord, before: bytes, after: bytes) 
     """It may have any int8 codes, and be at any place in the buffer."""
     value = encode_value(record)
     assert decode_value(before + value + after, len(before), len(before) + len(value)) == record
+
+
+@given(st.lists(metadata_records(), max_size=5))
+def test_records_are_written_together_as_alone(records: list[MetadataRecord]) -> None:
+    assert encode_values(records) == [encode_value(record) for record in records]
 
 
 def test_acl_of_a_broker_is_read() -> None:
