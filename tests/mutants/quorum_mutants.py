@@ -26,6 +26,22 @@ QUORUM_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="a follower returns to a leader whose epoch is older than committed records",
+        file="daemon/sources/quorum/contact.py",
+        text="            if answer.leader_epoch < self.proven_epoch:\n",
+        becomes="            if answer.leader_epoch < 0:\n",
+        found_by=f"{_TESTS}/test_machine.py::test_false_later_epoch_does_not_hide_a_restored_cluster",
+    ),
+    Mutant(
+        name="the epoch of a leader with a high watermark is not proven",
+        file="daemon/sources/quorum/machine.py",
+        text="self._watermark_epoch = self._contact.proven_epoch = answer.leader_epoch",
+        becomes="self._watermark_epoch = answer.leader_epoch",
+        found_by=(
+            f"{_TESTS}/test_machine.py::test_epoch_of_a_leader_with_a_high_watermark_is_never_forgotten"
+        ),
+    ),
+    Mutant(
         name="a follower believes a leader of an older epoch",
         file="daemon/sources/quorum/route.py",
         text="        if epoch < self.epoch:\n",

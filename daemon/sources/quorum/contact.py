@@ -25,17 +25,20 @@ from authorizerd.daemon.sources.quorum.messages import (
     Wait,
 )
 from authorizerd.daemon.sources.quorum.retries import Retries
-from authorizerd.daemon.sources.quorum.route import Route
+from authorizerd.daemon.sources.quorum.route import NODES_MAX, UNKNOWN, Route
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer
 from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
 
 OLD_EPOCH_SECONDS: Final = 60.0
-"""If a node claims to lead an older epoch for so long, the cluster was restored.
+"""If a node claims to lead an older epoch for so long, it is no deposed leader.
 
-A deposed leader resigns within seconds, because no majority fetches from it.
+That one resigns within seconds, because no majority fetches from it.
 """
+
+ELECTION_QUESTIONS: Final = 10
+"""How often a node is asked for the new leader before another one is."""
 
 FREE_REDIRECTIONS: Final = 3
 """How many nodes in a row may name another leader before the daemon waits between them."""
@@ -75,6 +78,10 @@ class Contact:
         servers: where to ask first.
         epoch: the last epoch that is known, 0 if none is.
         random: returns a number from 0 to 1.
+
+    Attributes:
+        proven_epoch: the newest epoch that a majority is known to have had: records of it were
+            committed, or its leader had a high watermark. Any node can announce a later one.
     """
 
     def __init__(
@@ -90,7 +97,10 @@ class Contact:
         self._is_leader = False
         self._is_doubted = False
         self._was_leader_found = False
-        self._old_epoch_since: float | None = None
+        self._questions = 0
+        self._redirections = 0
+        self._claims: dict[Address, tuple[int, float]] = {}
+        self.proven_epoch = epoch
 
     @property
     def leader(self) -> tuple[Address, int] | None:
@@ -117,6 +127,7 @@ class Contact:
     def succeed(self) -> None:
         """Note that following made progress, so the next failure is retried quickly."""
         self._retries.succeed()
+        self._redirections = 0
 
     def pause(self) -> Wait:
         """Return the wait before the next try."""
@@ -126,10 +137,14 @@ class Contact:
         """Count a failed exchange with the node."""
         self.effects.append(CountFailure(reason, f"{self.target}: {text}"))
 
-    def give_up(self, reason: str, text: str) -> Wait:
-        """Count a failure, close the connection, and try another server after a pause."""
+    def give_up(self, reason: str, text: str, *, is_silent: bool = False) -> Wait:
+        """Count a failure, close the connection, and try another server after a pause.
+
+        Args:
+            is_silent: see ``Route.fail``.
+        """
         self.count(reason, text)
-        self.route.fail()
+        self.route.fail(self.target, is_silent=is_silent)
         self.disconnect()
         return self.pause()
 
@@ -152,7 +167,7 @@ class Contact:
             return self._on_other_cluster()
         epoch, is_new = answer.leader_epoch, answer.leader_epoch > self.route.epoch
         if self.route.learn(answer.leader_id, epoch, answer.endpoints):
-            self._old_epoch_since = None
+            self._end_claims()
         elif epoch >= 0:
             return self._on_old_epoch(answer)
         if code in _ELSEWHERE or is_new:
@@ -163,7 +178,20 @@ class Contact:
             raise GarbageError(f"expected epoch {self._request_epoch}, found {epoch}")
         self._is_leader = not self._is_doubted
         self._was_leader_found = True
+        self._claims.clear()
+        self._questions = 0
+        self.route.note_leader()
         return None
+
+    def _end_claims(self) -> None:
+        """Forget which nodes claimed to lead older epochs, since one answered in the newest.
+
+        If nothing proves the newest epoch, only the node's own claim is forgotten.
+        """
+        if self.route.epoch == self.proven_epoch:
+            self._claims.clear()
+        elif self.target is not None:
+            self._claims.pop(self.target, None)
 
     def _on_other_cluster(self) -> Wait:
         # A stray node that takes over an address must not stop a daemon that follows its cluster.
@@ -177,27 +205,54 @@ class Contact:
         )
 
     def _on_old_epoch(self, answer: _Answer) -> Wait:
-        """Leave a node that is behind, unless this lasts so long that the cluster was restored."""
+        """Leave a node that is behind, unless it claims for long to lead.
+
+        Then the cluster was restored, or the newest epoch was a false announcement.
+        """
         found = f"expected epoch {self.route.epoch}, found the older epoch {answer.leader_epoch}"
+        name = ErrorCode.UNKNOWN_LEADER_EPOCH.name
         claimed = answer.endpoints.get(answer.leader_id)
-        if claimed is not None and Address(*claimed) == self.target:
-            if self._old_epoch_since is None:
-                self._old_epoch_since = self.now
-            elif self.now - self._old_epoch_since >= OLD_EPOCH_SECONDS:
-                raise RestoredClusterError(f"{self.target}: {found} for {OLD_EPOCH_SECONDS:.0f} s")
-        return self.give_up(ErrorCode.UNKNOWN_LEADER_EPOCH.name, found)
+        if claimed is None or Address(*claimed) != self.target:
+            return self.give_up(name, found)
+        epoch, since = self._claims.get(self.target, (UNKNOWN, self.now))
+        if epoch != answer.leader_epoch:
+            if len(self._claims) >= NODES_MAX:
+                self._claims.clear()
+            self._claims[self.target] = answer.leader_epoch, self.now
+        elif self.now - since >= OLD_EPOCH_SECONDS:
+            found = f"{found} for {OLD_EPOCH_SECONDS:.0f} s"
+            if answer.leader_epoch < self.proven_epoch:
+                raise RestoredClusterError(f"{self.target}: {found}")
+            self.count(name, f"{found}, and nobody who leads the newer one: it is forgotten")
+            self.route.go_back(answer.leader_epoch)
+            self.route.learn(answer.leader_id, answer.leader_epoch, answer.endpoints)
+            self._claims.clear()
+            return Wait(self.now)
+        return self.give_up(name, found)
 
     def _redirect(self, code: int, *, is_new: bool) -> Wait | None:
-        """Go on with the leader that the node named."""
+        """Go on with the leader that the node named, or wait for an election."""
+        if self.route.is_electing and code != ErrorCode.BROKER_NOT_AVAILABLE:
+            return self._await_election(code)
         if not is_new and self.route.leader in (None, self.target):
             return self.give_up(ApiError(code).name, describe_code(code))
+        self.route.forgive_leader()
         self._is_leader = False
         if self.route.leader != self.target:
             self.disconnect()
-        if self._retries.count < FREE_REDIRECTIONS:
-            self._retries.count += 1
+        if self._redirections < FREE_REDIRECTIONS:
+            self._redirections += 1
             return Wait(self.now)
         return self.pause()
+
+    def _await_election(self, code: int) -> Wait:
+        """Ask the same node again soon: while it answers, it learns who is elected."""
+        self._questions += 1
+        if self._questions % ELECTION_QUESTIONS == 0:  # it may be cut off from the others
+            return self.give_up(ApiError(code).name, describe_code(code))
+        self.count(ApiError(code).name, describe_code(code))
+        self._is_leader = False
+        return Wait(self.now + self._retries.election_delay())
 
 
 def describe_code(code: int) -> str:

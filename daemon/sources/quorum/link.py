@@ -205,5 +205,6 @@ def _lost(error: ConnectionFailedError | RequestFailedError, address: Address) -
         return ConnectionLost(error.error.name, text)
     if isinstance(error, UnusableNodeError) and error.cause is not None:
         return ConnectionLost(error.cause.name, text)
-    is_garbage = isinstance(error, UnservedError) and error.stage is Stage.RESPONSE
-    return ConnectionLost("garbage" if is_garbage else "connection", text)
+    if isinstance(error, UnservedError):
+        return ConnectionLost("garbage" if error.stage is Stage.RESPONSE else "connection", text)
+    return ConnectionLost("connection", text, is_silent=True)

@@ -183,7 +183,7 @@ class Machine:
                 self._fetch_version = event.fetch_version
                 return self._ask()
             case ConnectionLost():
-                return self._contact.give_up(event.reason, event.text)
+                return self._contact.give_up(event.reason, event.text, is_silent=event.is_silent)
             case ClusterAnswered():
                 self.cluster_id = event.cluster_id
                 return self._ask()
@@ -247,8 +247,17 @@ class Machine:
         is_current = self._watermark_epoch == self._contact.route.epoch
         return self._leader_watermark if is_current else -1
 
-    def _on_fetch(self, answer: FetchAnswer, batches: Sequence[RecordBatch]) -> Request:
+    def _judge(self, answer: FetchAnswer | SnapshotAnswer) -> Wait | None:
+        """Do as ``Contact.judge``, and drop what was fetched in an epoch that is forgotten."""
+        before = self._contact.route.epoch
         other = self._contact.judge(answer)
+        if self._contact.route.epoch < before:
+            self._log.replace(self._log.committed_end, self._log.committed_epoch)
+            self._abandon_snapshot()
+        return other
+
+    def _on_fetch(self, answer: FetchAnswer, batches: Sequence[RecordBatch]) -> Request:
+        other = self._judge(answer)
         if other is not None:
             return other
         if answer.error_code:
@@ -286,7 +295,7 @@ class Machine:
             self._advance()
             return
         self._leader_watermark = max(answer.high_watermark, self._known_watermark())
-        self._watermark_epoch = answer.leader_epoch
+        self._watermark_epoch = self._contact.proven_epoch = answer.leader_epoch
         self.high_watermark = max(answer.high_watermark, self.high_watermark)
         goal = Goal(answer.high_watermark, answer.leader_epoch)
         self._goal = goal if self._goal is None else self._goal
@@ -333,7 +342,7 @@ class Machine:
         # Up to 4.3.1, Kafka reports any other error by this code, and does not name the leader.
         if answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
             return self._on_log_error(answer.error_code)
-        other = self._contact.judge(answer)
+        other = self._judge(answer)
         if other is not None:
             return other
         if answer.error_code:
@@ -353,6 +362,7 @@ class Machine:
         assert self._snapshot is not None, "only a complete snapshot is applied"
         snapshot, self._snapshot = self._snapshot.snapshot, None
         self._log.replace(snapshot.end_offset, snapshot.epoch)
+        self._contact.proven_epoch = max(snapshot.epoch, self._contact.proven_epoch)
         self._contact.succeed()
         self._advance()
         return self._ask()

@@ -31,11 +31,13 @@ class Connected:
 class ConnectionLost:
     """A connection failed, broke, or brought something that is not an answer.
 
-    ``reason`` names the failure in metrics; ``text`` is for the log.
+    ``reason`` names the failure in metrics; ``text`` is for the log. ``is_silent`` is True if the
+    node did not answer in time.
     """
 
     reason: str
     text: str
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ SECONDS_MAX: Final = 1.0
 JITTER: Final = 0.2
 DOUBLINGS_MAX: Final = 10
 
+ELECTION_SECONDS: Final = 0.1
+"""The pause between two questions to a node that answers, but does not know the new leader yet."""
+
 
 class Retries:
     """Count the tries since the last success.
@@ -29,4 +32,11 @@ class Retries:
         """Return the seconds to wait before one more try."""
         delay = min(FIRST_SECONDS * (1 << min(self.count, DOUBLINGS_MAX)), SECONDS_MAX)
         self.count += 1
-        return delay * (1 + JITTER * (2 * self._random() - 1))
+        return self._spread(delay)
+
+    def election_delay(self) -> float:
+        """Return the seconds to wait for news of an election. They do not grow."""
+        return self._spread(ELECTION_SECONDS)
+
+    def _spread(self, seconds: float) -> float:
+        return seconds * (1 + JITTER * (2 * self._random() - 1))

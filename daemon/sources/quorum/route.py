@@ -20,6 +20,9 @@ NODES_MAX: Final = 64
 
 UNKNOWN: Final = -1
 
+LEADER_FAILURES_MAX: Final = 2
+"""After so many failures in a row, a leader that others still name counts as down."""
+
 
 class Route:
     """Remember the leader, its epoch and the controllers' addresses.
@@ -38,6 +41,8 @@ class Route:
         }
         self._turn = 0
         self._is_leader_failed = False
+        self._leader_failures = 0
+        self._skipped: Address | None = None
         self.epoch = epoch
         self.leader_id = UNKNOWN
 
@@ -53,13 +58,20 @@ class Route:
             raise GarbageError(
                 f"epoch {epoch}: expected leader {self.leader_id}, found leader {leader_id}"
             )
+        before = self.epoch, self.leader
         if epoch > self.epoch:
             self.epoch, self.leader_id = epoch, UNKNOWN
         if leader_id >= 0:
             self.leader_id = leader_id
-            self._is_leader_failed = False
         self.add_nodes({node: Address(*endpoint) for node, endpoint in endpoints.items()})
+        if (self.epoch, self.leader) != before:
+            self.forgive_leader()
+            self._leader_failures, self._skipped = 0, None
         return True
+
+    def go_back(self, epoch: int) -> None:
+        """Forget a later epoch: it was announced, but nobody leads it."""
+        self.epoch, self.leader_id = epoch, UNKNOWN
 
     def add_nodes(self, nodes: Mapping[int, Address]) -> None:
         """Remember where controllers are. The oldest of too many are forgotten."""
@@ -75,14 +87,44 @@ class Route:
         return self._nodes.get(self.leader_id)
 
     def choose(self) -> Address:
-        """Return the leader's address, unless it has failed, else the next server's."""
+        """Return the leader's address, unless it has failed, else the next server's.
+
+        A leader that has failed just now is left out once.
+        """
         if self.leader is not None and not self._is_leader_failed:
             return self.leader
         candidates = list(dict.fromkeys((*self._servers, *self._nodes.values())))
-        chosen = candidates[self._turn % len(candidates)]
-        self._turn += 1
+        chosen = self._take_turn(candidates)
+        if chosen == self._skipped:
+            self._skipped = None
+            chosen = self._take_turn(candidates)
         return chosen
 
-    def fail(self) -> None:
-        """Ask another server before the leader is tried again."""
+    def _take_turn(self, candidates: Sequence[Address]) -> Address:
+        self._turn += 1
+        return candidates[(self._turn - 1) % len(candidates)]
+
+    @property
+    def is_electing(self) -> bool:
+        """True if the nodes that answer know no leader, or name one that is down."""
+        is_down = self._is_leader_failed and self._leader_failures >= LEADER_FAILURES_MAX
+        return self.leader_id < 0 or (self.leader is not None and is_down)
+
+    def fail(self, address: Address | None, *, is_silent: bool = False) -> None:
+        """Note that a node failed: another server is asked before the leader is tried again.
+
+        Args:
+            is_silent: True if it did not answer in time. Another try would take as long.
+        """
         self._is_leader_failed = True
+        if address is not None and address == self.leader:
+            self._leader_failures += LEADER_FAILURES_MAX if is_silent else 1
+            self._skipped = address
+
+    def forgive_leader(self) -> None:
+        """Try the leader next, although it has failed."""
+        self._is_leader_failed = False
+
+    def note_leader(self) -> None:
+        """Note that the leader has answered."""
+        self._is_leader_failed, self._leader_failures, self._skipped = False, 0, None

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.config.follow import Server
-from authorizerd.daemon.sources.quorum.contact import OLD_EPOCH_SECONDS
+from authorizerd.daemon.sources.quorum.contact import ELECTION_QUESTIONS, OLD_EPOCH_SECONDS
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.machine import FETCH_WAIT_MS, SHORT_WAIT_MS, Machine
 from authorizerd.daemon.sources.quorum.messages import (
@@ -40,7 +40,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     TimePassed,
     Wait,
 )
-from authorizerd.daemon.sources.quorum.retries import SECONDS_MAX
+from authorizerd.daemon.sources.quorum.retries import ELECTION_SECONDS, SECONDS_MAX
 from authorizerd.daemon.sources.quorum.route import NODES_MAX
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -196,7 +196,7 @@ def test_nodes_that_name_each_other_are_not_asked_without_a_pause() -> None:
         script.tell(Connected(18), event)
         pauses.append(script.waited())
     assert pauses[:3] == [0, 0, 0]
-    assert min(pauses[3:]) > 0.3
+    assert pauses[3:] == [pytest.approx(0.05 * (1 << number)) for number in range(5)]
 
 
 def test_only_records_below_the_high_watermark_are_passed_on() -> None:
@@ -517,6 +517,134 @@ def test_a_follower_of_an_older_epoch_is_no_fault() -> None:
         claim_old_epoch(script, {LEADER: ("elsewhere", 1)})
         assert script.counted() == ["UNKNOWN_LEADER_EPOCH"]
         script.waited()
+
+
+FALSE_EPOCH = 1000
+"""An epoch that one controller announces, although nobody leads it."""
+
+
+def announce_false_epoch(script: Script) -> None:
+    """Let the connected server, controller 2, name the false epoch and no leader."""
+    script.tell(Connected(18))
+    event = answered(error_code=74, leader_id=-1, leader_epoch=FALSE_EPOCH, endpoints={})
+    while isinstance(script.tell(event), Wait):
+        if Disconnect() in script.effects:
+            break
+        script.waited()
+    script.waited()
+
+
+def ask_both_until(script: Script, seconds: float, *, epoch: int) -> None:
+    """Let controller 2 announce the false epoch, and controller 1 claim to lead ``epoch``."""
+    while script.now < seconds:
+        assert isinstance(script.request, Connect)
+        if script.request.address.host == HOST:
+            script.tell(Connected(18), answered(error_code=75, leader_epoch=epoch))
+            if isinstance(script.request, Stop) or Disconnect() not in script.effects:
+                break
+            script.waited()
+        else:
+            announce_false_epoch(script)
+
+
+def test_false_later_epoch_is_forgotten() -> None:
+    """Even while a controller goes on announcing it, the real leader is followed again."""
+    script = Script(end_offset=10, epoch=EPOCH)
+    script.follow()
+    script.tell(answered(high_watermark=10), ConnectionLost("connection", "cut"))
+    script.waited()
+    announce_false_epoch(script)
+    assert script.machine.leader_epoch == FALSE_EPOCH
+    ask_both_until(script, OLD_EPOCH_SECONDS - 5, epoch=EPOCH)
+    assert script.machine.leader_epoch == FALSE_EPOCH
+    ask_both_until(script, 2 * OLD_EPOCH_SECONDS, epoch=EPOCH)
+    assert script.now < OLD_EPOCH_SECONDS + 10
+    assert script.waited() == 0
+    assert script.sent().position.leader_epoch == EPOCH
+    script.tell(answered(high_watermark=10))
+    assert Confirm() in script.effects
+
+
+def test_false_later_epoch_does_not_hide_a_restored_cluster() -> None:
+    """The leader's epoch is older than that of records that were committed."""
+    script = Script(end_offset=10, epoch=EPOCH)
+    script.tell(TimePassed(), ConnectionLost("connection", "cut"))
+    script.waited()
+    announce_false_epoch(script)
+    while not isinstance(script.request, Stop):
+        ask_both_until(script, script.now + 1, epoch=EPOCH - 1)
+        assert script.now < OLD_EPOCH_SECONDS + 10
+    assert "older epoch 4" in script.fault().text
+
+
+def test_epoch_of_a_leader_with_a_high_watermark_is_never_forgotten() -> None:
+    """A majority has elected it, although none of its records was fetched yet."""
+    script = Script(end_offset=10, epoch=EPOCH - 1, servers=SERVERS[:1])
+    script.follow()
+    script.tell(answered(leader_change_batch(10, EPOCH), high_watermark=10))
+    script.tell(ConnectionLost("connection", "cut"))
+    script.waited()
+    while script.now < OLD_EPOCH_SECONDS + 1:
+        claim_old_epoch(script, ENDPOINTS)
+        if script.request == Stop():
+            break
+        script.waited()
+    assert "older epoch 4" in script.fault().text
+
+
+SECOND, THIRD = Address("controller-2", 9093), Address("controller-3", 9093)
+NAMES_LEADER = answered(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+"""Another node's answer: the leader is the one that has failed."""
+
+
+def lose_leader(*, is_silent: bool = False) -> Script:
+    """Follow the leader of three controllers, and lose it."""
+    script = Script(servers=(*SERVERS, Server("controller-3", 9093)))
+    script.follow()
+    script.tell(answered(FIRST, high_watermark=1))
+    script.tell(ConnectionLost("connection", "cut", is_silent=is_silent))
+    assert script.waited() == pytest.approx(0.05)
+    assert script.request == Connect(SECOND)
+    return script
+
+
+def test_leader_that_lost_a_connection_is_tried_again_if_others_name_it() -> None:
+    script = lose_leader()
+    script.tell(Connected(18), NAMES_LEADER)
+    assert script.waited() == 0
+    assert script.request == Connect(Address(HOST, 9093))
+    assert isinstance(script.tell(Connected(18)), SendFetch)
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_node_that_answers_is_asked_until_a_leader_is_elected(is_silent: bool) -> None:
+    """The pauses do not grow, and the leader that is down is not tried in between."""
+    script = lose_leader(is_silent=is_silent)
+    if not is_silent:
+        script.tell(Connected(18), NAMES_LEADER)
+        script.waited()
+        script.tell(ConnectionLost("connection", "refused"))
+        script.waited()
+        assert script.request == Connect(THIRD)
+    script.tell(Connected(18))
+    for _ in range(ELECTION_QUESTIONS - 1):
+        script.tell(NAMES_LEADER)
+        assert script.waited() == pytest.approx(ELECTION_SECONDS)
+        assert isinstance(script.request, SendFetch), "the connection is kept"
+    elected = {"leader_id": 2, "leader_epoch": EPOCH + 1, "endpoints": {2: ("new", 1)}}
+    script.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH, **elected))
+    assert script.waited() == 0
+    assert script.request == Connect(Address("new", 1))
+
+
+def test_node_that_learns_of_no_leader_is_left() -> None:
+    """It may be cut off from the others."""
+    script = lose_leader(is_silent=True)
+    script.tell(Connected(18))
+    for _ in range(ELECTION_QUESTIONS):
+        script.tell(NAMES_LEADER)
+        script.waited()
+    assert script.request == Connect(THIRD)
 
 
 def begin_snapshot(script: Script) -> None:
