@@ -19,18 +19,21 @@ from authorizerd.metadata.storage import ReadableFiles
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
 from authorizerd.protocol.records.control import SnapshotHeader, decode_snapshot_header
+from authorizerd.protocol.records.voters import Voters, find_voters
 
 
 class CheckpointReader:
     """Read one checkpoint.
 
-    ``header`` is set after the first batch, if its version is known.
+    ``header`` is set after the first batch, if its version is known, and ``voters`` after a batch
+    that names the voters.
     """
 
     def __init__(self, checkpoint: Checkpoint, storage: ReadableFiles) -> None:
         self._checkpoint: Final = checkpoint
         self._storage: Final = storage
         self.header: SnapshotHeader | None = None
+        self.voters: Voters | None = None
 
     def batches(self) -> Iterator[PlacedBatch]:
         """Yield the data batches. A header and a footer must frame them.
@@ -53,6 +56,8 @@ class CheckpointReader:
                 if not expected:
                     self._read_header(placed, controls)
                 is_ended = ControlType.SNAPSHOT_FOOTER in controls
+                if ControlType.KRAFT_VOTERS in controls:
+                    self.voters = find_voters(batch)
                 expected = batch.last_offset + 1
                 if not batch.is_control:
                     yield placed

@@ -22,6 +22,7 @@ from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import ControlType, RecordBatch
+from authorizerd.protocol.records.voters import Voters, find_voters
 
 
 class Epochs:
@@ -58,6 +59,7 @@ class CopyContent:
 
     ``segments`` has the sizes in bytes by base offset, without what is cut. ``cut`` is the end of
     the last segment that cannot be read, ``superseded`` the files that have no further use.
+    ``voters`` are the cluster's, None if no record names them.
     """
 
     next_offset: int = 0
@@ -67,6 +69,7 @@ class CopyContent:
     segments: dict[int, int] = field(default_factory=dict)
     cut: TornTail | None = None
     superseded: list[Path] = field(default_factory=list)
+    voters: Voters | None = None
 
     def follow(self, batch: RecordBatch) -> None:
         """Count a batch at the end of the content."""
@@ -74,6 +77,7 @@ class CopyContent:
         self.next_offset = batch.last_offset + 1
         self.last_timestamp_ms = batch.max_timestamp_ms
         self.is_empty = False
+        self.voters = find_voters(batch) or self.voters
 
 
 def check_follows(placed: PlacedBatch, next_offset: int, epoch: int) -> None:
@@ -114,6 +118,7 @@ def examine_copy(directory: Path, storage: Storage) -> CopyContent:
         content.is_empty = False
         content.next_offset = newest.end_offset
         content.epochs.begin(newest.end_offset - 1, newest.epoch)
+        content.voters = reader.voters
         if reader.header is not None:
             content.last_timestamp_ms = reader.header.last_timestamp_ms
         content.superseded += (each.path for each in files.checkpoints[:-1])

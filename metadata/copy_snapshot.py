@@ -17,6 +17,7 @@ from authorizerd.metadata.copy_files import CopyFiles, part_of
 from authorizerd.metadata.directory import Checkpoint
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.storage import AppendFile, Storage
+from authorizerd.protocol.records.voters import Voters
 
 BYTES_IN_MEMORY_MAX: Final = 256 * 1024 * 1024
 """The size of a snapshot that is fetched without the disk. One of 500,000 ACLs has 70 MB."""
@@ -51,6 +52,8 @@ class SnapshotFile:
 
     Args:
         target: the checkpoint that it becomes.
+
+    ``voters`` are set by ``install``, unless the snapshot names none.
     """
 
     def __init__(self, target: Checkpoint, files: CopyFiles, storage: Storage) -> None:
@@ -59,6 +62,7 @@ class SnapshotFile:
         self._storage: Final = storage
         self._memory: Final = MemoryFile()
         self._part: AppendFile | None = None
+        self.voters: Voters | None = None
 
     @property
     def is_on_disk(self) -> bool:
@@ -118,6 +122,7 @@ class SnapshotFile:
         reader = self._reader(path)
         for _ in reader.batches():
             pass
+        self.voters = reader.voters
         return 0 if reader.header is None else reader.header.last_timestamp_ms
 
     def _reader(self, path: Path) -> CheckpointReader:

@@ -39,6 +39,7 @@ from authorizerd.metadata.errors import CopyConflictError, LogDirectoryError, Me
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import RecordBatch
+from authorizerd.protocol.records.voters import Voters
 
 RETRY_SECONDS: Final = 60.0
 """The time after which the copy is tried again if the disk was full or failed."""
@@ -101,6 +102,11 @@ class LogCopy:
     def last_timestamp_ms(self) -> int:
         """The time of the last batch, in milliseconds since 1970."""
         return self._content.last_timestamp_ms
+
+    @property
+    def voters(self) -> Voters | None:
+        """The cluster's voters by the newest record that names them, None if there is none."""
+        return self._content.voters
 
     @property
     def fault(self) -> str:
@@ -274,6 +280,7 @@ class LogCopy:
                 self._fault = ""
             content = CopyContent(snapshot.target.end_offset, last_timestamp_ms, is_empty=False)
             content.epochs.begin(content.next_offset - 1, snapshot.target.epoch)
+            content.voters = snapshot.voters or self._content.voters
             self._content = content
             self._replacements += 1
             return snapshot.batches()

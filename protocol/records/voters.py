@@ -42,6 +42,17 @@ def decode_voters(batch: RecordBatch) -> Voters | None:
     return found
 
 
+def find_voters(batch: RecordBatch) -> Voters | None:
+    """Return the voters that a batch names, or None if there are none that can be read.
+
+    They only help to find a leader, and later ones may be readable.
+    """
+    try:
+        return decode_voters(batch) if batch.is_control else None
+    except DecodeError:
+        return None
+
+
 def _decode(reader: WireReader) -> Voters | None:
     if reader.int16("Voters version"):
         return None

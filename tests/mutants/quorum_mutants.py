@@ -124,9 +124,9 @@ QUORUM_MUTANTS: Final = (
     ),
     Mutant(
         name="the addresses of voters in the log are forgotten",
-        file="daemon/sources/quorum/source.py",
-        text="                self._voters = find_voters(effect.batches) or self._voters\n",
-        becomes="                find_voters(effect.batches)\n",
+        file="metadata/copy_recovery.py",
+        text="        self.voters = find_voters(batch) or self.voters\n",
+        becomes="        find_voters(batch)\n",
         found_by=(
             f"{_TESTS}/test_source.py::test_a_cluster_that_replaces_every_address_is_followed"
         ),

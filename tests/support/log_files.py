@@ -17,7 +17,12 @@ from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_c
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
 from authorizerd.metadata.replay import read_changes
 from authorizerd.protocol.records.batch import ControlType, encode_batch
-from authorizerd.protocol.records.control import leader_change, snapshot_footer, snapshot_header
+from authorizerd.protocol.records.control import (
+    Record,
+    leader_change,
+    snapshot_footer,
+    snapshot_header,
+)
 from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
@@ -74,18 +79,20 @@ def checkpoint_batches(
     epoch: int = EPOCH,
     end_offset: int | None = None,
     time_ms: int = TIME_MS,
+    controls: Sequence[Record] = (),
 ) -> tuple[bytes, ...]:
     """Return the header, one batch of ``records`` if there are any, and the footer.
 
     Args:
         end_offset: the end offset in the header. None omits it, as Kafka does.
         time_ms: the header's time.
+        controls: control records that follow the header in its batch, as in Kafka.
     """
-    header = snapshot_header(time_ms, end_offset=end_offset)
+    controls = [snapshot_header(time_ms, end_offset=end_offset), *controls]
     return (
-        encode_batch(0, epoch, TIME_MS, [header], is_control=True),
-        *([data_batch(1, records, epoch=epoch)] if records else []),
-        control_batch(1 + len(records), ControlType.SNAPSHOT_FOOTER, epoch=epoch),
+        encode_batch(0, epoch, TIME_MS, controls, is_control=True),
+        *([data_batch(len(controls), records, epoch=epoch)] if records else []),
+        control_batch(len(controls) + len(records), ControlType.SNAPSHOT_FOOTER, epoch=epoch),
     )
 
 

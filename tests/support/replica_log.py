@@ -31,12 +31,14 @@ class ReplicaLog:
 
     Attributes:
         snapshots: the bytes of each snapshot that can be fetched.
+        controls: control records in the header's batch of snapshots that are taken.
         start_offset: where the log begins that can be fetched.
     """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.snapshots: dict[SnapshotId, bytes] = {}
+        self.controls: list[Record] = []
         self.start_offset = 0
 
     @property
@@ -94,7 +96,9 @@ class ReplicaLog:
         ]
         added = [AclAdded(key, acl) for key, acl in self.acls(end_offset).items()]
         taken = SnapshotId(end_offset, epoch)
-        batches = checkpoint_batches([METADATA_VERSION, *added], epoch=epoch)
+        batches = checkpoint_batches(
+            [METADATA_VERSION, *added], epoch=epoch, controls=self.controls
+        )
         if not keeps_log:
             self.snapshots.clear()
             self.start_offset = end_offset

@@ -53,7 +53,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     Wait,
 )
 from authorizerd.daemon.sources.quorum.report import ContactReport
-from authorizerd.daemon.sources.quorum.voter_addresses import choose_addresses, find_voters
+from authorizerd.daemon.sources.quorum.voter_addresses import choose_addresses
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
@@ -105,7 +105,7 @@ class QuorumSource:
         self._waiting: Final[dict[int, trio.Event]] = {}
         self._feed: Feed | None = None
         self._machine = self._new_machine()
-        self._voters: Voters | None = None
+        self._learnt: Voters | None = None
         self._reported: Final = ContactReport(status, settings)
         self.status: Final = status
 
@@ -239,7 +239,6 @@ class QuorumSource:
         """Make an effect. Return an event instead if it failed."""
         match effect:
             case PassOn():
-                self._voters = find_voters(effect.batches) or self._voters
                 await feed.pass_on(effect.batches)
                 await trio.to_thread.run_sync(self._copy.append, effect.batches)
             case BeginSnapshot() | AppendSnapshot() | AbandonSnapshot():
@@ -291,9 +290,10 @@ class QuorumSource:
             read_offset=feed.last_offset,
             copy_fault=self._copy.fault,
         )
-        if machine.leader is not None and self._voters is not None:
-            machine.learn_voters(choose_addresses(self._voters, machine.leader[0]))
-            self._voters = None
+        voters = self._copy.voters
+        if machine.leader is not None and voters is not None and voters is not self._learnt:
+            machine.learn_voters(choose_addresses(voters, machine.leader[0]))
+            self._learnt = voters
 
     async def _perform(self, request: Request, feed: Feed) -> Event:
         match request:

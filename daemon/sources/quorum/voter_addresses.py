@@ -6,24 +6,10 @@ while no leader answers it, so it remembers the voters' addresses, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from authorizerd.kafka_client.address import Address
-from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.records.batch import RecordBatch
-from authorizerd.protocol.records.voters import Voters, decode_voters
-
-
-def find_voters(batches: Iterable[RecordBatch]) -> Voters | None:
-    """Return the newest voters that committed batches name, or None if they name none."""
-    found = None
-    for batch in batches:
-        if batch.is_control:
-            try:
-                found = decode_voters(batch) or found
-            except DecodeError:
-                continue  # it only helps to find a leader, and later ones may be readable
-    return found
+from authorizerd.protocol.records.voters import Voters
 
 
 def choose_addresses(voters: Voters, leader: Address) -> Mapping[int, Address]:

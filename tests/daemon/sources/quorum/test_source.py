@@ -160,6 +160,26 @@ async def test_a_cluster_that_replaces_every_address_is_followed(
     quorum.leader.log.entries.append(Entry(new_voters_batch(quorum.leader, voters)))
     quorum.append(added(1))
     await following.wait_for(1)
+    await replace_addresses(quorum, voters)
+    await following.wait_for(1, 2)
+
+
+async def test_voters_in_a_snapshot_are_found(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """The record that names them is no longer in the log."""
+    voters = {1: quorum.leader.address, 2: Address("new2", 9093), 3: Address("new3", 9093)}
+    quorum.append(added(1))
+    quorum.leader.log.controls.append(new_voters_record(voters))
+    quorum.take_snapshot()
+    following = follow()
+    await following.wait_for(1)
+    await replace_addresses(quorum, voters)
+    await following.wait_for(1, 2)
+
+
+async def replace_addresses(quorum: ScriptedQuorum, voters: Mapping[int, Address]) -> None:
+    """Kill the leader, start the others at their new addresses, and append ACL 2."""
     quorum.kill(1)
     for node_id in (2, 3):
         quorum.kill(node_id)
@@ -167,15 +187,18 @@ async def test_a_cluster_that_replaces_every_address_is_followed(
         await quorum.start(node_id)
     quorum.elect(3)
     quorum.append(added(2))
-    await following.wait_for(1, 2)
 
 
 def new_voters_batch(leader: Controller, voters: Mapping[int, Address]) -> RecordBatch:
     """Return the batch that the leader appends if a voter has another address."""
-    listeners = {key: {"CONTROLLER": (each.host, each.port)} for key, each in voters.items()}
-    record = control_key(ControlType.KRAFT_VOTERS), voters_value(listeners)
+    record = new_voters_record(voters)
     data = encode_batch(leader.log.end_offset, leader.epoch, 0, [record], is_control=True)
     return decode_batch(data)
+
+
+def new_voters_record(voters: Mapping[int, Address]) -> tuple[bytes, bytes]:
+    listeners = {key: {"CONTROLLER": (each.host, each.port)} for key, each in voters.items()}
+    return control_key(ControlType.KRAFT_VOTERS), voters_value(listeners)
 
 
 @pytest.mark.parametrize("fault", list(Fault))
