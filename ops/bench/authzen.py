@@ -138,10 +138,9 @@ def measure_http(
         what = rounds.name("OPA's shape", USUAL)
         yield from compare_loads(what, our, opa_peer.NAME, their)
         repeated = HttpRounds(Asked(questions[:QUESTIONS], directory, "-few"), expected, extent)
-        for load in (USUAL, USUAL_BATCHES):
-            our, their = repeated.measure(load, ours, opa)
-            what = repeated.name(f"AuthZEN, {QUESTIONS:,} questions repeated", load)
-            yield from compare_loads(what, our, opa_peer.NAME, their)
+        our, their = repeated.measure(USUAL, ours, opa)
+        what = repeated.name(f"AuthZEN, {QUESTIONS:,} questions repeated", USUAL)
+        yield from compare_loads(what, our, opa_peer.NAME, their)
     yield from _measure_with_token(rounds, log_dir, directory / "token")
     yield from _measure_audited(rounds, log_dir, directory / "audited")
 
@@ -167,10 +166,9 @@ def _measure_with_token(rounds: HttpRounds, log_dir: Path, directory: Path) -> I
     with ready_daemon(directory, log_dir, {**rounds.extent.settings, **settings}) as daemon:
         server = replace(server_of(daemon), token_file=token_file)
         rounds.check(server)
-        for load in (USUAL, USUAL_BATCHES):
-            (figures,) = rounds.measure(load, server)
-            what = f"{rounds.name('AuthZEN', load)}, with a token"
-            yield from compare_loads(what, figures, opa_peer.NAME, None)
+        (figures,) = rounds.measure(USUAL, server)
+        what = f"{rounds.name('AuthZEN', USUAL)}, with a token"
+        yield from compare_loads(what, figures, opa_peer.NAME, None)
 
 
 def _measure_audited(rounds: HttpRounds, log_dir: Path, directory: Path) -> Iterator[Line]:

@@ -59,9 +59,9 @@ def summarize(
 class Stopwatch:
     """Times the answers of one load, which starts now and runs for ``seconds``."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, warm_up_share: float = WARM_UP_SHARE) -> None:
         self.now_ns = time.perf_counter_ns()
-        self._timed_from_ns: Final = self.now_ns + int(seconds * WARM_UP_SHARE * 1e9)
+        self._timed_from_ns: Final = self.now_ns + int(seconds * warm_up_share * 1e9)
         self._end_ns: Final = self.now_ns + int(seconds * 1e9)
         self._latencies_ns: Final[list[int]] = []
         self._answered = 0

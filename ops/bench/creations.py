@@ -6,8 +6,8 @@ its high watermark, for which answers wait, and only then forces the log to disk
 (KafkaRaftClient.flushLeaderLog). Before it appends, it waits for more records, 25 ms by default.
 Few arrive, because a broker forwards all its clients' requests over one connection, one at a time.
 
-The daemon also answers decisions during the load, and its figures include that cost. Kafka does
-not.
+All servers run at the same time and are asked in turn. Each load begins with a warm-up that counts
+for nothing. During ours, a client asks for decisions: no other figure includes that work.
 """
 
 from __future__ import annotations
@@ -15,31 +15,24 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection, HTTPException
-from operator import attrgetter, methodcaller
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
 
 from authorizerd.protocol.errors import DecodeError
-from ops.bench.closed_loop import LoadError, LoadReport
+from ops.bench.closed_loop import LoadError, LoadReport, summarize
 from ops.bench.daemon_process import AUTHORIZERD, PATIENT, ready_daemon, serve_command
-from ops.bench.figures import Absent, Line, Peer, make_peer, percentile
-from ops.bench.kafka_load import (
-    BEGUN,
-    Client,
-    create_acls,
-    describe_ms,
-    drive,
-)
+from ops.bench.figures import Absent, Line, percentile, supported_percent
+from ops.bench.kafka_load import BEGUN, Client, Describes, create_acls
 from ops.bench.processes import ProcessError, capture_output
-from ops.bench.rounds import percents
+from ops.bench.rounds import Rounds, compare, compare_latencies, measure_in_turn
 from ops.kafka_rig import rig as kafka
 from ops.kafka_rig.broker import BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig, RigError
@@ -49,13 +42,13 @@ LINGERS: Final = (("25 ms", None), ("0", 0))
 """How long Kafka's leader waits for more records: None is its default, 25 ms."""
 
 _SETTINGS: Final = {"super.users": ANONYMOUS}
-_JVM_OPTIONS: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-"""As in kafka-server-start.sh."""
+_JVM_OPTIONS: Final = ("-Xms1g", "-Xmx3g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+"""As in kafka-server-start.sh, with more memory: a load creates hundreds of thousands of ACLs."""
 
 _SMALL, _LARGE = 1, 100
-_DESCRIBES: Final = 5
 _STEP_SECONDS: Final = 30.0
-_PROBE_PAUSE_SECONDS: Final = 0.01
+_PROBE_PAUSE_SECONDS: Final = 0.003
+_ERRORS: Final = (LoadError, DecodeError, HTTPException, OSError)
 _QUESTION: Final = (
     b'{"subject":{"type":"user","id":"bench-update"},"action":{"name":"READ"},'
     b'"resource":{"type":"topic","id":"described-0-0000000001"},"context":{"host":"127.0.0.1"}}'
@@ -73,35 +66,54 @@ class CreationLoad:
         return f"{_counted(self.bindings, 'binding')}, {_counted(self.clients, 'client')}"
 
 
-LOADS: Final = tuple(
-    CreationLoad(clients=clients, bindings=bindings)
-    for bindings in (_SMALL, _LARGE)
-    for clients in (1, 16)
-)
+LOADS: Final = {
+    _SMALL: (
+        CreationLoad(clients=1, bindings=_SMALL),
+        CreationLoad(clients=16, bindings=_SMALL),
+    ),
+    _LARGE: (CreationLoad(clients=1, bindings=_LARGE),),
+}
+"""The loads by the number of ACLs per request: each number has new servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationPlan:
-    """``seconds`` is a load's time; ``described`` ACLs, a multiple of 100, are created first."""
+    """The seconds of each round, and of the warm-up before the first.
 
+    ``described`` ACLs, a multiple of 100, are created before all loads.
+    """
+
+    rounds: int
     seconds: float
+    warm_up: float
     described: int
     is_beside_kafka: bool
 
 
-FULL: Final = CreationPlan(seconds=2.0, described=10_000, is_beside_kafka=True)
-QUICK: Final = CreationPlan(seconds=0.1, described=200, is_beside_kafka=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerFigures:
-    """One server's figures: a report for each of ``LOADS``, and the median time to describe."""
-
-    reports: tuple[LoadReport, ...]
-    describe_ms: float
-
+FULL: Final = CreationPlan(
+    rounds=3, seconds=10.0, warm_up=5.0, described=10_000, is_beside_kafka=True
+)
+QUICK: Final = CreationPlan(
+    rounds=1, seconds=0.1, warm_up=0.1, described=200, is_beside_kafka=False
+)
 
 Probe = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class AclServer:
+    """A running server; ``address`` is that of a Kafka listener.
+
+    ``decision_http`` is the daemon's address for decisions, or "" for Kafka.
+    """
+
+    name: str
+    address: str
+    decision_http: str = ""
+
+    @property
+    def is_peer(self) -> bool:
+        return not self.decision_http
 
 
 def measure_creations(directory: Path, plan: CreationPlan) -> Iterator[Line]:
@@ -110,88 +122,89 @@ def measure_creations(directory: Path, plan: CreationPlan) -> Iterator[Line]:
     Raises:
         ProcessError: the daemon failed. If Kafka fails, it is only left out.
     """
+    rig = kafka.prepare() if plan.is_beside_kafka else Absent("not in a quick run")
     with TemporaryDirectory(dir=directory, prefix="updates-") as name:
-        place = Path(name)
-        ours, decisions_ms = _measure_daemon(place, plan)
-        rig = kafka.prepare() if plan.is_beside_kafka else Absent("not in a quick run")
-        theirs = [
-            (linger, _measure_kafka(rig, place / f"linger-{linger_ms}", linger_ms, plan))
-            for linger, linger_ms in LINGERS
-        ]
-    for linger, their in theirs:
-        for number, load in enumerate(LOADS):
-            yield from _update_lines(load, linger, ours.reports[number], their, number)
-    for load_name, p99_ms in decisions_ms:
-        yield Line(
-            what=f"AuthZEN decisions, 1 connection, {load_name}: p99", unit="ms", ours=p99_ms
-        )
-    for linger, their in theirs:
-        yield Line(
-            what=f"describeAcls of {plan.described:,} ACLs, Kafka's linger {linger}: median",
-            unit="ms",
-            ours=ours.describe_ms,
-            peer=_kafka_figure(their, attrgetter("describe_ms")),
-        )
+        for bindings, loads in LOADS.items():
+            with _running_servers(rig, Path(name, str(bindings))) as servers:
+                yield from _measure_servers(servers, loads, plan)
 
 
-def _update_lines(
-    load: CreationLoad, linger: str, ours: LoadReport, their: ServerFigures | Absent, number: int
+def _measure_servers(
+    servers: Sequence[AclServer | Absent], loads: Sequence[CreationLoad], plan: CreationPlan
 ) -> Iterator[Line]:
-    what = f"createAcls, {load}, fdatasync (Kafka: linger {linger}, force)"
-
-    def line(shown: str, unit: str, pick: Callable[[LoadReport], float]) -> Line:
-        return Line(
-            what=f"{what}: {shown}",
-            unit=unit,
-            ours=pick(ours),
-            peer=_kafka_figure(their, lambda measured: pick(measured.reports[number])),
-            more_is_better=unit == "/s",
-        )
-
-    measured = [ours] if isinstance(their, Absent) else [ours, their.reports[number]]
-    for percent in percents(measured):
-        yield line(f"p{percent}", "ms", methodcaller("at", percent))
-    yield line("requests", "/s", attrgetter("requests_per_second"))
-    if load.bindings > 1:
-        yield line("bindings", "/s", lambda report: report.requests_per_second * load.bindings)
-
-
-def _kafka_figure(their: ServerFigures | Absent, pick: Callable[[ServerFigures], float]) -> Peer:
-    return make_peer(f"Kafka {kafka.VERSION}", their, pick)
+    """Yield the lines of each load, after those of describeAcls if the loads are small."""
+    filled = measure_in_turn(1, servers, lambda server: _fill(server, plan))
+    # A peer that failed once is not measured again.
+    ready = [
+        found if isinstance(found, Absent) else server
+        for server, found in zip(servers, filled, strict=True)
+    ]
+    if loads[0].bindings == _SMALL:
+        described = measure_in_turn(plan.rounds, ready, partial(_describe, plan=plan))
+        what = f"describeAcls of {plan.described:,} ACLs"
+        yield from _lines(what, described, "answers")
+        yield _probe_calm(ready[-1], plan)
+    for load in loads:
+        warm = measure_in_turn(1, ready, partial(_warm_up, load=load, plan=plan))
+        ours = warm[-1]
+        assert isinstance(ours, list)
+        yield _probe_line(f"during createAcls, {load}", ours[0])
+        created = measure_in_turn(plan.rounds, ready, partial(_create, load=load, plan=plan))
+        yield from _lines(f"createAcls, {load}, fdatasync", created, "requests", load.bindings)
 
 
-def _measure_daemon(
-    place: Path, plan: CreationPlan
-) -> tuple[ServerFigures, list[tuple[str, float]]]:
-    """Return our figures, and the p99 of decisions without and during each load."""
+def _lines(
+    what: str, found: Sequence[Rounds[LoadReport]], counted: str, bindings: int = 1
+) -> Iterator[Line]:
+    """Yield the lines of all servers: ours, the last one, beside each broker."""
+
+    def rate(report: LoadReport) -> float:
+        return report.requests_per_second
+
+    def binding_rate(report: LoadReport) -> float:
+        return report.requests_per_second * bindings
+
+    *brokers, ours = found
+    for (linger, _), theirs in zip(LINGERS, brokers, strict=True):
+        name = f"Kafka {kafka.VERSION}"
+        where = f"{what} (Kafka: linger {linger}, force)"
+        yield from compare_latencies(where, ours, name, theirs, lambda report: report)
+        rates = {counted: rate} | ({"bindings": binding_rate} if bindings > 1 else {})
+        for shown, pick in rates.items():
+            yield compare(f"{where}: {shown}", "/s", ours, name, theirs, pick, more_is_better=True)
+
+
+@contextmanager
+def _running_servers(
+    rig: Rig | kafka.Absent | Absent, place: Path
+) -> Iterator[list[AclServer | Absent]]:
+    """Run a broker for each of ``LINGERS``, then the daemon, until the block ends."""
+    with ExitStack() as stack:
+        servers: list[AclServer | Absent] = [
+            stack.enter_context(_broker(rig, place / f"linger-{linger_ms}", linger_ms))
+            for _, linger_ms in LINGERS
+        ]
+        yield [*servers, stack.enter_context(_daemon(place))]
+
+
+@contextmanager
+def _daemon(place: Path) -> Iterator[AclServer]:
     directory, log_dir = place / "daemon", place / "daemon-log"
     arguments, ready = serve_command(directory, log_dir, _SETTINGS)
     config = arguments[2]
     capture_output([AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
-    decisions_ms: list[tuple[str, float]] = []
-    reports: list[LoadReport] = []
     with ready_daemon(directory, log_dir, {**PATIENT, **_SETTINGS}) as daemon:
         address = msgspec.json.decode(ready.read_bytes())["listeners"]["PLAINTEXT"]
-        try:
-            described_ms = _fill_and_describe(address, plan)
-            with _prober(daemon.decision_http) as probe:
-                give_up = time.monotonic() + plan.seconds
-                idle = _probed(probe, lambda: time.monotonic() < give_up)
-                decisions_ms.append(("no updates", idle))
-                for load in LOADS:
-                    report, meanwhile = _run_load(address, load, plan.seconds, probe)
-                    reports.append(report)
-                    decisions_ms.append((f"during createAcls, {load}", meanwhile))
-        except (LoadError, DecodeError, HTTPException, OSError) as error:
-            raise ProcessError(f"authorizerd: {error!r}") from error
-    return ServerFigures(reports=tuple(reports), describe_ms=described_ms), decisions_ms
+        yield AclServer("authorizerd", address, daemon.decision_http)
 
 
-def _measure_kafka(
-    rig: Rig | kafka.Absent | Absent, directory: Path, linger_ms: int | None, plan: CreationPlan
-) -> ServerFigures | Absent:
+@contextmanager
+def _broker(
+    rig: Rig | kafka.Absent | Absent, directory: Path, linger_ms: int | None
+) -> Iterator[AclServer | Absent]:
     if not isinstance(rig, Rig):
-        return Absent(rig.reason)
+        yield Absent(rig.reason)
+        return
     settings = BrokerSettings(
         super_users=("User:admin", ANONYMOUS),
         linger_ms=linger_ms,
@@ -199,64 +212,99 @@ def _measure_kafka(
         jvm_options=_JVM_OPTIONS,
     )
     log_dir = directory / "log"
-    try:
-        formatted = format_storage(rig, directory, log_dir)
-        if formatted.exit_code:
-            return Absent(f"kafka-storage: {formatted.stderr[:300]}")
-        with running_broker(rig, directory, log_dir, settings) as broker:
-            described_ms = _fill_and_describe(broker.plaintext, plan)
-            reports = [_run_load(broker.plaintext, load, plan.seconds)[0] for load in LOADS]
-    except (RigError, ProcessError, LoadError, DecodeError, OSError) as error:
-        return Absent(str(error))
-    return ServerFigures(reports=tuple(reports), describe_ms=described_ms)
-
-
-def _fill_and_describe(address: str, plan: CreationPlan) -> float:
-    """Create the first ACLs; return the median time to describe them."""
-    client = Client(address)
-    with closing(client.socket):
-        create_acls(client, "described", plan.described, _LARGE)
-        _await_described(client, plan.described)
-        return median(describe_ms(client, plan.described) for _ in range(_DESCRIBES))
-
-
-def _await_described(client: Client, acls: int) -> None:
-    """Wait until all are visible: a broker applies what its controller committed a moment later."""
-    give_up = time.monotonic() + _STEP_SECONDS
-    while True:
+    with ExitStack() as stack:
+        server: AclServer | Absent
         try:
-            describe_ms(client, acls)
-        except LoadError:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+            formatted = format_storage(rig, directory, log_dir)
+            if formatted.exit_code:
+                raise RigError(f"kafka-storage: {formatted.stderr[:300]}")
+            broker = stack.enter_context(running_broker(rig, directory, log_dir, settings))
+            server = AclServer("Kafka", broker.plaintext)
+        except (RigError, OSError) as error:
+            server = Absent(str(error))
+        yield server
+
+
+@contextmanager
+def _named(server: AclServer) -> Iterator[None]:
+    """Name the server in errors."""
+    try:
+        yield
+    except _ERRORS as error:
+        raise ProcessError(f"{server.name}: {error!r}") from error
+
+
+def _fill(server: AclServer, plan: CreationPlan) -> None:
+    """Create the first ACLs, and wait until all are visible.
+
+    A broker applies what its controller committed a moment later.
+    """
+    with _named(server), closing(Client(server.address)) as client:
+        create_acls(client, "described", plan.described, _LARGE)
+        describes = Describes(client, plan.described)
+        give_up = time.monotonic() + _STEP_SECONDS
+        while True:
+            try:
+                describes.time_one()
+            except LoadError:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+
+def _describe(server: AclServer, plan: CreationPlan) -> LoadReport:
+    """Describe all ACLs, again and again; leave out the time until the first answers are fast."""
+    with _named(server), closing(Client(server.address)) as client:
+        describes = Describes(client, plan.described)
+        begun = time.perf_counter()
+        while time.perf_counter() < begun + plan.warm_up:
+            describes.time_one()
+        times_ns: list[int] = []
+        begun = time.perf_counter()
+        while not times_ns or time.perf_counter() < begun + plan.seconds:
+            times_ns.append(describes.time_one())
+    # Only the time of the requests: checking the answers in between takes our own time.
+    rate = len(times_ns) / (sum(times_ns) / 1e9)
+    return summarize(times_ns, requests=len(times_ns), requests_per_second=rate)
+
+
+def _warm_up(server: AclServer, load: CreationLoad, plan: CreationPlan) -> list[float]:
+    """Run a load; return the times of decisions meanwhile, if the server is ours."""
+    with _named(server), ExitStack() as stack:
+        probe = None if server.is_peer else stack.enter_context(_prober(server.decision_http))
+        return _run_load(server, load, plan.warm_up, probe)[1]
+
+
+def _create(server: AclServer, load: CreationLoad, plan: CreationPlan) -> LoadReport:
+    """Run a load that counts."""
+    return _run_load(server, load, plan.seconds)[0]
 
 
 def _run_load(
-    address: str, load: CreationLoad, seconds: float, probe: Probe | None = None
-) -> tuple[LoadReport, float]:
-    """Run a load in another process; return its report and the p99 of ``probe`` meanwhile.
+    server: AclServer, load: CreationLoad, seconds: float, probe: Probe | None = None
+) -> tuple[LoadReport, list[float]]:
+    """Run a load in another process; return its report and the times of ``probe`` meanwhile.
 
     Raises:
         ProcessError: it failed, or exceeded the time limit.
     """
-    prefix = f"update-{load.clients}-{load.bindings}"
+    # Names that no other round has used.
+    prefix = f"update-{time.monotonic_ns()}"
     command = [
-        sys.executable, "-m", drive.__module__,
-        address, str(load.clients), str(load.bindings), str(seconds), prefix,
+        sys.executable, "-m", "ops.bench.kafka_load",
+        server.address, str(load.clients), str(load.bindings), str(seconds), prefix,
     ]  # fmt: skip
     # Unbuffered: ``communicate`` would miss what a buffer had read after the first line.
     process = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with process:
         try:
             assert process.stdout is not None
-            # Probe after the warm-up, as the load itself is timed.
             has_begun = process.stdout.readline() == BEGUN
-            probed_ms = 0.0
+            probed: list[float] = []
             if has_begun and probe is not None:
-                probed_ms = _probed(probe, lambda: process.poll() is None)
+                probed = _probed(probe, lambda: process.poll() is None)
             printed, errors = process.communicate(timeout=seconds + _STEP_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise ProcessError(f"createAcls, {load}: not finished in time") from error
@@ -266,17 +314,34 @@ def _run_load(
                 process.kill()
     if process.returncode:
         raise ProcessError(f"createAcls, {load}: {errors.decode(errors='replace').strip()}")
-    return msgspec.json.decode(printed, type=LoadReport), probed_ms
+    return msgspec.json.decode(printed, type=LoadReport), probed
 
 
-def _probed(probe: Probe, goes_on: Callable[[], bool]) -> float:
-    """Call ``probe`` repeatedly, at least once; return the p99 of its times."""
+def _probe_calm(server: AclServer | Absent, plan: CreationPlan) -> Line:
+    """Return the line of decisions without any updates."""
+    assert isinstance(server, AclServer)
+    with _named(server), _prober(server.decision_http) as probe:
+        give_up = time.monotonic() + plan.warm_up
+        return _probe_line("no updates", _probed(probe, lambda: time.monotonic() < give_up))
+
+
+def _probe_line(what: str, times_ms: list[float]) -> Line:
+    percent = supported_percent(len(times_ms))
+    return Line(
+        what=f"AuthZEN decisions, 1 connection, {what}: p{percent}",
+        unit="ms",
+        ours=percentile(sorted(times_ms), percent),
+    )
+
+
+def _probed(probe: Probe, goes_on: Callable[[], bool]) -> list[float]:
+    """Call ``probe`` repeatedly, at least once; return its times."""
     times = [probe()]
     while goes_on():
         # Pause, so that the probes add little to the daemon's load.
         time.sleep(_PROBE_PAUSE_SECONDS)
         times.append(probe())
-    return percentile(sorted(times), 99)
+    return times
 
 
 @contextmanager

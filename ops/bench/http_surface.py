@@ -153,18 +153,14 @@ class Server:
         connection.close()
         check_agreement(expected, given, questions, surface.name)
 
-    def drive(
-        self, asked: Asked, load: Load, seconds: float, warm_up: float = 0.0
-    ) -> ServerFigures:
-        """Ask for ``seconds``, from another process; a warm-up before it counts for nothing.
+    def drive(self, asked: Asked, load: Load, seconds: float) -> ServerFigures:
+        """Ask for ``seconds``, from another process.
 
         Each load goes on with the question after the last one that this server was asked.
 
         Raises:
             ProcessError: the load failed.
         """
-        if warm_up:
-            self._generate(asked, load, warm_up)
         before = cpu_seconds(self.process_id)
         report = self._generate(asked, load, seconds)
         used = cpu_seconds(self.process_id) - before

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from authorizerd.acl.builder import build
-from ops.bench import authzen, creations, floods, following, log_ins, tls
+from ops.bench import authzen, creations, floods, following, log_ins, openfga, tls
 from ops.bench.authzen import measure_http
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.creations import CreationPlan, measure_creations
@@ -29,6 +29,7 @@ from ops.bench.growth import RESOURCES, Point, make_lines, make_panels, measure_
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
 from ops.bench.log_ins import measure_log_ins
+from ops.bench.openfga import measure_openfga
 from ops.bench.plot import draw_panels
 from ops.bench.replay import SIZES, measure_replay
 from ops.bench.rounds import HttpExtent
@@ -52,6 +53,7 @@ class Plan:
     loops: int
     growth: tuple[int, ...]
     http: HttpExtent
+    openfga: HttpExtent
     stream_seconds: float
     tls: tls.Extent
     log_ins: log_ins.Extent
@@ -71,6 +73,7 @@ FULL: Final = Plan(
     loops=3,
     growth=RESOURCES,
     http=authzen.FULL,
+    openfga=openfga.FULL,
     stream_seconds=3.0,
     tls=tls.FULL,
     log_ins=log_ins.FULL,
@@ -89,6 +92,7 @@ QUICK: Final = Plan(
     loops=1,
     growth=(1000, 2000),
     http=authzen.QUICK,
+    openfga=openfga.QUICK,
     stream_seconds=0.1,
     tls=tls.QUICK,
     log_ins=log_ins.QUICK,
@@ -191,6 +195,11 @@ def _http(run: Run) -> Iterator[Line]:
     yield from measure_http(asked, run.expected, run.log_of(asked), directory, run.plan.http)
 
 
+def _openfga(run: Run) -> Iterator[Line]:
+    asked, directory = run.plan.asked, run.directory / "openfga"
+    yield from measure_openfga(asked, run.log_of(asked), directory, run.plan.openfga)
+
+
 def _stream(run: Run) -> Iterator[Line]:
     asked, seconds = run.plan.asked, run.plan.stream_seconds
     directory = run.directory / "stream"
@@ -230,6 +239,7 @@ def _replay(run: Run) -> Iterator[Line]:
 PARTS: Final[Mapping[str, Callable[[Run], Iterator[Line]]]] = MappingProxyType(
     {
         "http": _http,
+        "openfga": _openfga,
         "stream": _stream,
         "decisions": _decisions,
         "state": _state,

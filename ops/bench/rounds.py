@@ -50,12 +50,17 @@ class HttpRounds:
                 server.check(self.asked.questions[: len(self._expected)], self._expected)
 
     def measure(self, load: Load, *servers: Server | Absent) -> list[Rounds[ServerFigures]]:
-        """Return each server's figures. Each load follows a warm-up of the same kind."""
+        """Return each server's figures. A load of the same kind, which warms up, precedes them."""
         extent = self.extent
+        if extent.warm_up:
+            self._drive(load, extent.warm_up, 1, servers)
+        return self._drive(load, extent.seconds, extent.rounds, servers)
+
+    def _drive(
+        self, load: Load, seconds: float, rounds: int, servers: Sequence[Server | Absent]
+    ) -> list[Rounds[ServerFigures]]:
         return measure_in_turn(
-            extent.rounds,
-            servers,
-            lambda server: server.drive(self.asked, load, extent.seconds, extent.warm_up),
+            rounds, servers, lambda server: server.drive(self.asked, load, seconds)
         )
 
     def measure_cold(
@@ -63,9 +68,7 @@ class HttpRounds:
     ) -> Iterator[Line]:
         """Yield the lines of the first seconds of new servers, which nobody has asked anything."""
         seconds = self.extent.cold_seconds
-        our, their = measure_in_turn(
-            1, (ours, theirs), lambda server: server.drive(self.asked, COLD, seconds)
-        )
+        our, their = self._drive(COLD, seconds, 1, (ours, theirs))
         where = f"{what}, {COLD}, the first {seconds:g} s after a start"
         yield from compare_loads(where, our, peer_name, their)
 
@@ -75,8 +78,18 @@ class HttpRounds:
         return f"{what}, {load}" + (f" ({PYTHON})" if is_python else "")
 
 
+class Measurable(Protocol):
+    """A server; a peer may fail."""
+
+    @property
+    def is_peer(self) -> bool: ...
+
+
+S = TypeVar("S", bound=Measurable)
+
+
 def measure_in_turn(
-    rounds: int, servers: Sequence[Server | Absent], measure: Callable[[Server], T]
+    rounds: int, servers: Sequence[S | Absent], measure: Callable[[S], T]
 ) -> list[Rounds[T]]:
     """Measure the servers in turn; return each one's figures.
 

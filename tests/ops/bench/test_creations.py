@@ -42,9 +42,9 @@ def test_quick_run_measures_every_load_on_a_daemon(tmp_path: Path) -> None:
     lines = list(measure_creations(tmp_path, QUICK))
     whats = [line.what for line in lines]
     assert len(set(whats)) == len(whats)
-    for load in LOADS:
+    for load in (load for loads in LOADS.values() for load in loads):
         assert any(what.startswith(f"createAcls, {load}, fdatasync (") for what in whats)
-        assert any(what.endswith(f"during createAcls, {load}: p99") for what in whats)
+        assert any(f"during createAcls, {load}: p" in what for what in whats)
     assert any("describeAcls of 200 ACLs" in what for what in whats)
     assert all(line.ours > 0 for line in lines)
     peers = {line.peer for line in lines if line.peer is not None}
