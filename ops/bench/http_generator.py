@@ -25,7 +25,7 @@ PYTHON: Final = "Python generator"
 
 _SCRIPT: Final = Path(__file__).with_name("wrk.lua")
 _MORE_SECONDS: Final = 60.0
-_ANSWER_SECONDS: Final = 10
+_ANSWER_SECONDS: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

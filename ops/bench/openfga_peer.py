@@ -42,6 +42,7 @@ NAME: Final = "OpenFGA"
 
 _WRITTEN_AT_ONCE: Final = 100
 _CHECKS_MAX: Final = 100
+_REQUEST_SECONDS: Final = 30
 _TIMEOUT_SECONDS: Final = 60.0
 _USER: Final = "User:"
 _IMPLYING: Final = {
@@ -150,6 +151,8 @@ def ready_openfga(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Abs
         program, "run", *store, "--http-addr", host, "--grpc-addr", f"127.0.0.1:{free_port()}",
         "--playground-enabled=false", "--metrics-enabled=false", "--log-level", "error",
         "--max-checks-per-batch-check", str(_CHECKS_MAX),
+        # By default it gives up after 3 s, too soon for batches on several connections.
+        "--request-timeout", f"{_REQUEST_SECONDS}s",
     ]  # fmt: skip
     try:
         capture_output([program, "migrate", *store], timeout_seconds=_TIMEOUT_SECONDS)
