@@ -23,6 +23,9 @@ from authorizerd.protocol.framing import Frames, frame
 
 FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a configuration and a tokens file fit easily
 CHANGES_PER_FRAME: Final = 128
+TEXTS_KEPT: Final = 65_536
+"""How many names, principals and hosts a worker recognizes while it loads."""
+_SHARDS: Final = 16
 
 T = TypeVar("T")
 
@@ -253,10 +256,52 @@ def _rows(changes: Iterable[Change]) -> Iterator[Row]:
         yield change.id, astuple(change.acl) if isinstance(change, AclAdded) else None
 
 
-def to_batch(order: TakeChanges) -> ChangeBatch:
+class SharedTexts:
+    """One copy of each name, principal and host that recurs.
+
+    A decoder makes new strings for every ACL, which would almost double a worker's memory.
+    """
+
+    __slots__ = ("_shards",)
+
+    def __init__(self) -> None:
+        # One large dict would block the event loop whenever it grows.
+        self._shards: list[dict[str, str]] = [{} for _ in range(_SHARDS)]
+
+    def share(self, text: str) -> str:
+        """Return an equal text that was shared before, or this one."""
+        shard = self._shards[hash(text) % _SHARDS]
+        if len(shard) >= TEXTS_KEPT // _SHARDS:
+            shard.clear()
+        return shard.setdefault(text, text)
+
+    def __len__(self) -> int:
+        """Return how many texts are kept."""
+        return sum(map(len, self._shards))
+
+    def clear(self) -> None:
+        """Forget all texts; ACLs keep those that they have."""
+        for shard in self._shards:
+            shard.clear()
+
+
+def to_batch(order: TakeChanges, texts: SharedTexts) -> ChangeBatch:
     """Return the changes of an order in the form in which the daemon itself applies them."""
-    changes = tuple(
-        AclRemoved(key) if fields is None else AclAdded(key, Acl(*fields))
-        for key, fields in order.rows
-    )
-    return ChangeBatch(order.offset, changes, order.is_end)
+    share = texts.share
+    changes: list[Change] = []
+    for key, row in order.rows:
+        if row is None:
+            changes.append(AclRemoved(key))
+            continue
+        resource_type, name, pattern_type, principal, host, operation, permission_type = row
+        acl = Acl(
+            resource_type,
+            share(name),
+            pattern_type,
+            share(principal),
+            share(host),
+            operation,
+            permission_type,
+        )
+        changes.append(AclAdded(key, acl))
+    return ChangeBatch(order.offset, tuple(changes), order.is_end)

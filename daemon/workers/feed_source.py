@@ -26,6 +26,7 @@ from authorizerd.protocol.worker_feed import (
     Order,
     Report,
     ResumeDecisions,
+    SharedTexts,
     StopDecisions,
     TakeChanges,
     TakeFiles,
@@ -61,6 +62,7 @@ class FeedSource:
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._reader = order_reader()
+        self._texts = SharedTexts()
         # A drain reports while other orders are carried out, and messages must not mix.
         self._sending = trio.Lock()
 
@@ -97,7 +99,7 @@ class FeedSource:
                 match order:
                     case TakeChanges() | Loaded():
                         # A batch is reported as done only after its last part.
-                        if not await _apply(order, applier, applied):
+                        if not await self._apply(order, applier, applied):
                             continue
                     case StopDecisions():
                         await applier.send(Suspend(order.reason))
@@ -114,6 +116,25 @@ class FeedSource:
                         await _carry_out(order, follower)
                 await self._report(Done(order.number, _offset(applied), counters))
             nursery.cancel_scope.cancel()
+
+    async def _apply(
+        self,
+        order: TakeChanges | Loaded,
+        applier: trio.MemorySendChannel[Message],
+        applied: View[AclSnapshot | None],
+    ) -> bool:
+        """Pass on the changes of an order; return True once all of them are in force."""
+        if isinstance(order, TakeChanges):
+            await applier.send(to_batch(order, self._texts))
+            if not order.is_end:
+                return False
+        else:
+            self._texts.clear()  # texts recur mostly within the snapshot
+            await applier.send(CaughtUp(order.offset))
+        await applied.wait_until(
+            lambda newest: newest is not None and newest.offset >= order.offset
+        )
+        return True
 
     async def _drain(
         self,
@@ -155,22 +176,6 @@ async def _carry_out(order: TakeSettings | TakeFiles | Listen, follower: Followe
             await follower.listen()
         case _:
             assert_never(order)
-
-
-async def _apply(
-    order: TakeChanges | Loaded,
-    applier: trio.MemorySendChannel[Message],
-    applied: View[AclSnapshot | None],
-) -> bool:
-    """Pass on the changes of an order; return True once all of them are in force."""
-    if isinstance(order, TakeChanges):
-        await applier.send(to_batch(order))
-        if not order.is_end:
-            return False
-    else:
-        await applier.send(CaughtUp(order.offset))
-    await applied.wait_until(lambda newest: newest is not None and newest.offset >= order.offset)
-    return True
 
 
 def _offset(applied: View[AclSnapshot | None]) -> int:

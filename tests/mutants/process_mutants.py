@@ -213,4 +213,18 @@ PROCESS_MUTANTS: Final = (
         becomes="if now:",
         found_by="tests/daemon/telemetry/test_admin.py::test_metrics_are_collected_again_only_after_their_maximum_age",
     ),
+    Mutant(
+        name="a worker keeps the texts of all changes for ever",
+        file="protocol/worker_feed.py",
+        text="if len(shard) >= TEXTS_KEPT // _SHARDS:",
+        becomes="if len(shard) < 0:",
+        found_by="tests/protocol/test_worker_feed.py::test_only_so_many_texts_are_kept",
+    ),
+    Mutant(
+        name="each ACL of a worker has texts of its own",
+        file="protocol/worker_feed.py",
+        text="return shard.setdefault(text, text)",
+        becomes="return text",
+        found_by="tests/protocol/test_worker_feed.py::test_equal_texts_of_different_acls_are_kept_once",
+    ),
 )
