@@ -1,10 +1,11 @@
 """``make bench``: print one table of our figures, each with a peer's figure from the same run.
 
-    python -m ops.bench [--quick] [--parts NAMES] [--directory DIRECTORY]
+    python -m ops.bench [--quick] [--parts NAMES] [--write] [--directory DIRECTORY]
 
 The command prints the table to standard output, and its progress and the seconds of each part to
 standard error. It writes the same lines to ``DIRECTORY/bench.json``, and a plot of the growth to
-``DIRECTORY/growth.svg``. ``--quick`` runs every part on small sets, without a JVM.
+``DIRECTORY/growth.svg``. ``--quick`` runs every part on small sets, without a JVM. ``--write``
+writes the table into the page of the documentation (``page``).
 
 The exit code is 1 if a part failed, or if a limit that must hold was exceeded. The table is printed
 in the second case, too.
@@ -22,22 +23,14 @@ from typing import Final
 import msgspec
 
 from ops.bench.decisions import DisagreementError
-from ops.bench.figures import Line, format_figure, format_table
-from ops.bench.machine import Machine, describe_machine
+from ops.bench.figures import Line, format_figure
+from ops.bench.machine import describe_machine, find_versions
+from ops.bench.page import PAGE, PageError, write_page
 from ops.bench.parts import FULL, PARTS, QUICK, Plan, Run
 from ops.bench.processes import ProcessError
+from ops.bench.report import Report
 
 _RUN_DIRECTORY: Final = Path(".run")
-
-
-class Report(msgspec.Struct, frozen=True):
-    """The content of ``bench.json``; ``parts`` has the seconds of each part."""
-
-    machine: Machine
-    began: str
-    seconds: float
-    parts: dict[str, float]
-    lines: list[Line]
 
 
 def measure(
@@ -86,6 +79,9 @@ def _arguments() -> argparse.Namespace:
         help=f"only these parts, separated by commas: {', '.join(PARTS)}",
     )
     parser.add_argument(
+        "--write", action="store_true", help=f"write the table into {PAGE}, unless the run fails"
+    )
+    parser.add_argument(
         "--directory", type=Path, default=_RUN_DIRECTORY, help="for files (default: %(default)s)"
     )
     return parser.parse_args()
@@ -105,11 +101,26 @@ def main() -> int:
     except (DisagreementError, ProcessError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
-    report = Report(machine, began, time.monotonic() - started, seconds, lines)
+    report = Report(
+        machine=machine,
+        programs=find_versions(),
+        began=began,
+        seconds=time.monotonic() - started,
+        is_quick=arguments.quick,
+        parts=seconds,
+        lines=lines,
+    )
     encoded = msgspec.json.format(msgspec.json.encode(report))
     (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
-    print(f"{machine}\n\n{format_table(lines)}\n{report.seconds:.0f} s")
-    return _judge(lines, is_quick=arguments.quick)
+    print(f"{report}\n{report.seconds:.0f} s")
+    code = _judge(lines, is_quick=arguments.quick)
+    if arguments.write and code == 0:
+        try:
+            write_page(arguments.directory)
+        except PageError as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+    return code
 
 
 def _judge(lines: Iterable[Line], *, is_quick: bool) -> int:

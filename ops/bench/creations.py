@@ -15,11 +15,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -29,7 +29,8 @@ import msgspec
 from authorizerd.protocol.errors import DecodeError
 from ops.bench.closed_loop import LoadError, LoadReport, summarize
 from ops.bench.daemon_process import AUTHORIZERD, PATIENT, ready_daemon, serve_command
-from ops.bench.figures import Absent, Line, percentile, supported_percent
+from ops.bench.decision_probe import Probe, ask_while, make_line, open_probe
+from ops.bench.figures import Absent, Line
 from ops.bench.kafka_load import BEGUN, Client, Describes, create_acls
 from ops.bench.processes import ProcessError, capture_output
 from ops.bench.rounds import Rounds, compare, compare_latencies, measure_in_turn
@@ -47,12 +48,7 @@ _JVM_OPTIONS: Final = ("-Xms1g", "-Xmx3g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis
 
 _SMALL, _LARGE = 1, 100
 _STEP_SECONDS: Final = 30.0
-_PROBE_PAUSE_SECONDS: Final = 0.003
 _ERRORS: Final = (LoadError, DecodeError, HTTPException, OSError)
-_QUESTION: Final = (
-    b'{"subject":{"type":"user","id":"bench-update"},"action":{"name":"READ"},'
-    b'"resource":{"type":"topic","id":"described-0-0000000001"},"context":{"host":"127.0.0.1"}}'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +92,6 @@ FULL: Final = CreationPlan(
 QUICK: Final = CreationPlan(
     rounds=1, seconds=0.1, warm_up=0.1, described=200, is_beside_kafka=False
 )
-
-Probe = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +142,7 @@ def _measure_servers(
         warm = measure_in_turn(1, ready, partial(_warm_up, load=load, plan=plan))
         ours = warm[-1]
         assert isinstance(ours, list)
-        yield _probe_line(f"during createAcls, {load}", ours[0])
+        yield make_line(f"during createAcls, {load}", ours[0])
         created = measure_in_turn(plan.rounds, ready, partial(_create, load=load, plan=plan))
         yield from _lines(f"createAcls, {load}, fdatasync", created, "requests", load.bindings)
 
@@ -273,7 +267,7 @@ def _describe(server: AclServer, plan: CreationPlan) -> LoadReport:
 def _warm_up(server: AclServer, load: CreationLoad, plan: CreationPlan) -> list[float]:
     """Run a load; return the times of decisions meanwhile, if the server is ours."""
     with _named(server), ExitStack() as stack:
-        probe = None if server.is_peer else stack.enter_context(_prober(server.decision_http))
+        probe = None if server.is_peer else stack.enter_context(open_probe(server.decision_http))
         return _run_load(server, load, plan.warm_up, probe)[1]
 
 
@@ -304,7 +298,7 @@ def _run_load(
             has_begun = process.stdout.readline() == BEGUN
             probed: list[float] = []
             if has_begun and probe is not None:
-                probed = _probed(probe, lambda: process.poll() is None)
+                probed = ask_while(probe, lambda: process.poll() is None)
             printed, errors = process.communicate(timeout=seconds + _STEP_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise ProcessError(f"createAcls, {load}: not finished in time") from error
@@ -320,46 +314,9 @@ def _run_load(
 def _probe_calm(server: AclServer | Absent, plan: CreationPlan) -> Line:
     """Return the line of decisions without any updates."""
     assert isinstance(server, AclServer)
-    with _named(server), _prober(server.decision_http) as probe:
+    with _named(server), open_probe(server.decision_http) as probe:
         give_up = time.monotonic() + plan.warm_up
-        return _probe_line("no updates", _probed(probe, lambda: time.monotonic() < give_up))
-
-
-def _probe_line(what: str, times_ms: list[float]) -> Line:
-    percent = supported_percent(len(times_ms))
-    return Line(
-        what=f"AuthZEN decisions, 1 connection, {what}: p{percent}",
-        unit="ms",
-        ours=percentile(sorted(times_ms), percent),
-    )
-
-
-def _probed(probe: Probe, goes_on: Callable[[], bool]) -> list[float]:
-    """Call ``probe`` repeatedly, at least once; return its times."""
-    times = [probe()]
-    while goes_on():
-        # Pause, so that the probes add little to the daemon's load.
-        time.sleep(_PROBE_PAUSE_SECONDS)
-        times.append(probe())
-    return times
-
-
-@contextmanager
-def _prober(host: str) -> Iterator[Probe]:
-    """Yield a function that asks for one decision on a persistent connection; it returns its ms."""
-    headers = {"Content-Type": "application/json"}
-    with closing(HTTPConnection(host, timeout=_STEP_SECONDS)) as connection:
-
-        def probe() -> float:
-            began_ns = time.perf_counter_ns()
-            connection.request("POST", "/access/v1/evaluation", _QUESTION, headers)
-            answer = connection.getresponse().read()
-            taken_ms = (time.perf_counter_ns() - began_ns) / 1e6
-            if msgspec.json.decode(answer).get("decision") is not True:
-                raise LoadError(f"a decision was answered with {answer!r}")
-            return taken_ms
-
-        yield probe
+        return make_line("no updates", ask_while(probe, lambda: time.monotonic() < give_up))
 
 
 def _counted(number: int, noun: str) -> str:

@@ -44,11 +44,15 @@ class JobTime(msgspec.Struct, frozen=True):
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
-    """``newly_denied`` counts events; ``changed_by_same_acls`` must be 0."""
+    """``newly_denied`` counts events; ``changed_by_same_acls`` must be 0.
+
+    ``cold`` is the first what-if of the session, ``warm`` the same one after others.
+    """
 
     session: JobTime
     ingest: JobTime
-    what_if: JobTime
+    cold: JobTime
+    warm: JobTime
     lines: int
     tuples: int
     changed_by_same_acls: int
@@ -97,7 +101,10 @@ def local_session(directory: Path) -> SparkSession:
 
 
 def measure_jobs(log: Path, directory: Path) -> ReplayReport:
-    """Ingest ``log``, then apply the same ACLs and fewer; files are written below ``directory``."""
+    """Ingest ``log``, then apply fewer ACLs, the same, and fewer again.
+
+    Files are written below ``directory``.
+    """
     times: list[JobTime] = []
     with time_job(times):
         spark = local_session(directory)
@@ -109,7 +116,8 @@ def measure_jobs(log: Path, directory: Path) -> ReplayReport:
             raise SystemExit(f"the ingest of {log} ended with {code}")
         ingested = decode_ingested(Path(events, "ingest.json").read_text())
         found = []
-        for name, acls in (("same", list(kind().acls())), ("fewer", candidate_acls())):
+        fewer, same = candidate_acls(), list(kind().acls())
+        for name, acls in (("cold", fewer), ("same", same), ("warm", fewer)):
             out = directory / name
             plan = WhatIfPlan(
                 events=events, out=str(out), candidate=_acl_set(name, acls), overwrite=True
@@ -119,16 +127,17 @@ def measure_jobs(log: Path, directory: Path) -> ReplayReport:
             found.append(decode_whatif((out / "whatif.json").read_text()))
     finally:
         spark.stop()
-    same, fewer = found
+    denied, unchanged, _ = found
+    session, ingested_in, cold, _, warm = times
     return ReplayReport(
-        session=times[0],
-        ingest=times[1],
-        # times[2] belongs to the what-if of the same ACLs, which is only a check.
-        what_if=times[3],
+        session=session,
+        ingest=ingested_in,
+        cold=cold,
+        warm=warm,
         lines=ingested.events,
         tuples=ingested.tuples,
-        changed_by_same_acls=same.newly_denied.events + same.newly_allowed.events,
-        newly_denied=fewer.newly_denied.events,
+        changed_by_same_acls=unchanged.newly_denied.events + unchanged.newly_allowed.events,
+        newly_denied=denied.newly_denied.events,
     )
 
 

@@ -102,6 +102,13 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/load/lanes/test_lane.py::test_frame_held_up_by_the_depth_counts_from_when_it_was_due",
     ),
     Mutant(
+        name="errors are left out of a load's latencies",
+        file="ops/replay/load/lanes/tally.py",
+        text="            served = 0\n",
+        becomes="            return\n",
+        found_by="tests/ops/replay/load/lanes/test_lane.py::test_error_counts_towards_the_latencies_but_not_as_served",
+    ),
+    Mutant(
         name="a load sends its token in clear although files for TLS are given",
         file="ops/replay/load/lanes/target.py",
         text="if given and not parse_target(plan.target, plan.surface).is_tls:",

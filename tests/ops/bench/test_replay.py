@@ -22,7 +22,8 @@ TIME = JobTime(1.0, 1.0)
 OURS = ReplayReport(
     session=TIME,
     ingest=TIME,
-    what_if=TIME,
+    cold=TIME,
+    warm=TIME,
     lines=10,
     tuples=5,
     changed_by_same_acls=0,
@@ -31,9 +32,9 @@ OURS = ReplayReport(
 
 
 def test_different_results_end_the_run() -> None:
-    check_agreement(OURS, PeerReport(10, 1.0, 1.0, 3))
+    check_agreement(OURS, PeerReport(10, 1.0, 1.0, 0.5, 3))
     check_agreement(OURS, Absent("no duckdb"))
-    for theirs in (PeerReport(9, 1.0, 1.0, 3), PeerReport(10, 1.0, 1.0, 4)):
+    for theirs in (PeerReport(9, 1.0, 1.0, 0.5, 3), PeerReport(10, 1.0, 1.0, 0.5, 4)):
         with pytest.raises(DisagreementError, match="of 10 events 3 would be denied"):
             check_agreement(OURS, theirs)
 

@@ -117,25 +117,29 @@ class Tally:
             self._add_wait(sent.due_ns, now_ns, questions)
 
     def record_answer(self, sent: Sent, answer: Answer, now_ns: int) -> None:
-        """Add the answer to a frame: one decision per question, unless it is an error."""
+        """Add the answer to a frame: one decision per question, unless it is an error.
+
+        An error counts towards the latencies, too: without it, a target that takes long to fail
+        would look fast.
+        """
         questions = len(sent.frame.recorded)
         if answer.error is not None:
             self._add_error(answer.error, questions)
             if answer.error in NOT_READY_ERRORS:
                 self._result.not_ready += questions
-            return
-        self._add_offset(answer.offset)
-        wrong = 0
-        # Compare whole frames first: usually nothing differs.
-        if answer.decisions != sent.frame.recorded:
-            wrong = self._compare(sent.frame, answer, now_ns)
-        self._result.answered += questions - wrong
+            served = 0
+        else:
+            self._add_offset(answer.offset)
+            served = questions
+            # Compare whole frames first: usually nothing differs.
+            if answer.decisions != sent.frame.recorded:
+                served -= self._compare(sent.frame, answer, now_ns)
+            self._result.answered += served
         if self._is_warm_up(sent.due_ns):
             return
-        self._result.corrected.record(now_ns - sent.due_ns, questions)
+        self._add_wait(sent.due_ns, now_ns, questions)
         self._result.service.record(now_ns - sent.sent_ns, questions)
-        self._second(sent.due_ns).latency.record(now_ns - sent.due_ns, questions)
-        self._second(now_ns).served += questions - wrong
+        self._second(now_ns).served += served
 
     def record_end(self, reason: str, now_ns: int) -> None:
         """Record why the lane ended early."""

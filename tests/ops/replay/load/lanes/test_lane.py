@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.protocol.decisions.stream import encode_answer
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.lanes.lane import BlockedTime
 from tests.ops.replay.load.lanes.runs import frames_each, run_lane
@@ -129,6 +130,22 @@ def test_latencies_exclude_the_warm_up() -> None:
     assert p99_ms(result.corrected) < 1
     assert [second.second for second in result.timeline] == [1, 2]
     assert [second.offered for second in result.timeline] == [500, 1000]
+
+
+def test_error_counts_towards_the_latencies_but_not_as_served() -> None:
+    """A target that takes a second to refuse would otherwise look fast."""
+    refusals = {
+        number: encode_answer(number, ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1, b"")
+        for number in range(1000, 2000)
+    }
+    target = VirtualTarget(stalls=((S, 2 * S),), answers=refusals)
+    result = run_lane(target, frames_each(1000, 3000), depth=4000)
+    assert (result.answered, sum(result.errors.values())) == (2000, 1000)
+    assert result.corrected.samples == result.service.samples == 3000
+    assert p99_ms(result.corrected) > 900
+    assert p99_ms(result.service) > 900
+    assert [second.latency.samples for second in result.timeline] == [1000, 1000, 1000]
+    assert sum(second.served for second in result.timeline) == 2000
 
 
 def test_timeline_shows_a_stall_in_its_second() -> None:

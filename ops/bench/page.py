@@ -1,0 +1,83 @@
+"""Write the table of a run, and what describes the run, into ``docs/performance.md``.
+
+    python -m ops.bench.page [--directory DIRECTORY]
+
+It reads ``DIRECTORY/bench.json``, which ``python -m ops.bench`` has written, and replaces what is
+between two markers of the page. It copies the plot of the growth, too.
+
+**Invariant:** the figures of the page are those of one whole run: a run of some parts is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ops.bench.parts import PARTS
+from ops.bench.report import Report
+
+PAGE: Final = Path("docs/performance.md")
+PLOT: Final = Path("docs/growth.svg")
+BEGIN: Final = "<!-- figures: begin; written by python -m ops.bench.page -->"
+END: Final = "<!-- figures: end -->"
+
+
+class PageError(Exception):
+    """The page or the run cannot be used; the text says why and what to do."""
+
+
+def replace_figures(page: str, report: Report) -> str:
+    """Return the page with the figures of the run between its markers.
+
+    Raises:
+        PageError: the page does not have the markers, or the run left parts out.
+    """
+    missing = [name for name in PARTS if name not in report.parts]
+    if missing or report.is_quick:
+        what = f"without {', '.join(missing)}" if missing else "with --quick"
+        raise PageError(f"the run was {what}: expected a whole run, python -m ops.bench")
+    before, begin, rest = page.partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise PageError(f"{PAGE}: expected the lines {BEGIN!r} and {END!r}, in this order")
+    return f"{before}{begin}\n{_format(report)}\n{end}{after}"
+
+
+def _format(report: Report) -> str:
+    minutes = f"{report.seconds / 60:.0f} minutes"
+    return f"The run began at {report.began} and took {minutes}.\n\n```\n{report}```\n"
+
+
+def write_page(directory: Path) -> None:
+    """Write the page from the run in ``directory``.
+
+    Raises:
+        PageError: see ``replace_figures``; or there is no run.
+    """
+    path = directory / "bench.json"
+    try:
+        report = msgspec.json.decode(path.read_bytes(), type=Report)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise PageError(f"{path}: {error}: run python -m ops.bench first") from error
+    PAGE.write_text(replace_figures(PAGE.read_text(), report))
+    shutil.copyfile(directory / "growth.svg", PLOT)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m ops.bench.page")
+    parser.add_argument("--directory", type=Path, default=Path(".run"), help="of the run")
+    try:
+        write_page(parser.parse_args().directory)
+    except PageError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The page gets the figures of a whole run between its markers, and nothing else changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ops.bench import page
+from ops.bench.figures import Line
+from ops.bench.machine import describe_machine
+from ops.bench.page import BEGIN, END, PAGE, PageError, replace_figures, write_page
+from ops.bench.parts import PARTS
+from ops.bench.report import Report
+
+REPORT = Report(
+    machine=describe_machine(),
+    programs={"opa": "1.22.2"},
+    began="2026-01-02T03:04:05+0000",
+    seconds=61.0,
+    is_quick=False,
+    parts=dict.fromkeys(PARTS, 1.0),
+    lines=[Line(what="decision", unit="ns", ours=400)],
+)
+BEFORE, AFTER = f"# Performance\n\n{BEGIN}\n", f"{END}\n\nMore.\n"
+
+
+def test_only_the_text_between_the_markers_changes() -> None:
+    once = replace_figures(f"{BEFORE}old\n{AFTER}", REPORT)
+    assert once.startswith(BEFORE)
+    assert once.endswith(AFTER)
+    assert "old" not in once
+    assert "decision  400 ns" in once
+    assert "opa 1.22.2" in once
+    assert REPORT.began in once
+    assert replace_figures(once, REPORT) == once
+
+
+@pytest.mark.parametrize(
+    ("report", "complaint"),
+    [
+        (msgspec.structs.replace(REPORT, parts={"http": 1.0}), "the run was without openfga, "),
+        (msgspec.structs.replace(REPORT, is_quick=True), "the run was with --quick"),
+    ],
+)
+def test_part_of_a_run_is_refused(report: Report, complaint: str) -> None:
+    with pytest.raises(PageError, match=complaint):
+        replace_figures(BEFORE + AFTER, report)
+
+
+@pytest.mark.parametrize("text", ["# Performance\n", f"{END}\n{BEGIN}\n", f"{BEGIN}\n"])
+def test_page_without_its_markers_is_refused(text: str) -> None:
+    with pytest.raises(PageError, match="expected the lines"):
+        replace_figures(text, REPORT)
+
+
+def test_real_page_has_the_markers() -> None:
+    assert "decision  400 ns" in replace_figures(PAGE.read_text(), REPORT)
+
+
+def test_page_and_plot_are_written_from_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(page, "PLOT", tmp_path / "plot.svg")
+    (tmp_path / "page.md").write_text(BEFORE + AFTER)
+    with pytest.raises(PageError, match=r"run python -m ops\.bench first"):
+        write_page(tmp_path)
+    (tmp_path / "bench.json").write_bytes(msgspec.json.encode(REPORT))
+    (tmp_path / "growth.svg").write_text("<svg/>")
+    write_page(tmp_path)
+    assert "decision  400 ns" in (tmp_path / "page.md").read_text()
+    assert (tmp_path / "plot.svg").read_text() == "<svg/>"
