@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 from authorizerd.acl.model import (
+    OPERATIONS,
     WILDCARD,
     Acl,
     AclFilter,
@@ -69,3 +70,29 @@ def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[b
     matches_all = filter in _OPEN
     while some := list(islice(items, ACLS_PER_STEP)):
         yield some if matches_all else [item for item in some if accepts(filter, item[1])]
+
+
+def match_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[Acl]]:
+    """Yield the ACLs that ``filter`` matches, as ``scan_acls`` does, but without their ids."""
+    acls = iter(snapshot.acls.values())
+    matches_all = filter in _OPEN
+    while some := list(islice(acls, ACLS_PER_STEP)):
+        yield some if matches_all else _select(filter, some)
+
+
+def _select(filter: AclFilter, acls: list[Acl]) -> list[Acl]:
+    """Return the ACLs that ``filter`` matches.
+
+    Comparing one field of all ACLs takes a tenth of the time of ``accepts``. So the fields that are
+    compared as they are come first, and usually leave few.
+    """
+    principal, host, operation = filter.principal, filter.host, filter.operation
+    if principal is not None:
+        acls = [acl for acl in acls if acl.principal == principal]
+    if host is not None:
+        acls = [acl for acl in acls if acl.host == host]
+    if operation in OPERATIONS:
+        acls = [acl for acl in acls if acl.operation == operation]
+    if filter.resource_name is not None and filter.pattern_type != PatternType.MATCH:
+        acls = [acl for acl in acls if acl.resource_name == filter.resource_name]
+    return [acl for acl in acls if accepts(filter, acl)]

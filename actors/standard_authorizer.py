@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from authorizerd.acl.errors import InvalidQuestionError
-from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.filters import match_acls
 from authorizerd.acl.model import Acl, AclFilter, PatternType, Question
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.updates import Deleted
@@ -164,8 +164,7 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
         """
         snapshot = self._snapshot.newest
         if snapshot is not None:
-            for matches in scan_acls(snapshot, filter):
-                yield [acl for _, acl in matches]
+            yield from match_acls(snapshot, filter)
 
     def acl_count(self) -> int:
         """Return the number of ACLs, or -1 until they are loaded."""

@@ -17,8 +17,8 @@ from authorizerd.acl.steps import Steps
 
 T = TypeVar("T")
 
-TURN_SECONDS: Final = 0.00025
-"""A checkpoint takes about a twentieth of this. Many tasks may each take a turn in succession, and
+TURN_SECONDS: Final = 0.0005
+"""A checkpoint takes about a thirtieth of this. Many tasks may each take a turn in succession, and
 a decision waits for all of them."""
 
 _ENDS_AT: Final[ContextVar[float]] = ContextVar("ends_at", default=0.0)

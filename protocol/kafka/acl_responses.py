@@ -28,16 +28,16 @@ _NO_ERROR: Final = bytes(2)
 _INT8: Final = struct.Struct(">b")
 _TWO_INT8: Final = struct.Struct(">bb")
 _INT16: Final = struct.Struct(">h")
-_SHARDS: Final = 256
+_SHARDS: Final = 64
 _GROUPS_PER_STEP: Final = 512
 _ONE_BYTE_EACH: Final = "latin-1"
 """The encoding in which each byte is one character."""
 _CHARACTERS: Final = tuple(map(chr, range(256)))
 """By code. A negative int8 is an index from the end, and so finds the character of its byte."""
-_NO_CHARACTERS: Final = ("",) * 256
+_SHORT_BYTES: Final = 0x7F
 _SHORT_SIZES: Final = (
-    tuple(f"\0{chr(size)}" for size in range(0x7F)),
-    tuple(chr(size + 1) for size in range(0x7F)),
+    tuple(f"\0{chr(size)}" for size in range(_SHORT_BYTES)),
+    tuple(chr(size + 1) for size in range(_SHORT_BYTES)),
 )
 """The sizes of short strings, not flexible and flexible."""
 _PIECES_PER_STEP: Final = 2 * ITEMS_PER_STEP
@@ -117,7 +117,8 @@ class DescribeAclsBody:
     def __init__(self, version: int) -> None:
         self._version = version
         self._flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
-        self._shards: list[dict[str, str | _Group]] = [{} for _ in range(_SHARDS)]
+        self._shards: dict[int, dict[str, str | _Group]] = {}
+        """By codes and hash: see ``_codes_of``. Each has the patterns by name."""
 
     def add(self, acls: Iterable[Acl]) -> None:
         """Add ACLs. A thousand take a millisecond.
@@ -125,76 +126,105 @@ class DescribeAclsBody:
         Raises:
             ValueError: a string exceeds Kafka's maximum.
         """
-        version, flexible, shards = self._version, self._flexible, self._shards
+        flexible, shards = self._flexible, self._shards
         sizes = _SHORT_SIZES[flexible]
         end = "\0" if flexible else ""
-        pattern_codes = _CHARACTERS if version else _NO_CHARACTERS
         for acl in acls:
-            name, principal, host = acl.resource_name, acl.principal, acl.host
+            principal, host = acl.principal, acl.host
             try:
-                resource = (
-                    f"{_CHARACTERS[acl.resource_type]}{sizes[len(name)]}{name}"
-                    f"{pattern_codes[acl.pattern_type]}"
-                )
                 entry = (
                     f"{sizes[len(principal)]}{principal}{sizes[len(host)]}{host}"
                     f"{_CHARACTERS[acl.operation]}{_CHARACTERS[acl.permission_type]}{end}"
                 )
-                is_usual = resource.isascii() and entry.isascii()
+                is_usual = entry.isascii()
             except IndexError:  # a text is long
                 is_usual = False
             if not is_usual:
-                resource = _resource(acl, version, flexible).decode(_ONE_BYTE_EACH)
                 entry = _entry(acl, flexible).decode(_ONE_BYTE_EACH)
-            shard = shards[hash(resource) % _SHARDS]
-            group = shard.get(resource)
-            if group is None:
-                shard[resource] = entry
-            elif isinstance(group, str):
-                shard[resource] = group = _Group(bytearray(group.encode(_ONE_BYTE_EACH)))
-                group.add(entry)
-            else:
-                group.add(entry)
+            name = acl.resource_name
+            # The hash of the name is known already; that of a text made here would not be.
+            key = (acl.resource_type * 256 + acl.pattern_type) * _SHARDS + hash(name) % _SHARDS
+            shard = shards.get(key)
+            if shard is None:
+                shard = shards[key] = {}
+            group = shard.setdefault(name, entry)
+            if group is not entry:
+                _add_to_group(shard, name, group, entry)
 
     def encode(self) -> Steps[list[Chunk]]:
-        """Return, in steps, the body in chunks. Free the added ACLs on the way."""
+        """Return, in steps, the body in chunks. Free the added ACLs on the way.
+
+        Raises:
+            ValueError: a string exceeds Kafka's maximum.
+        """
         flexible, shards = self._flexible, self._shards
-        end = b"\0" if flexible else b""
-        count = array_length(sum(map(len, shards)), flexible=flexible)
-        chunks: list[Chunk] = [_NOT_THROTTLED + _NO_ERROR + string("", flexible=flexible) + count]
+        count = array_length(sum(map(len, shards.values())), flexible=flexible)
+        head = _NOT_THROTTLED + _NO_ERROR + string("", flexible=flexible) + count
+        chunks: list[Chunk] = [head]
         while shards:
-            groups = iter(shards.pop().items())
+            key, shard = shards.popitem()
+            groups = iter(shard.items())
             while some := [*islice(groups, _GROUPS_PER_STEP)]:
-                yield from _encode_groups(some, flexible, chunks)
+                yield from self._encode_groups(*_codes_of(key), some, chunks)
                 yield
-        chunks.append(end)
+        chunks.append(b"\0" if flexible else b"")
         return chunks
 
+    def _encode_groups(
+        self,
+        resource_type: int,
+        pattern_type: int,
+        groups: Sequence[tuple[str, str | _Group]],
+        chunks: list[Chunk],
+    ) -> Steps[None]:
+        """Append the bytes of some patterns. The entries of large groups are not copied."""
+        flexible, sizes = self._flexible, _SHORT_SIZES[self._flexible]
+        one = array_length(1, flexible=flexible).decode(_ONE_BYTE_EACH)
+        before = _CHARACTERS[resource_type]
+        between = (_CHARACTERS[pattern_type] if self._version else "") + one
+        assert self._version or pattern_type == PatternType.LITERAL, "version 0 has no other"
+        end = "\0" if flexible else ""
+        usual = [
+            f"{before}{sizes[len(name)]}{name}{between}{entry}{end}"
+            for name, entry in groups
+            if type(entry) is str and len(name) < _SHORT_BYTES and name.isascii()
+        ]
+        part: list[Chunk] = ["".join(usual).encode(_ONE_BYTE_EACH)]
+        if len(usual) < len(groups):
+            for name, group in groups:
+                if isinstance(group, str):
+                    if len(name) < _SHORT_BYTES and name.isascii():
+                        continue
+                    group = _Group(bytearray(group.encode(_ONE_BYTE_EACH)))
+                part.append(_resource(resource_type, name, pattern_type, self._version, flexible))
+                part.append(array_length(group.count, flexible=flexible))
+                if len(group.entries) <= _JOINED_BYTES_MAX and group.full is None:
+                    part.append(group.entries)
+                else:
+                    chunks.append(b"".join(part))
+                    chunks += group.full or ()
+                    chunks.append(group.entries)
+                    part = []
+                    yield
+                part.append(end.encode())
+        chunks.append(b"".join(part))
 
-def _encode_groups(
-    groups: Sequence[tuple[str, str | _Group]], flexible: bool, chunks: list[Chunk]
-) -> Steps[None]:
-    """Append the bytes of some patterns to ``chunks``. Large groups are chunks, and not copied."""
-    one = array_length(1, flexible=flexible).decode(_ONE_BYTE_EACH)
-    tags = "\0" if flexible else ""
-    singles = [f"{resource}{one}{entry}{tags}" for resource, entry in groups if type(entry) is str]
-    part: list[Chunk] = ["".join(singles).encode(_ONE_BYTE_EACH)]
-    end = tags.encode()
-    for resource, group in groups:
-        if isinstance(group, str):
-            continue
-        part.append(resource.encode(_ONE_BYTE_EACH))
-        part.append(array_length(group.count, flexible=flexible))
-        if len(group.entries) <= _JOINED_BYTES_MAX and group.full is None:
-            part.append(group.entries)
-        else:
-            chunks.append(b"".join(part))
-            chunks += group.full or ()
-            chunks.append(group.entries)
-            part = []
-            yield
-        part.append(end)
-    chunks.append(b"".join(part))
+
+def _add_to_group(
+    shard: dict[str, str | _Group], name: str, group: str | _Group, entry: str
+) -> None:
+    """Add a further entry of a pattern."""
+    if isinstance(group, str):
+        shard[name] = group = _Group(bytearray(group.encode(_ONE_BYTE_EACH)))
+    group.add(entry)
+
+
+def _codes_of(key: int) -> tuple[int, int]:
+    """Return the resource type and the pattern type of a shard."""
+    codes = key // _SHARDS
+    # Both are int8s, and the pattern type may be negative.
+    pattern_type = (codes + 128) % 256 - 128
+    return (codes - pattern_type) // 256, pattern_type
 
 
 def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
@@ -257,7 +287,14 @@ def _delete_chunks(version: int, results: Items[FilterResult]) -> Iterator[Chunk
         yield array_length(len(result.matches), flexible=flexible)
         for match in result.matches:
             yield succeeded if match.error is None else texts.error(match.error)
-            yield _resource(match.acl, version, flexible) + _entry(match.acl, flexible)
+            acl = match.acl
+            resource_type, name, pattern_type = (
+                acl.resource_type,
+                acl.resource_name,
+                acl.pattern_type,
+            )
+            yield _resource(resource_type, name, pattern_type, version, flexible)
+            yield _entry(acl, flexible)
         yield end
     yield end
 
@@ -282,11 +319,13 @@ def _gather(chunks: Iterator[Chunk]) -> Steps[list[Chunk]]:
     return whole
 
 
-def _resource(acl: Acl, version: int, flexible: bool) -> bytes:
-    resource = _INT8.pack(acl.resource_type) + string(acl.resource_name, flexible=flexible)
+def _resource(
+    resource_type: int, name: str, pattern_type: int, version: int, flexible: bool
+) -> bytes:
+    resource = _INT8.pack(resource_type) + string(name, flexible=flexible)
     if version:
-        return resource + _INT8.pack(acl.pattern_type)
-    assert acl.pattern_type == PatternType.LITERAL, "version 0 asks for nothing else"
+        return resource + _INT8.pack(pattern_type)
+    assert pattern_type == PatternType.LITERAL, "version 0 asks for nothing else"
     return resource
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from authorizerd.acl.filter_index import FilterIndex
-from authorizerd.acl.filters import ACLS_PER_STEP, accepts, scan_acls
+from authorizerd.acl.filters import ACLS_PER_STEP, accepts, match_acls, scan_acls
 from authorizerd.acl.model import (
     Acl,
     AclFilter,
@@ -16,7 +19,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from tests.support.acls import acl, snapshot_of
-from tests.support.strategies import HOSTS, PRINCIPALS, acls, resource_names
+from tests.support.strategies import HOSTS, PRINCIPALS, acls, int8s, resource_names
 
 ANY, MATCH, LITERAL, PREFIXED = (
     PatternType.ANY,
@@ -82,6 +85,15 @@ def test_a_scan_yields_short_slices() -> None:
     assert dict(item for some in slices for item in some) == dict(snapshot.acls)
     one = AclFilter(resource_name="t7")
     assert sorted(map(len, scan_acls(snapshot, one))) == [0, 0, 0, 0, 1]
+
+
+@given(
+    filters | st.builds(AclFilter, operation=int8s, resource_type=int8s, permission_type=int8s),
+    st.lists(acls(unknown_codes=True), unique=True, max_size=12),
+)
+def test_listed_acls_are_those_that_the_filter_accepts(filter: AclFilter, held: list[Acl]) -> None:
+    listed = list(chain.from_iterable(match_acls(snapshot_of(*held), filter)))
+    assert Counter(listed) == Counter(acl for acl in held if accepts(filter, acl))
 
 
 @given(acls())

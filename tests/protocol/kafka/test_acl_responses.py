@@ -215,7 +215,9 @@ def test_too_long_name_is_rejected(version: int) -> None:
     """It can only come from the log."""
     acl = Acl(2, "x" * 0x8000, 3, "User:a", "*", 3, 3)
     with pytest.raises(ValueError, match="found 32768"):
-        DescribeAclsBody(version).add([acl])
+        described(version, [acl])
+    with pytest.raises(ValueError, match="found 32768"):
+        described(version, [Acl(2, "x", 3, acl.resource_name, "*", 3, 3)])
     with pytest.raises(ValueError, match="found 32768"):
         finish(encode_delete_acls(version, [FilterResult([MatchingAcl(acl)])]))
 
