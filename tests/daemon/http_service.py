@@ -8,7 +8,7 @@ from collections.abc import Callable
 import trio
 import trio.testing
 
-from authorizerd.daemon.http.server import Handler, HttpServer
+from authorizerd.daemon.http.server import Handler, HttpServer, Router
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from authorizerd.protocol.http.request_head import HttpLimits
@@ -36,6 +36,7 @@ def new_server(
     body_bytes_max: int = 1000,
     memory_bytes_max: int = ROOM_BYTES,
     turn_ms_max: float = math.inf,
+    router: Router | None = None,
 ) -> HttpServer:
     return HttpServer(
         name="decision HTTP",
@@ -51,6 +52,7 @@ def new_server(
         memory_bytes_max=memory_bytes_max,
         turn_ms_max=turn_ms_max,
         allowed_hosts=LOOPBACK_HOSTS,
+        router=router,
     )
 
 

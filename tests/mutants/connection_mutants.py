@@ -125,4 +125,28 @@ CONNECTION_MUTANTS: Final = (
         becomes="most",
         found_by="tests/daemon/net/test_fd_limit.py::test_connections_are_capped_by_too_low_a_hard_limit",
     ),
+    Mutant(
+        name="a drain ends connections whose request has arrived at the selector",
+        file="daemon/net/connection_server.py",
+        text="        while self.selector is not None and self.selector.is_ready:\n"
+        "            await trio.lowlevel.checkpoint()\n",
+        becomes="",
+        found_by="tests/daemon/http/test_at_once.py::test_drain_answers_what_has_arrived_at_the_selector",
+    ),
+    Mutant(
+        name="the selector keeps the descriptors of connections that have ended",
+        file="daemon/net/selector.py",
+        text="        def abort(_: object) -> trio.lowlevel.Abort:\n"
+        "            self._forget(descriptor)\n",
+        becomes="        def abort(_: object) -> trio.lowlevel.Abort:\n",
+        found_by="tests/daemon/net/test_selector.py::test_cancelled_wait_reads_nothing",
+    ),
+    Mutant(
+        name="connections that never pause come before the others",
+        file="daemon/net/selector.py",
+        text="            events = self._events\n",
+        becomes="            events = list(self._events)\n            self._events = []\n",
+        found_by="tests/daemon/net/test_selector.py"
+        "::test_connections_that_never_pause_do_not_keep_others_waiting",
+    ),
 )

@@ -190,4 +190,41 @@ DECISION_PORT_MUTANTS: Final = (
         becomes="hint = describe_hint(question)",
         found_by="tests/protocol/decisions/test_authzen.py::test_only_a_denial_after_a_likely_mistake_has_a_hint",
     ),
+    Mutant(
+        name="a question at once may repeat a key",
+        file="protocol/decisions/authzen.py",
+        text="    return found == colons or found ==",
+        becomes="    return found >= colons or found ==",
+        found_by="tests/daemon/decisions/test_at_once.py::test_plain_questions_are_answered_at_once",
+    ),
+    Mutant(
+        name="an escaped colon hides a repeated key of a question at once",
+        file="protocol/decisions/authzen.py",
+        text='    if len(text) > QUESTION_BYTES_MAX or b"\\\\" in text:\n'
+        "        return None\n    try:\n        evaluation = ",
+        becomes="    if len(text) > QUESTION_BYTES_MAX:\n        return None\n    try:\n"
+        "        evaluation = ",
+        found_by="tests/daemon/decisions/test_at_once.py::test_plain_questions_are_answered_at_once",
+    ),
+    Mutant(
+        name="any number of evaluations is answered in one step",
+        file="daemon/decisions/authzen.py",
+        text="if len(questions) * _weight(state, len(body)) > AT_ONCE_MAX:",
+        becomes="if not questions:",
+        found_by="tests/daemon/decisions/test_at_once.py::test_plain_questions_are_answered_at_once",
+    ),
+    Mutant(
+        name="a request at once is answered although the next one has begun",
+        file="daemon/http/server.py",
+        text="known.length == len(data) - end",
+        becomes="known.length <= len(data) - end",
+        found_by="tests/daemon/http/test_at_once.py::test_answers_do_not_depend_on_splits_or_paths",
+    ),
+    Mutant(
+        name="an answer at once takes memory that others hold",
+        file="daemon/http/server.py",
+        text="            if not has_memory:\n",
+        becomes="            if not size:\n",
+        found_by="tests/daemon/http/test_at_once.py::test_large_answers_respect_the_memory_limit",
+    ),
 )

@@ -157,6 +157,10 @@ async def test_any_text_gets_the_answer_of_the_general_path(
     await answers_alike(post(*asked, token), *places)
 
 
+ESCAPED = json.dumps(evaluation("a", topic="t")).replace('"id": "a"', '"id": "b", "id": "\\u003a"')
+"""An escaped colon, which would hide the colon of a repeated key."""
+
+
 def many(count: int, **changed: dict[str, str]) -> str:
     return json.dumps({"evaluations": [evaluation("a", topic="t") | changed] * count})
 
@@ -172,6 +176,7 @@ def many(count: int, **changed: dict[str, str]) -> str:
         (EVALUATIONS_PATH, many(AT_ONCE_MAX + 1), False),
         (EVALUATIONS_PATH, many(2, context={"host": "::1"}), True),
         (EVALUATIONS_PATH, many(0), False),
+        (EVALUATION_PATH, ESCAPED, False),
     ],
 )  # fmt: skip
 async def test_plain_questions_are_answered_at_once(path: str, body: str, is_at_once: bool) -> None:
