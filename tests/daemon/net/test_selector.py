@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import trio
@@ -35,8 +35,18 @@ class Echo:
         self.unsent.append(size)
 
 
-@contextmanager
-def socket_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+@asynccontextmanager
+async def running() -> AsyncIterator[tuple[Selector, trio.Nursery]]:
+    """Yield a Selector that runs, and a nursery for tasks that wait."""
+    with Selector() as selector:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(selector.run)
+            yield selector, nursery
+            nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def socket_pair() -> AsyncIterator[tuple[socket.socket, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.setblocking(False)
@@ -44,10 +54,9 @@ def socket_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-async def test_requests_are_answered_until_one_needs_the_task(nursery: trio.Nursery) -> None:
+async def test_requests_are_answered_until_one_needs_the_task() -> None:
     """The task gets the bytes that were not answered, and none that were."""
-    with Selector() as selector, socket_pair() as (ours, theirs):
-        nursery.start_soon(selector.run)
+    async with socket_pair() as (ours, theirs), running() as (selector, _):
         waited: list[tuple[bytes, bytes]] = []
 
         async def wait() -> None:
@@ -64,20 +73,16 @@ async def test_requests_are_answered_until_one_needs_the_task(nursery: trio.Nurs
         ours.send(b"d")
         await trio.testing.wait_all_tasks_blocked()
         assert not selector.is_ready, "nobody waits, so nobody is registered"
-        nursery.cancel_scope.cancel()
 
 
-async def test_end_of_the_stream_reaches_the_task(nursery: trio.Nursery) -> None:
-    with Selector() as selector, socket_pair() as (ours, theirs):
-        nursery.start_soon(selector.run)
+async def test_end_of_the_stream_reaches_the_task() -> None:
+    async with socket_pair() as (ours, theirs), running() as (selector, _):
         ours.shutdown(socket.SHUT_WR)
         assert await selector.wait(theirs.fileno(), Echo()) == (b"", b"")
-        nursery.cancel_scope.cancel()
 
 
-async def test_rest_of_an_answer_reaches_the_task(nursery: trio.Nursery) -> None:
-    with Selector() as selector, socket_pair() as (ours, theirs):
-        nursery.start_soon(selector.run)
+async def test_rest_of_an_answer_reaches_the_task() -> None:
+    async with socket_pair() as (ours, theirs), running() as (selector, _):
         echo = Echo()
         ours.send(b"!")
         received, unsent = await selector.wait(theirs.fileno(), echo)
@@ -87,16 +92,14 @@ async def test_rest_of_an_answer_reaches_the_task(nursery: trio.Nursery) -> None
         # The socket is full now, so all of the next answer is left.
         ours.send(b"!")
         assert await selector.wait(theirs.fileno(), echo) == (b"", LARGE)
-        nursery.cancel_scope.cancel()
 
 
-async def test_fault_and_reset_reach_only_their_own_task(nursery: trio.Nursery) -> None:
-    with (
-        Selector() as selector,
+async def test_fault_and_reset_reach_only_their_own_task() -> None:
+    async with (
         socket_pair() as (faulty, faulty_end),
         socket_pair() as (sound, sound_end),
+        running() as (selector, nursery),
     ):
-        nursery.start_soon(selector.run)
         nursery.start_soon(selector.wait, sound_end.fileno(), Echo())
         faulty.send(b"fault")
         with pytest.raises(ZeroDivisionError):
@@ -108,13 +111,11 @@ async def test_fault_and_reset_reach_only_their_own_task(nursery: trio.Nursery) 
         sound.send(b"a")
         await trio.lowlevel.wait_readable(sound)
         assert sound.recv(10) == b"a"
-        nursery.cancel_scope.cancel()
 
 
-async def test_cancelled_wait_reads_nothing(nursery: trio.Nursery) -> None:
+async def test_cancelled_wait_reads_nothing() -> None:
     """Its number is free at once: the kernel may give it to the next connection."""
-    with Selector() as selector, socket_pair() as (ours, theirs):
-        nursery.start_soon(selector.run)
+    async with socket_pair() as (ours, theirs), running() as (selector, _):
         with trio.move_on_after(0):
             await selector.wait(theirs.fileno(), Echo())
         ours.send(b"a")
@@ -122,11 +123,10 @@ async def test_cancelled_wait_reads_nothing(nursery: trio.Nursery) -> None:
         assert os.read(theirs.fileno(), 10) == b"a"
         ours.send(b"?b")
         assert await selector.wait(theirs.fileno(), Echo()) == (b"?b", b"")
-        nursery.cancel_scope.cancel()
 
 
 async def test_connections_that_never_pause_do_not_keep_others_waiting(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If each turn ends after one request, all are still served in turn."""
     monkeypatch.setattr(module, "TURN_NS_MAX", 0)
@@ -145,8 +145,7 @@ async def test_connections_that_never_pause_do_not_keep_others_waiting(
         def hold_unsent(self, size: int) -> None:
             raise AssertionError
 
-    with Selector() as selector:
-        nursery.start_soon(selector.run)
+    async with running() as (selector, nursery):
         for number, (ours, theirs) in enumerate(pairs):
             theirs.setblocking(False)
             nursery.start_soon(selector.wait, theirs.fileno(), Busy(number))
@@ -155,7 +154,6 @@ async def test_connections_that_never_pause_do_not_keep_others_waiting(
             while len(served) < 2 * len(pairs):
                 await trio.lowlevel.checkpoint()
         assert set(served[: 2 * len(pairs)]) == set(range(len(pairs)))
-        nursery.cancel_scope.cancel()
     for pair in pairs:
         for end in pair:
             end.close()
