@@ -16,7 +16,9 @@ Source: KIP-290; Kafka 4.3 StandardAuthorizerData.findResult.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from authorizerd.acl.model import (
     OPERATIONS,
@@ -68,19 +70,21 @@ def is_unindexed(acl: Acl) -> bool:
     )
 
 
-class Weights(NamedTuple):
+class Weights(msgspec.Struct, frozen=True, gc=False):
     """What the index stores of an ACL.
 
     Attributes:
         rule: its weight in its leaf.
         host_denial: its weight in the denials counted over all hosts, if it is a rule for one host.
         denial: 1 if it can deny, else 0.
-        is_plain: whether its bits identify it, and the index contains its resource type.
+        is_typed: whether the index contains its resource type.
+        is_plain: whether it is typed and its bits identify it.
     """
 
     rule: int
     host_denial: int
     denial: int
+    is_typed: bool
     is_plain: bool
 
 
@@ -91,8 +95,9 @@ def weights_of(
     """Return the weights of every ACL with these codes. ACLs have few combinations of them."""
     acl = Acl(resource_type, "", pattern_type, "", "", operation, permission_type)
     rule, host_denial = weight(acl), host_denial_weight(acl)
-    is_plain = resource_type in RESOURCE_TYPES and not is_unindexed(acl)
-    return Weights(rule, host_denial, 1 if host_denial else 0, is_plain)
+    is_typed = resource_type in RESOURCE_TYPES
+    is_plain = is_typed and not is_unindexed(acl)
+    return Weights(rule, host_denial, 1 if host_denial else 0, is_typed, is_plain)
 
 
 _IMPLYING: Final[dict[int, tuple[Operation, ...]]] = {

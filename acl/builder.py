@@ -272,7 +272,7 @@ class SnapshotBuilder:
             if acl in self._unindexed:
                 raise DuplicateAclError(id, acl)
             self._unindexed[acl] = id
-        if resource_type in RESOURCE_TYPES:
+        if weights.is_typed:
             before = self._types[resource_type].add(acl, weights, 1)
             if weights.is_plain and before & weights.rule:
                 raise DuplicateAclError(id, acl)
@@ -286,7 +286,7 @@ class SnapshotBuilder:
         )
         if not weights.is_plain:
             del self._unindexed[acl]
-        if acl.resource_type in RESOURCE_TYPES:
+        if weights.is_typed:
             self._types[acl.resource_type].add(acl, weights, -1)
 
     def freeze_in_steps(self, offset: int) -> Steps[AclSnapshot]:

@@ -23,6 +23,9 @@ from authorizerd.acl.tables import EMPTY, SMALL_MAX, Table, delete_entry, set_en
 AFTER_WILDCARD: Final = chr(ord(WILDCARD) + 1)
 LAST_CHARACTERS_MAX: Final = 8
 
+_LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member takes longer
+_PREFIXED: Final = int(PatternType.PREFIXED)
+
 End: TypeAlias = tuple[int, int, str | None]
 """A length that prefixes have, the index of their last character, and those characters.
 
@@ -56,7 +59,7 @@ NO_PATTERNS: Final = Patterns(0, NOTHING, NOTHING, (), NO_END_COUNTS)
 
 def is_wildcard(pattern_type: int, name: str) -> bool:
     """Return True if the pattern is the wildcard: the name ``*`` with any type except PREFIXED."""
-    return name == WILDCARD and pattern_type != PatternType.PREFIXED
+    return name == WILDCARD and pattern_type != _PREFIXED
 
 
 def misses_wildcard(name: str) -> bool:
@@ -100,51 +103,57 @@ def look_up(patterns: Patterns, name: str) -> int:
 
 def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
     """Return the sum at one pattern, or 0."""
-    if is_wildcard(pattern_type, name):
+    if name == WILDCARD and pattern_type != _PREFIXED:
         return patterns.wildcard
-    if pattern_type == PatternType.LITERAL:
+    if pattern_type == _LITERAL:
         return patterns.literals.get(name, 0)
     return patterns.prefixes.get(name, 0)
+
+
+def set_weight(patterns: Patterns, pattern_type: int, name: str, total: int) -> Patterns:
+    """Return ``patterns`` with another sum at one pattern: ``total``, or nothing if that is 0.
+
+    Where ``total`` is 0, the present sum is not. If no weight is left, the result is
+    ``NO_PATTERNS`` itself, which callers test for with ``is``.
+    """
+    wildcard, literals, prefixes = patterns.wildcard, patterns.literals, patterns.prefixes
+    ends, counts = patterns.ends, patterns.end_counts
+    if name == WILDCARD and pattern_type != _PREFIXED:
+        wildcard = total
+    elif pattern_type == _LITERAL:
+        literals = set_entry(literals, name, total) if total else delete_entry(literals, name)
+    else:
+        before = len(prefixes)
+        prefixes = set_entry(prefixes, name, total) if total else delete_entry(prefixes, name)
+        if len(prefixes) != before:
+            counts, ends = _change_ends(patterns, prefixes, name)
+    if not total and not (wildcard or literals or prefixes):
+        return NO_PATTERNS
+    return Patterns(wildcard, literals, prefixes, ends, counts)
 
 
 def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) -> Patterns:
     """Return ``patterns`` with ``weight`` added at one pattern. A negative weight subtracts.
 
-    If no weight is left, the result is ``NO_PATTERNS`` itself, which callers test for with ``is``.
+    If no weight is left, the result is ``NO_PATTERNS`` itself.
     """
-    wildcard, literals, prefixes, ends, counts = (
-        patterns.wildcard,
-        patterns.literals,
-        patterns.prefixes,
-        patterns.ends,
-        patterns.end_counts,
-    )
-    if is_wildcard(pattern_type, name):
-        wildcard += weight
-    elif pattern_type == PatternType.LITERAL:
-        literals = _add_to_sum(literals, name, weight)
-    else:
-        before = len(prefixes)
-        prefixes = _add_to_sum(prefixes, name, weight)
-        change = len(prefixes) - before
-        if change:
-            if len(prefixes) <= SMALL_MAX:
-                ends, counts = list_ends(count_ends(prefixes)), NO_END_COUNTS
-            elif before <= SMALL_MAX:
-                counts = count_ends(prefixes)
-                ends = list_ends(counts)
-            else:
-                counts, ends = _count_end(counts, ends, name, change)
-    if not (wildcard or literals or prefixes):
-        return NO_PATTERNS
-    return Patterns(wildcard, literals, prefixes, ends, counts)
+    total = get_weight(patterns, pattern_type, name) + weight
+    return set_weight(patterns, pattern_type, name, total)
 
 
-def _add_to_sum(sums: Table[str, int], name: str, weight: int) -> Table[str, int]:
-    total = sums.get(name, 0) + weight
-    if total:
-        return set_entry(sums, name, total)
-    return delete_entry(sums, name)
+_Ends: TypeAlias = tuple[Table[int, Table[str, int]], tuple[End, ...]]
+"""``Patterns.end_counts`` and ``Patterns.ends``."""
+
+
+def _change_ends(patterns: Patterns, prefixes: Table[str, int], prefix: str) -> _Ends:
+    """Return counts and ends after ``prefix`` was added to ``patterns``, or removed."""
+    if len(prefixes) <= SMALL_MAX:
+        return NO_END_COUNTS, list_ends(count_ends(prefixes))
+    if len(patterns.prefixes) <= SMALL_MAX:
+        counts = count_ends(prefixes)
+        return counts, list_ends(counts)
+    change = len(prefixes) - len(patterns.prefixes)
+    return _count_end(patterns.end_counts, patterns.ends, prefix, change)
 
 
 def count_ends(prefixes: Iterable[str]) -> Table[int, Table[str, int]]:
@@ -169,11 +178,15 @@ def make_end(length: int, characters: Table[str, int]) -> End:
 
 def _count_end(
     counts: Table[int, Table[str, int]], ends: tuple[End, ...], prefix: str, change: int
-) -> tuple[Table[int, Table[str, int]], tuple[End, ...]]:
+) -> _Ends:
     """Return counts and ends after adding ``change`` copies of ``prefix`` (1 or -1)."""
     length = len(prefix)
     before = counts.get(length, NOTHING)
-    characters = _add_to_sum(before, prefix[-1:], change)
+    count = before.get(prefix[-1:], 0) + change
+    if count:
+        characters = set_entry(before, prefix[-1:], count)
+    else:
+        characters = delete_entry(before, prefix[-1:])
     counts = set_entry(counts, length, characters) if characters else delete_entry(counts, length)
     if len(characters) != len(before):
         place = bisect_left(ends, -length, key=lambda end: -end[0])

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from immutables import Map
 
-from authorizerd.acl.bits import Weights, weights_of
+from authorizerd.acl.bits import Weights, weight, weights_of
 from authorizerd.acl.denying_hosts import (
     NO_DENYING_HOSTS,
     DenyingHosts,
@@ -33,7 +33,7 @@ from authorizerd.acl.model import (
     AclAdded,
     Change,
 )
-from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight, set_weight
 from authorizerd.acl.tables import EMPTY, Table, delete_entry, set_entry
 
 
@@ -95,12 +95,7 @@ def contains(index: TypeIndex, acl: Acl) -> bool:
     """Return True if ``index`` contains ``acl``, which its bits must be able to identify."""
     rules = rules_of(index, acl.principal)
     patterns = rules.any_host if acl.host == WILDCARD else rules.hosts.get(acl.host, NO_PATTERNS)
-    weights = _weights_of(acl)
-    return get_weight(patterns, acl.pattern_type, acl.resource_name) & weights.rule != 0
-
-
-def _weights_of(acl: Acl) -> Weights:
-    return weights_of(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
+    return get_weight(patterns, acl.pattern_type, acl.resource_name) & weight(acl) != 0
 
 
 def rules_of(index: TypeIndex, principal: str) -> Rules:
@@ -152,18 +147,17 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
     # Set without looking first, to save a lookup: the length shows if the id was present.
     if len(acls) == len(snapshot.acls):
         raise DuplicateIdError(id)
-    types = snapshot.types
+    weights = weights_of(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
     unindexed = snapshot.unindexed
-    weights = _weights_of(acl)
-    if weights.is_plain:
-        if contains(types[acl.resource_type], acl):
-            raise DuplicateAclError(id, acl)
-    else:
+    if not weights.is_plain:
         # The bits do not identify these ACLs, so only the map can find a duplicate.
         if acl in unindexed:
             raise DuplicateAclError(id, acl)
         unindexed = unindexed.set(acl, id)
-    return AclSnapshot(snapshot.offset, acls, _add_acl(types, acl, weights, 1), unindexed)
+    types = _change_types(snapshot.types, acl, weights, 1)
+    if types is None:
+        raise DuplicateAclError(id, acl)
+    return AclSnapshot(snapshot.offset, acls, types, unindexed)
 
 
 def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
@@ -175,26 +169,32 @@ def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
     acl = snapshot.acls.get(id)
     if acl is None:
         raise UnknownIdError(id)
+    weights = weights_of(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
     unindexed = snapshot.unindexed
-    weights = _weights_of(acl)
     if not weights.is_plain:
         unindexed = unindexed.delete(acl)
-    types = _add_acl(snapshot.types, acl, weights, -1)
+    types = _change_types(snapshot.types, acl, weights, -1)
+    assert types is not None, "only an addition can be a duplicate"
     return AclSnapshot(snapshot.offset, snapshot.acls.delete(id), types, unindexed)
 
 
-def _add_acl(
+def _change_types(
     types: tuple[TypeIndex, ...], acl: Acl, weights: Weights, sign: int
-) -> tuple[TypeIndex, ...]:
-    """Return ``types`` with the weights of ``acl`` added (``sign`` 1) or subtracted (-1)."""
-    code = acl.resource_type
-    if code not in RESOURCE_TYPES:
+) -> tuple[TypeIndex, ...] | None:
+    """Return ``types`` with the weights of ``acl`` added (``sign`` 1) or subtracted (-1).
+
+    Return None if a plain ACL is to be added that is present.
+    """
+    if not weights.is_typed:
         return types
+    code = acl.resource_type
     index = types[code]
     principals, everyone, principal = index.principals, index.everyone, acl.principal
     is_everyone = principal == WILDCARD_PRINCIPAL
     rules = everyone if is_everyone else principals.get(principal, NO_RULES)
     changed = _change_rules(rules, acl, weights, sign) if weights.rule else rules
+    if changed is None:
+        return None
     if is_everyone:
         everyone = changed
     elif changed is not NO_RULES:
@@ -203,26 +203,31 @@ def _add_acl(
     elif rules is not NO_RULES:
         principals = delete_entry(principals, principal)
     resources = add_weight(index.resources, acl.pattern_type, acl.resource_name, sign)
-    return (*types[:code], TypeIndex(principals, everyone, resources), *types[code + 1 :])
+    indexes = list(types)
+    indexes[code] = TypeIndex(principals, everyone, resources)
+    return tuple(indexes)
 
 
-def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules:
-    pattern_type, name = acl.pattern_type, acl.resource_name
-    any_host, hosts, host_denials = rules.any_host, rules.hosts, rules.host_denials
-    denying_hosts = rules.denying_hosts
-    rule_weight = sign * weights.rule
-    if acl.host == WILDCARD:
-        any_host = add_weight(any_host, pattern_type, name, rule_weight)
-    else:
-        patterns = add_weight(hosts.get(acl.host, NO_PATTERNS), pattern_type, name, rule_weight)
-        is_last = patterns is NO_PATTERNS
-        hosts = delete_entry(hosts, acl.host) if is_last else set_entry(hosts, acl.host, patterns)
-        if weights.denial:
-            host_denials = add_weight(host_denials, pattern_type, name, sign * weights.host_denial)
-            if weights.is_plain:
-                change = add_host if sign > 0 else remove_host
-                denying_hosts = change(denying_hosts, acl)
-    if any_host is NO_PATTERNS and not hosts:
-        return NO_RULES
+def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules | None:
+    """Return ``rules`` with one more or one less ACL. See ``_change_types``."""
+    pattern_type, name, host = acl.pattern_type, acl.resource_name, acl.host
+    patterns = rules.any_host if host == WILDCARD else rules.hosts.get(host, NO_PATTERNS)
+    before = get_weight(patterns, pattern_type, name)
+    if sign > 0 and weights.is_plain and before & weights.rule:
+        return None
+    patterns = set_weight(patterns, pattern_type, name, before + sign * weights.rule)
     denials = rules.denials + sign * weights.denial
-    return Rules(any_host, hosts, host_denials, denying_hosts, denials)
+    if host == WILDCARD:
+        if patterns is NO_PATTERNS and not rules.hosts:
+            return NO_RULES
+        return Rules(patterns, rules.hosts, rules.host_denials, rules.denying_hosts, denials)
+    is_last = patterns is NO_PATTERNS
+    hosts = delete_entry(rules.hosts, host) if is_last else set_entry(rules.hosts, host, patterns)
+    if rules.any_host is NO_PATTERNS and not hosts:
+        return NO_RULES
+    host_denials, denying_hosts = rules.host_denials, rules.denying_hosts
+    if weights.denial:
+        host_denials = add_weight(host_denials, pattern_type, name, sign * weights.host_denial)
+        if weights.is_plain:
+            denying_hosts = (add_host if sign > 0 else remove_host)(denying_hosts, acl)
+    return Rules(rules.any_host, hosts, host_denials, denying_hosts, denials)
