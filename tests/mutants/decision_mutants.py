@@ -201,7 +201,7 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a deleted ACL still decides",
         file="acl/snapshot.py",
-        text="_add_acl(snapshot.types, acl, weights, -1)",
+        text="_change_types(snapshot.types, acl, weights, -1)",
         becomes="snapshot.types",
         found_by="tests/acl/test_snapshot.py::test_a_removed_binding_can_be_added_again",
     ),
