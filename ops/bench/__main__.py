@@ -113,7 +113,7 @@ def main() -> int:
     encoded = msgspec.json.format(msgspec.json.encode(report))
     (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
     print(f"{report}\n{report.seconds:.0f} s")
-    code = _judge(lines, is_quick=arguments.quick)
+    code = judge(lines, is_quick=arguments.quick)
     if arguments.write and code == 0:
         try:
             write_page(arguments.directory)
@@ -123,7 +123,7 @@ def main() -> int:
     return code
 
 
-def _judge(lines: Iterable[Line], *, is_quick: bool) -> int:
+def judge(lines: Iterable[Line], *, is_quick: bool) -> int:
     """Name each limit that must hold and was exceeded; return the exit code."""
     # Times of a quick run mean nothing: tests run it while the machine does other work.
     broken = [line for line in lines if line.is_broken and not (is_quick and line.unit == "ms")]

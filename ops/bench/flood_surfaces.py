@@ -25,6 +25,9 @@ STREAM: Final = "decision_stream"
 ADMIN: Final = "admin_http"
 KAFKA: Final = "PLAINTEXT"
 
+OPA: Final = "OPA's API"
+"""The name of an interface; the constants above name endpoints."""
+
 ANSWERED: Final = "answered"
 CLOSED: Final = "closed"
 
@@ -207,7 +210,7 @@ def _opa(configuration: Configuration, question: Question, host: str) -> Surface
     path, limit = "/v1/data/kafka/authz/allow", configuration.http_request_max_bytes
     request = post(host, path, json.dumps(one).encode())
     return Surface(
-        name="OPA's API",
+        name=OPA,
         endpoint=HTTP,
         opening=b"",
         request=request,

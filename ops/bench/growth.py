@@ -1,8 +1,7 @@
-"""Measure what grows with the number of ACLs, from ten thousand to millions.
+"""Measure what grows with the number of ACLs, from ten thousand to a million.
 
 Each point is another ``wide`` set. A new process loads it from a checkpoint, decides and applies
-updates. The peer runs in a new JVM for each size. Above ``PEER_RESOURCES_MAX``
-it is left out, because it would spend most of its time loading.
+updates. The peer runs in a new JVM for each size.
 
     python -m ops.bench.growth LOG_DIRECTORY RESOURCES UPDATES SECONDS
 """
@@ -30,14 +29,12 @@ from ops.bench.sets import QUESTIONS, wide, write_lines
 from ops.bench.snapshot_updates import UpdateTimes, measure_updates
 
 ACLS_EACH: Final = 10
-RESOURCES: Final = (1000, 5000, 25_000, 100_000, 250_000)
-PEER_RESOURCES_MAX: Final = 100_000
+RESOURCES: Final = (1000, 10_000, 100_000)
 UPDATES: Final = 10_000
 SECONDS: Final = 1.0
 
 _AMONG_MAX: Final = 100_000
 _TIMEOUT_SECONDS: Final = 300.0
-_NOT_AT_THIS_SIZE: Final = Absent("not measured at this size")
 _OURS: Final = "authorizerd"
 
 
@@ -97,9 +94,6 @@ def measure_growth(
             str(count), str(updates), str(seconds),
         ]  # fmt: skip
         ours = capture_json(command, GrowthReport, timeout_seconds=_TIMEOUT_SECONDS)
-        if count > PEER_RESOURCES_MAX:
-            yield Point(ours, _NOT_AT_THIS_SIZE, _NOT_AT_THIS_SIZE)
-            continue
         write_lines(acl_set, directory)
         yield Point(
             ours,

@@ -46,7 +46,7 @@ class Extent:
     mechanisms: Sequence[ScramMechanism] = tuple(ScramMechanism)
 
 
-FULL: Final = Extent(rounds=3, seconds=3.0)
+FULL: Final = Extent(rounds=3, seconds=2.0)
 QUICK: Final = Extent(rounds=1, seconds=0.05, mechanisms=(ScramMechanism.SCRAM_SHA_512,))
 
 

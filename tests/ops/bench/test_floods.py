@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import socket
+import time
+from itertools import count, pairwise
 
 import pytest
 from hypothesis import given
@@ -34,7 +36,7 @@ from ops.bench.flood_surfaces import (
 from ops.bench.floods import FULL, QUICK, TIMES, flood_plans
 from ops.bench.polite_client import ClientPlan, ClientReport, ask_steadily
 from ops.bench.sets import wide
-from tests.ops.bench.servers import send_and_close, serving
+from tests.ops.bench.servers import send, send_and_close, serving
 
 OK = encode_response(text_response(200, "fine"))
 REFUSED = encode_response(text_response(503, "HTTP/1.1 in words"))
@@ -146,3 +148,48 @@ def test_polite_client_counts_refusals_and_continues() -> None:
     assert served.timed > 0
     assert 0 < served.at(50) <= served.at(99) <= served.max_ms
     assert (refused.timed, set(refused.refused) >= {"503"}) == (0, True)
+
+
+def test_latency_of_a_polite_client_counts_from_when_its_request_was_due() -> None:
+    """One stall of 300 ms delays the 30 requests that are due during it."""
+    answered = count()
+
+    def stall_once(peer: socket.socket, request: bytes) -> None:
+        if next(answered) == 10:
+            time.sleep(0.3)
+        peer.sendall(OK)
+
+    with serving(stall_once) as ((host, port), received):
+        plan = ClientPlan(
+            address=f"{host}:{port}", outcomes="http", opening=b"", request=b"ask",
+            requests_per_second=100, seconds=0.595, connections=1,
+        )  # fmt: skip
+        report = ask_steadily(plan)
+    assert report.timed == len(received) == 60
+    assert report.at(90) > 150
+    assert report.max_ms >= 300
+
+
+def test_requests_due_after_a_refusal_count_as_refused() -> None:
+    with serving(send(REFUSED)) as ((host, port), received):
+        plan = ClientPlan(
+            address=f"{host}:{port}", outcomes="http", opening=b"", request=b"ask",
+            requests_per_second=200, seconds=0.495, connections=2,
+        )  # fmt: skip
+        report = ask_steadily(plan)
+    assert report.timed == 0
+    assert sum(report.refused.values()) == 100
+    assert report.refused["503"] == len(received) < 50
+
+
+def test_only_requests_that_the_sockets_accept_count_as_offered() -> None:
+    """Nobody reads here, so the buffers of the connections soon are full."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        host, port = deaf.getsockname()
+        report = flood(
+            Plan(
+                address=f"{host}:{port}", outcomes="http", connections=1, seconds=0.5,
+                again=b"x" * (1 << 20), requests_per_second=1000,
+            )
+        )  # fmt: skip
+    assert report.offered < 50

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
+
+from ops.bench.__main__ import judge
+from ops.bench.figures import Line
 
 
 def run_quickly(directory: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
@@ -62,3 +66,21 @@ def test_unknown_part_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
     done = run_quickly(tmp_path, "--parts", "http,htpt")
     assert done.returncode == 2
     assert b"unknown part 'htpt': expected some of http,stream,decisions" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "is_quick", "code"),
+    [
+        (Line(what="loop", unit="ms", ours=2.0, limit=2, enforced=True), False, 0),
+        (Line(what="loop", unit="ms", ours=2.1, limit=2, enforced=True), False, 1),
+        (Line(what="loop", unit="ms", ours=2.1, limit=2, enforced=True), True, 0),
+        (Line(what="loop", unit="ms", ours=2.1, limit=2), False, 0),
+        (Line(what="memory", unit="MiB", ours=11, limit=10, enforced=True), True, 1),
+    ],
+)
+def test_run_fails_if_a_limit_that_must_hold_is_exceeded(
+    line: Line, is_quick: bool, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A quick run's times mean nothing, because tests run it on busy machines."""
+    assert judge([line], is_quick=is_quick) == code
+    assert ("exceeds the limit" in capsys.readouterr().err) == bool(code)
