@@ -96,7 +96,7 @@ class _PatternsBuilder:
         if self.ends is not None:
             self._count_end(name, 1 if total else -1)
         elif len(sums) > SMALL_MAX:
-            self.ends = {length: dict(some) for length, some in count_ends(sums).items()}
+            self.ends = {length: grow(dict(some)) for length, some in count_ends(sums).items()}
             self.prefixes = grow(sums)
         return before
 

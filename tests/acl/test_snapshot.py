@@ -22,6 +22,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import NO_PATTERNS
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply_changes
+from authorizerd.acl.tables import SMALL_MAX
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
 from tests.support.acls import acl, snapshot_after, snapshot_of
@@ -69,6 +70,18 @@ def test_large_tables_become_the_same_change_by_change(held: set[Acl], random: R
         del added[left:]
         assert snapshot == build(added, -1)
         assert snapshot == removed_in_bulk(order, left)
+
+
+def test_last_characters_of_many_prefixes_become_the_same_change_by_change() -> None:
+    """One more prefix than fits into a dict, and each ends with another character."""
+    added = [
+        AclAdded(
+            number.to_bytes(16, "big"),
+            acl("User:a", "READ", topic=chr(65 + number), pattern="PREFIXED"),
+        )
+        for number in range(SMALL_MAX + 1)
+    ]
+    assert apply_changes(EMPTY_SNAPSHOT, added) == build(added, -1)
 
 
 def removed_in_bulk(order: list[Acl], left: int) -> AclSnapshot:
