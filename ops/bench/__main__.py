@@ -28,29 +28,26 @@ from ops.bench.machine import describe_machine, find_versions
 from ops.bench.page import PAGE, PageError, write_page
 from ops.bench.parts import FULL, PARTS, QUICK, Plan, Run
 from ops.bench.processes import ProcessError
-from ops.bench.report import Report
+from ops.bench.report import Part, Report
 
 _RUN_DIRECTORY: Final = Path(".run")
 
 
-def measure(
-    plan: Plan, directory: Path, names: Iterable[str]
-) -> tuple[list[Line], dict[str, float]]:
-    """Run the parts; return their lines, and the seconds of each.
+def measure(plan: Plan, directory: Path, names: Iterable[str]) -> dict[str, Part]:
+    """Run the parts; return them by name.
 
     Raises:
         DisagreementError: two authorizers answer one question differently.
         ProcessError: one of our processes failed. A peer that fails is only left out.
     """
     run = Run(plan=plan, directory=directory)
-    lines: list[Line] = []
-    seconds: dict[str, float] = {}
+    parts: dict[str, Part] = {}
     for name in names:
         started = time.monotonic()
-        lines += PARTS[name](run)
-        seconds[name] = time.monotonic() - started
-        _report_progress(f"{name}: {seconds[name]:.0f} s")
-    return lines, seconds
+        lines = [*PARTS[name](run)]
+        parts[name] = Part(time.monotonic() - started, lines)
+        _report_progress(f"{name}: {parts[name].seconds:.0f} s")
+    return parts
 
 
 def _report_progress(what: str) -> None:
@@ -97,7 +94,7 @@ def main() -> int:
     plan = QUICK if arguments.quick else FULL
     try:
         # Print and write nothing until every part has succeeded.
-        lines, seconds = measure(plan, directory, arguments.parts)
+        parts = measure(plan, directory, arguments.parts)
     except (DisagreementError, ProcessError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
@@ -107,13 +104,12 @@ def main() -> int:
         began=began,
         seconds=time.monotonic() - started,
         is_quick=arguments.quick,
-        parts=seconds,
-        lines=lines,
+        parts=parts,
     )
     encoded = msgspec.json.format(msgspec.json.encode(report))
     (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
     print(f"{report}\n{report.seconds:.0f} s")
-    code = judge(lines, is_quick=arguments.quick)
+    code = judge(report.lines, is_quick=arguments.quick)
     if arguments.write and code == 0:
         try:
             write_page(arguments.directory)

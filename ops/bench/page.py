@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from ops.bench.figures import format_table
 from ops.bench.parts import PARTS
 from ops.bench.report import Report
 
@@ -45,12 +46,20 @@ def replace_figures(page: str, report: Report) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise PageError(f"{PAGE}: expected the lines {BEGIN!r} and {END!r}, in this order")
-    return f"{before}{begin}\n{_format(report)}\n{end}{after}"
+    return f"{before}{begin}\n{_format(report)}{end}{after}"
 
 
 def _format(report: Report) -> str:
     minutes = f"{report.seconds / 60:.0f} minutes"
-    return f"The run began at {report.began} and took {minutes}.\n\n```\n{report}```\n"
+    tables = (
+        f"### `{name}`\n\n```\n{format_table(part.lines)}```\n\n"
+        for name, part in report.parts.items()
+        if part.lines
+    )
+    return (
+        f"The run began at {report.began} and took {minutes}.\n\n"
+        f"```\n{report.describe_machine()}```\n\n{''.join(tables)}"
+    )
 
 
 def write_page(directory: Path) -> None:

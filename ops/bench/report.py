@@ -8,10 +8,17 @@ from ops.bench.figures import Line, format_table
 from ops.bench.machine import Machine
 
 
+class Part(msgspec.Struct, frozen=True):
+    """The lines of one part, and how long it took."""
+
+    seconds: float
+    lines: list[Line]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``bench.json``.
 
-    ``parts`` has the seconds of each part that ran, ``programs`` the versions of other programs.
+    ``parts`` has the parts that ran, by name, ``programs`` the versions of other programs.
     """
 
     machine: Machine
@@ -19,9 +26,22 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     began: str
     seconds: float
     is_quick: bool
-    parts: dict[str, float]
-    lines: list[Line]
+    parts: dict[str, Part]
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of all parts."""
+        return [line for part in self.parts.values() for line in part.lines]
+
+    def describe_machine(self) -> str:
+        """Return a line about the machine, and one about the programs."""
+        programs = ", ".join(f"{name} {version}" for name, version in self.programs.items())
+        return f"{self.machine}\n{programs}\n"
 
     def __str__(self) -> str:
-        programs = ", ".join(f"{name} {version}" for name, version in self.programs.items())
-        return f"{self.machine}\n{programs}\n\n{format_table(self.lines)}"
+        tables = (
+            f"\n{name}, {part.seconds:.0f} s\n\n{format_table(part.lines)}"
+            for name, part in self.parts.items()
+            if part.lines
+        )
+        return self.describe_machine() + "".join(tables)

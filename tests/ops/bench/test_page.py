@@ -12,7 +12,7 @@ from ops.bench.figures import Line
 from ops.bench.machine import describe_machine
 from ops.bench.page import BEGIN, END, PAGE, PageError, replace_figures, write_page
 from ops.bench.parts import PARTS
-from ops.bench.report import Report
+from ops.bench.report import Part, Report
 
 REPORT = Report(
     machine=describe_machine(),
@@ -20,8 +20,7 @@ REPORT = Report(
     began="2026-01-02T03:04:05+0000",
     seconds=61.0,
     is_quick=False,
-    parts=dict.fromkeys(PARTS, 1.0),
-    lines=[Line(what="decision", unit="ns", ours=400)],
+    parts=dict.fromkeys(PARTS, Part(1.0, [Line(what="decision", unit="ns", ours=400)])),
 )
 BEFORE, AFTER = f"# Performance\n\n{BEGIN}\n", f"{END}\n\nMore.\n"
 
@@ -40,7 +39,10 @@ def test_only_the_text_between_the_markers_changes() -> None:
 @pytest.mark.parametrize(
     ("report", "complaint"),
     [
-        (msgspec.structs.replace(REPORT, parts={"http": 1.0}), "the run was without openfga, "),
+        (
+            msgspec.structs.replace(REPORT, parts={"http": Part(1.0, [])}),
+            "the run was without openfga, ",
+        ),
         (msgspec.structs.replace(REPORT, is_quick=True), "the run was with --quick"),
     ],
 )
