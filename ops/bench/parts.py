@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from authorizerd.acl.builder import build
-from ops.bench import authzen, creations, floods, following, log_ins, openfga, tls
+from ops.bench import authzen, creations, floods, following, log_ins, openfga, tls, workers
 from ops.bench.authzen import measure_http
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.creations import CreationPlan, measure_creations
@@ -37,6 +37,7 @@ from ops.bench.sets import QUESTIONS, AclSet, kind, kind_with_many_questions, wi
 from ops.bench.snapshot_updates import measure_snapshot_updates
 from ops.bench.stream import measure_stream
 from ops.bench.tls import measure_tls
+from ops.bench.workers import WorkersExtent, measure_worker_memory, measure_workers
 from ops.kafka_rig import rig
 
 
@@ -55,6 +56,7 @@ class Plan:
     http: HttpExtent
     openfga: HttpExtent
     stream_seconds: float
+    workers: WorkersExtent
     tls: tls.Extent
     log_ins: log_ins.Extent
     floods: floods.Extent
@@ -75,6 +77,7 @@ FULL: Final = Plan(
     http=authzen.FULL,
     openfga=openfga.FULL,
     stream_seconds=3.0,
+    workers=workers.FULL,
     tls=tls.FULL,
     log_ins=log_ins.FULL,
     floods=floods.FULL,
@@ -94,6 +97,7 @@ QUICK: Final = Plan(
     http=authzen.QUICK,
     openfga=openfga.QUICK,
     stream_seconds=0.1,
+    workers=workers.QUICK,
     tls=tls.QUICK,
     log_ins=log_ins.QUICK,
     floods=floods.QUICK,
@@ -206,6 +210,12 @@ def _stream(run: Run) -> Iterator[Line]:
     yield from measure_stream(asked, run.expected, run.log_of(asked), directory, seconds)
 
 
+def _workers(run: Run) -> Iterator[Line]:
+    asked, directory = run.plan.asked, run.directory / "workers"
+    yield from measure_workers(asked, run.log_of(asked), directory, run.plan.workers)
+    yield from measure_worker_memory(run.largest, run.log_of(run.largest), directory)
+
+
 def _tls(run: Run) -> Iterator[Line]:
     asked = run.plan.asked
     yield from measure_tls(asked, run.log_of(asked), run.directory / "tls", run.plan.tls)
@@ -241,6 +251,7 @@ PARTS: Final[Mapping[str, Callable[[Run], Iterator[Line]]]] = MappingProxyType(
         "http": _http,
         "openfga": _openfga,
         "stream": _stream,
+        "workers": _workers,
         "decisions": _decisions,
         "state": _state,
         "event-loop": _event_loop,

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -168,12 +169,42 @@ def cpu_seconds(process_id: int) -> float:
     after_name = (process / "stat").read_text().rpartition(")")[2].split()
     # The first field after the name is field 3.
     own = (int(after_name[11]) + int(after_name[12])) / _TICKS_PER_SECOND
-    children = [
+    return own + sum(map(cpu_seconds, children_of(process_id)))
+
+
+def children_of(process_id: int) -> list[int]:
+    """Return the ids of a process's children.
+
+    Source: proc(5), ``/proc/<pid>/task/<tid>/children``.
+    """
+    return [
         int(child)
-        for of_thread in process.glob("task/*/children")
+        for of_thread in Path(f"/proc/{process_id}").glob("task/*/children")
         for child in of_thread.read_text().split()
     ]
-    return own + sum(map(cpu_seconds, children))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A process's memory.
+
+    ``uss_bytes`` are the pages that no other process maps. ``pss_bytes`` adds its share of the
+    other pages, so the sum over all processes is what they take together.
+    """
+
+    pss_bytes: int
+    uss_bytes: int
+
+
+def read_memory(process_id: int) -> Memory:
+    """Return the memory of a process, without its children.
+
+    Source: proc(5), ``/proc/<pid>/smaps_rollup``.
+    """
+    lines = Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines()
+    kib = {words[0]: int(words[1]) for words in map(str.split, lines[1:])}
+    own = kib["Private_Clean:"] + kib["Private_Dirty:"]
+    return Memory(pss_bytes=kib["Pss:"] * 1024, uss_bytes=own * 1024)
 
 
 def resident_bytes() -> int:

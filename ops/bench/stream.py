@@ -76,21 +76,21 @@ def measure_stream(
     directory.mkdir(parents=True, exist_ok=True)
     questions = list(acl_set.questions())
     for each in {load.each for load in (*LOADS, CROWD)}:
-        _frames_file(directory, each).write_bytes(_frames(questions, each))
+        write_frames(directory, questions, each)
     lines: list[Line] = []
     with ready_daemon(directory, log_dir, PATIENT) as daemon:
         _check(daemon, questions[: len(expected)], expected)
         for load in LOADS:
-            lines += _lines(f"stream, {load}", load, _drive(daemon, load, directory, seconds))
-        alone = _drive(daemon, CROWD, directory, seconds)
+            lines += _lines(f"stream, {load}", load, drive(daemon, load, directory, seconds))
+        alone = drive(daemon, CROWD, directory, seconds)
     settings, token_file = write_token(directory)
     with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
-        driven = _drive(daemon, USUAL, directory, seconds, token_file)
+        driven = drive(daemon, USUAL, directory, seconds, token_file)
         lines += _lines(f"stream, {USUAL}, with a token", USUAL, driven)
     workers = {"authorizerd.workers": str(WORKERS)}
     with ready_daemon(directory, log_dir, {**PATIENT, **workers}) as daemon:
         _check(daemon, questions[: len(expected)], expected)
-        shared = _drive(daemon, CROWD, directory, seconds)
+        shared = drive(daemon, CROWD, directory, seconds)
     return [
         *lines,
         *_lines(f"stream, {CROWD}", CROWD, alone),
@@ -99,20 +99,31 @@ def measure_stream(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reports:
+class Driven:
     """Each connection's report, and the CPU-seconds that the daemon used."""
 
     reports: Sequence[LoadReport]
     cpu: float
 
+    def cpu_us_of_each(self, load: StreamLoad) -> float:
+        """Return the microseconds of CPU time that a decision took."""
+        return self.cpu * 1e6 / (sum(report.requests for report in self.reports) * load.each)
 
-def _drive(
+
+def drive(
     daemon: DaemonProcess,
     load: StreamLoad,
     directory: Path,
     seconds: float,
     token_file: Path | None = None,
-) -> _Reports:
+) -> Driven:
+    """Ask for ``seconds``, each connection from a process of its own.
+
+    The file of the frames must exist; see ``write_frames``.
+
+    Raises:
+        ProcessError: the load failed.
+    """
     command: Command = [
         sys.executable, "-m", "ops.bench.stream_load", daemon.decision_stream,
         _frames_file(directory, load.each), str(load.in_flight), str(seconds),
@@ -121,14 +132,19 @@ def _drive(
     before = cpu_seconds(daemon.process_id)
     printed = capture_outputs([command] * load.connections, timeout_seconds=_TIMEOUT_SECONDS)
     used = cpu_seconds(daemon.process_id) - before
-    return _Reports([decode_output(each, LoadReport, command) for each in printed], used)
+    return Driven([decode_output(each, LoadReport, command) for each in printed], used)
+
+
+def write_frames(directory: Path, questions: Sequence[Question], each: int) -> None:
+    """Write the file that ``drive`` reads, with ``each`` questions in a frame."""
+    _frames_file(directory, each).write_bytes(_frames(questions, each))
 
 
 def _frames_file(directory: Path, each: int) -> Path:
     return directory / f"stream-{each}.frames"
 
 
-def _lines(what: str, load: StreamLoad, driven: _Reports) -> list[Line]:
+def _lines(what: str, load: StreamLoad, driven: Driven) -> list[Line]:
     reports, cpu = driven.reports, driven.cpu
     decisions = sum(report.requests for report in reports) * load.each
     return [

@@ -99,6 +99,31 @@ def test_cpu_time_includes_children_of_any_thread() -> None:
         child.communicate(b"\n")
 
 
+def test_memory_of_a_process_is_read_without_its_children() -> None:
+    """Both take the same 32 MiB: a child has its own, and shares what its parent had written."""
+    code = """
+import os
+from ops.bench.processes import children_of, read_memory
+mib = 1 << 20
+block = bytearray(b"x") * (32 * mib)
+alone = read_memory(os.getpid())
+reading, writing = os.pipe()
+child = os.fork()
+if not child:
+    os.read(reading, 1)
+    os._exit(0)
+beside, shared = read_memory(os.getpid()), children_of(os.getpid())
+os.write(writing, b"x")
+os.wait()
+assert shared == [child]
+assert alone.uss_bytes > 32 * mib
+assert alone.pss_bytes >= alone.uss_bytes
+assert beside.uss_bytes < 16 * mib, beside
+assert beside.pss_bytes < alone.pss_bytes - 12 * mib, beside
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_outputs_of_parallel_programs_keep_the_order_of_commands() -> None:
     codes = [f"import time; time.sleep({pause}); print({pause})" for pause in (0.2, 0)]
     printed = capture_outputs([python(code) for code in codes], timeout_seconds=20)
