@@ -95,8 +95,9 @@ OWN_KEYS = (
         parse=integer(1, _HOUR_MS),
         default="25",
         doc=(
-            "Load shedding: maximum CPU time in milliseconds for requests that arrive at the same"
-            " time. Once they have used more, the daemon refuses the remaining decision requests."
+            "Load shedding: maximum CPU time in milliseconds that the daemon spends on others while"
+            " a pipelined decision request waits for its connection's turn. After a longer wait,"
+            " the daemon refuses the request. A client that waits for each answer is never refused."
         ),
     ),
     Key(

@@ -50,6 +50,10 @@ from authorizerd.tls.server import TlsServer
 
 SURFACE: Final = "Stream"
 QUESTIONS_PER_TURN: Final = 128
+QUESTIONS_PER_TURN_MIN: Final = 32
+"""The same while very many connections wait for their turn."""
+QUESTION_NS: Final = 2000
+"""About how long a question takes."""
 LOOKUPS_PER_QUESTION: Final = 8
 """The number of lookups that count as one more question."""
 QUESTIONS_PER_FRAME: Final = 4
@@ -66,8 +70,7 @@ class StreamServer(ConnectionServer):
 
     Args:
         offset_timeout_ms: how long a frame may wait for the offset that it names.
-        turn_ms_max: a frame is refused if the current turn of the event loop has already done work
-            for more than this many milliseconds.
+        turn_ms_max: see ``ConnectionServer``.
     """
 
     def __init__(
@@ -118,7 +121,7 @@ class _Conversation:
             server.frame_bytes_max, hello_bytes_max=LOGIN_BYTES_MAX
         )
         self._answers = bytearray()
-        self._questions_this_turn = 0
+        self._questions_left = 0
         self._caller: Caller | None = None
 
     async def run(self) -> None:
@@ -128,6 +131,7 @@ class _Conversation:
             await self._answer_all()
             while self._connection.admission.is_deferred:
                 await self._connection.pause()
+                await self._connection.wait_for_turn()
                 await self._answer_all()
 
     async def _receive(self) -> bytes:
@@ -148,9 +152,14 @@ class _Conversation:
 
     async def _answer_frames(self) -> None:
         admission = self._connection.admission
+        self._questions_left = self._share
+        answered = 0
         while not admission.is_deferred and (received := self._frames.next_frame()) is not None:
             self._connection.phase = Phase.ANSWERING
             self._server.statistics.requests += 1
+            if answered and not admission.is_in_slice:  # only the first frame needs no turn
+                self._questions_left = self._share if admission.begin_slice() else 0
+            answered += 1
             await self._take_turns(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
                 # A separate statement, because this may replace ``_answers``.
@@ -164,13 +173,26 @@ class _Conversation:
                 self._answers += encode_answer(received.correlation_id, error, self._offset, b"")
             if len(self._answers) >= SEND_BYTES:
                 await self._flush()
+        admission.leave(has_backlog=answered > 1 or self._frames.bytes_held > 0)
+
+    @property
+    def _share(self) -> int:
+        """How many questions this connection may ask before it waits again."""
+        admission = self._connection.admission
+        if not admission.is_in_slice:
+            return QUESTIONS_PER_TURN
+        share = admission.share(QUESTION_NS)
+        return max(QUESTIONS_PER_TURN_MIN, min(share, QUESTIONS_PER_TURN))
 
     async def _take_turns(self, questions: int) -> None:
-        """Count questions in this turn; if it would become too long, let other tasks run first."""
-        self._questions_this_turn += questions
-        if self._questions_this_turn > QUESTIONS_PER_TURN:
-            await trio.lowlevel.checkpoint()
-            self._questions_this_turn = questions
+        """Count questions in this slice; if it would become too long, wait for the next turn."""
+        self._questions_left -= questions
+        if self._questions_left < 0:
+            admission = self._connection.admission
+            if admission.is_contended:  # the wait may be long
+                await self._flush()
+            await self._connection.wait_for_turn()
+            self._questions_left = self._share - questions
 
     @property
     def _offset(self) -> int:
@@ -201,7 +223,8 @@ class _Conversation:
         """Return the frame that answers ``ask``."""
         caller = self._caller
         assert caller is not None, "a hello comes before any question"
-        if not self._connection.admission.admits(has_sent_more=self._frames.bytes_held > 0):
+        # A draining server refuses nothing, because these are the last requests.
+        if not self._server.is_draining and not self._connection.admission.admits():
             self._server.statistics.requests_refused += 1
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
             return encode_answer(ask.correlation_id, error, self._offset, b"")
@@ -214,11 +237,13 @@ class _Conversation:
             return encode_answer(ask.correlation_id, error, state.offset, b"")
         decisions = bytearray()
         weight = self._weight_of_each(ask.questions, state)
-        questions_per_turn = max(1, QUESTIONS_PER_TURN // weight)
-        for start in range(0, len(ask.questions), questions_per_turn):
-            questions = ask.questions[start : start + questions_per_turn]
+        start = 0
+        while start < len(ask.questions):
+            end = start + max(1, self._share // weight)
+            questions = ask.questions[start:end]
             await self._take_turns(len(questions) * weight)
             decisions += self._decide(state, questions)
+            start = end
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
             return encode_answer(ask.correlation_id, error, state.offset, b"")

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
-import trio
 
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
 from authorizerd.daemon.net.connection import Connection, Phase
@@ -50,7 +49,8 @@ Handler = Callable[[Request], Awaitable[Response]]
 Router = Callable[[Request], Route | None]
 """A function from a request without its body to what answers it at once, if anything does."""
 
-ANSWERS_IN_A_TURN_MAX: Final = 16
+REQUEST_NS: Final = 31_250
+"""About how long a request takes, so that a slice has at most 16 of them."""
 ANSWER_BYTES_IN_A_TURN_MAX: Final = 64 * 1024
 
 _TOO_MANY: Final = encode_response(
@@ -221,9 +221,12 @@ class _Conversation:
             if not connection.reserve(protocol.bytes_held):
                 await self._refuse_to_hold()
                 return
+            if connection.admission.has_backlog:
+                await connection.enter_turn()
             await self._answer_all()
             while connection.admission.is_deferred:
                 await connection.pause()
+                await connection.wait_for_turn()
                 await self._answer_all()
         await send_last(self._stream, b"")
 
@@ -322,25 +325,32 @@ class _Conversation:
     async def _answer_all(self) -> None:
         """Answer the received requests with few sends, but keep turns short and memory small."""
         answers: list[bytes] = []
-        size = 0
+        answered = size = 0
         connection, protocol = self._connection, self._protocol
         admission = connection.admission
+        left = admission.share(REQUEST_NS)
         while not admission.is_deferred and (event := protocol.next_event()) is not None:
             if isinstance(event, Pause):
                 if connection.phase is not _RECEIVING:
                     connection.enter(_RECEIVING)
-                await trio.lowlevel.checkpoint()
+                await admission.wait()
                 continue
             connection.phase = _ANSWERING
             answer = await self._answer(event)
             answers.append(answer)
+            answered += 1
             size += len(answer)
-            if len(answers) >= ANSWERS_IN_A_TURN_MAX or size >= ANSWER_BYTES_IN_A_TURN_MAX:
+            left -= 1
+            if (left > 0 and size < ANSWER_BYTES_IN_A_TURN_MAX) or not protocol.bytes_held:
+                continue
+            if not admission.begin_slice():
                 await self._send(answers)
-                await trio.lowlevel.checkpoint()
+                await connection.wait_for_turn()
                 answers, size = [], 0
+            left = admission.share(REQUEST_NS) - len(answers)
         if answers:
             await self._send(answers)
+        admission.leave(has_backlog=answered > 1 or protocol.bytes_held > 0)
 
     async def _send(self, answers: list[bytes]) -> None:
         connection = self._connection
@@ -361,9 +371,8 @@ class _Conversation:
         server.statistics.requests += 1
         if not server.allows_host(event.headers):
             return protocol.send(_FORBIDDEN_HOST, close=True)
-        has_sent_more = protocol.bytes_held > 0
         # A draining server refuses nothing, because these are the last requests.
-        if not server.is_draining and not connection.admission.admits(has_sent_more=has_sent_more):
+        if not server.is_draining and not connection.admission.admits():
             server.statistics.requests_refused += 1
             return protocol.send(_OVERLOADED)
         try:

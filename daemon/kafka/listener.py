@@ -202,12 +202,18 @@ class _Conversation:
     async def _converse(self) -> None:
         while data := await self._connection.receive(self._requests.bytes_held):
             self._requests.receive_data(data)
+            answered = 0
             while (chunks := await self._answer_next()) is not None:
                 await self._send(chunks)
+                answered += 1
                 self._connection.finish_answer()
                 if self._sasl.has_failed:
                     raise ClosingError(f"log-in failed from {self._host}: {self._sasl.failure}")
-                await trio.lowlevel.checkpoint()  # sending does not yield to other tasks
+                if self._requests.bytes_held:
+                    await self._connection.wait_for_turn()
+            self._connection.admission.leave(
+                has_backlog=answered > 1 or self._requests.bytes_held > 0
+            )
 
     async def _answer_next(self) -> list[Chunk] | None:
         """Return the answer to the next received frame, None until the frame is complete."""

@@ -21,6 +21,7 @@ from authorizerd.daemon.errors import MemoryBudgetError
 from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
 from authorizerd.daemon.net.memory_budget import Reservation
 from authorizerd.daemon.net.socket_stream import SocketStream
+from authorizerd.daemon.net.turns import current_turns
 
 if TYPE_CHECKING:
     from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -84,7 +85,7 @@ class Connection:
         self.stream = SocketStream(stream) if isinstance(stream, trio.SocketStream) else stream
         self.address = None if self._socket is None else peer_address(self._socket)
         self.reservation = Reservation(server.memory)
-        self.admission = Admission(server.load_shedder)
+        self.admission = Admission(current_turns(), server.turn_ms_max)
         self.scope = trio.CancelScope()
         self.phase = Phase.IDLE
         # The sweep's time is exact enough for timeouts, and saves reading the clock for each
@@ -153,7 +154,21 @@ class Connection:
             self.enter(Phase.RECEIVING)
         if not self.reserve(bytes_left + len(data)):
             raise self._refuse(f"a request of at least {bytes_left + len(data)} bytes")
+        if self.admission.has_backlog:
+            await self.enter_turn()
         return data
+
+    async def enter_turn(self) -> None:
+        """Wait, if necessary, before the bytes that have just been received are examined."""
+        # Without this, an idle connection would be ended by a drain, despite its new request.
+        if self.phase is Phase.IDLE:
+            self.phase = Phase.ANSWERING
+        await self.admission.enter()
+
+    async def wait_for_turn(self) -> None:
+        """Wait until the connection may go on with what it has received."""
+        self.phase = Phase.ANSWERING  # the peer does not cause this wait
+        await self.admission.wait()
 
     async def pause(self) -> None:
         """Wait before reading more, because the last request was refused for overload."""

@@ -29,7 +29,6 @@ from authorizerd.daemon.net.accepting import accept_all
 from authorizerd.daemon.net.connection import Connection, Ending, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
-from authorizerd.daemon.net.load_shedding import LoadShedder
 from authorizerd.daemon.net.memory_budget import MemoryBudget
 from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import send_last
@@ -60,8 +59,8 @@ class ConnectionServer(ABC):
 
     Args:
         memory_bytes_max: limit of the memory that all connections hold for requests and answers.
-        turn_ms_max: a request is refused if the current turn of the event loop has already done
-            work for more than this many milliseconds. `inf` disables the limit.
+        turn_ms_max: a pipelined request is refused if its connection has waited for its turn while
+            the loop did other work for more than this many milliseconds. `inf` disables the limit.
         too_many: sent to a connection above the limit before it is closed.
         too_slow: sent to a peer that does not complete a request in time.
         tls_expected: sent in clear to a peer that does not speak TLS.
@@ -89,10 +88,9 @@ class ConnectionServer(ABC):
         self.name: Final = name
         self.limits = limits
         self.memory: Final = MemoryBudget(memory_bytes_max)
-        self.load_shedder: Final = LoadShedder(turn_ms_max)
+        self.turn_ms_max: Final = turn_ms_max
         self.next_sweep = math.inf
         self.is_draining = False
-        self._sheds_load = turn_ms_max < math.inf
         self._too_many = too_many
         self._too_slow = too_slow
         self._tls_expected = tls_expected
@@ -150,19 +148,17 @@ class ConnectionServer(ABC):
             if self.selector is not None:
                 nursery.start_soon(self.selector.run)
             task_status.started()
-            # A server without a limit adds no instrument: each one costs time in every turn.
-            with self.load_shedder.running() if self._sheds_load else nullcontext():
-                with self._accepting:
-                    async with trio.open_nursery() as accepting:
-                        for listener in listeners:
-                            accepting.start_soon(
-                                accept_all,
-                                listener,
-                                self.reserve_accept,
-                                lambda stream: nursery.start_soon(self._serve_stream, stream),
-                                self._note_failed_accept,
-                            )
-                await self._drained.wait()
+            with self._accepting:
+                async with trio.open_nursery() as accepting:
+                    for listener in listeners:
+                        accepting.start_soon(
+                            accept_all,
+                            listener,
+                            self.reserve_accept,
+                            lambda stream: nursery.start_soon(self._serve_stream, stream),
+                            self._note_failed_accept,
+                        )
+            await self._drained.wait()
             nursery.cancel_scope.cancel()
 
     async def drain(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import authorizerd_client
-from authorizerd.daemon.net.load_shedding import LoadShedder
+from authorizerd.daemon.net.load_shedding import Admission
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd_client import (
     AuthorizerdError,
@@ -164,7 +164,7 @@ async def test_overloaded_daemon_refuses_one_question(
     client = new_client(await start_on_loopback(nursery, new_server(place)))
     await client.connect()
     with monkeypatch.context() as overload:
-        overload.setattr(LoadShedder, "is_overloaded", True)
+        overload.setattr(Admission, "admits", lambda _: False)
         with pytest.raises(OverloadedError) as refused:
             await client.decide(ALICE)
     assert refused.value.retry_after_seconds == 0.1

@@ -12,9 +12,10 @@ import trio
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
-from authorizerd.daemon.decisions.stream_server import NO_CORRELATION_ID
+from authorizerd.daemon.decisions.stream_server import NO_CORRELATION_ID, QUESTIONS_PER_TURN
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
-from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, LoadShedder
+from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS
+from authorizerd.daemon.net.turns import Turns
 from authorizerd.protocol.decisions.stream import Answer
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -25,6 +26,7 @@ from tests.daemon.kafka_listener_service import Echo, free_echo, to_echo, until
 from tests.daemon.stream_service import FRAME_BYTES_MAX, IDLE_TIMEOUT_S
 from tests.support.acls import acl
 
+TURN_MS_MAX = 25
 HALF = 20_000
 ROOM_BYTES = 3 * HALF // 2
 TOO_MUCH = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -33,7 +35,7 @@ NO_ROOM = b"memory limit reached: retry later, or send smaller requests\n"
 
 
 class Overload:
-    """A switch that makes every turn of the loop overloaded."""
+    """A switch that makes connections wait for a long time until it is their turn."""
 
     is_there = False
 
@@ -41,7 +43,15 @@ class Overload:
 @pytest.fixture
 def overload(monkeypatch: pytest.MonkeyPatch) -> Overload:
     said = Overload()
-    monkeypatch.setattr(LoadShedder, "is_overloaded", property(lambda _: said.is_there))
+    wait, begin_slice = Turns.wait, Turns.begin_slice
+
+    async def wait_long(turns: Turns, slice_ns: int = 0) -> int:
+        return await wait(turns, slice_ns) + said.is_there * 2 * TURN_MS_MAX * 1_000_000
+
+    monkeypatch.setattr(Turns, "wait", wait_long)
+    monkeypatch.setattr(
+        Turns, "begin_slice", lambda turns: not said.is_there and begin_slice(turns)
+    )
     return said
 
 
@@ -49,73 +59,66 @@ def post(body_bytes: int) -> bytes:
     return b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % body_bytes
 
 
-async def test_http_refuses_requests_under_overload(
+async def test_http_refuses_pipelined_requests_under_overload(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """It answers 503 with Retry-After, and reads the peer's later bytes after the pause."""
-    server = http_service.new_server()
+    server = http_service.new_server(turn_ms_max=TURN_MS_MAX)
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
-    await client.send_all(GET * 2)
+    await client.send_all(GET * 3)
     started = trio.current_time()
     refused = await receive_until(client, b"overloaded\n")
+    assert refused.startswith(b"HTTP/1.1 200 OK\r\n")
     assert refused.count(b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain") == 1
     assert b"\r\nRetry-After: 1\r\n" in refused
-    assert (server.statistics.requests_refused, server.statistics.requests) == (1, 1)
+    assert (server.statistics.requests_refused, server.statistics.requests) == (1, 2)
     assert b"HTTP/1.1 503 " in await receive_until(client, b"overloaded\n")
     assert trio.current_time() - started == PAUSE_SECONDS
     overload.is_there = False
     await client.send_all(GET)
     assert b"200 OK" in await receive_until(client, b"\r\n\r\n/")
     assert trio.current_time() - started == 2 * PAUSE_SECONDS
-    assert (server.statistics.requests_refused, server.statistics.requests) == (2, 3)
+    assert (server.statistics.requests_refused, server.statistics.requests) == (2, 4)
 
 
-async def test_client_that_waits_for_answers_is_deferred_from_the_second_refusal(
+async def test_http_client_that_waits_for_answers_is_never_refused(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    client = (await start_in_memory(nursery, http_service.new_server())).connect()
-    started = trio.current_time()
-    for _ in range(2):
-        overload.is_there = True
-        await client.send_all(GET)
-        assert b"HTTP/1.1 503 " in await receive_until(client, b"overloaded\n")
-        overload.is_there = False
-        await client.send_all(GET)
-        assert b"200 OK" in await receive_until(client, b"\r\n\r\n/")
-    assert trio.current_time() == started
+    """Not even if it has been refused before."""
+    server = http_service.new_server(turn_ms_max=TURN_MS_MAX)
+    client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
+    await client.send_all(GET * 2)
+    await receive_until(client, b"overloaded\n")
     for _ in range(3):
         await client.send_all(GET)
-        await receive_until(client, b"overloaded\n")
-    assert trio.current_time() - started == PAUSE_SECONDS
+        assert b"200 OK" in await receive_until(client, b"\r\n\r\n/")
+    assert server.statistics.requests_refused == 1
 
 
-async def test_stream_client_is_deferred_from_the_second_refusal(
+async def test_stream_client_that_waits_for_answers_is_never_refused(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    server = stream_service.new_server(Place(None, acl("User:alice", "READ", topic="orders")))
+    place = Place(None, acl("User:alice", "READ", topic="orders"))
+    server = stream_service.new_server(place, turn_ms_max=TURN_MS_MAX)
     client = (await stream_service.start(nursery, server)).connect()
-    await client.greet()
-    started = trio.current_time()
-    for is_there in (True, False, True, False):
-        overload.is_there = is_there
-        answer = await client.ask([MAY])
-        assert answer.error_code == (TOO_MUCH if is_there else ErrorCode.NONE)
-    assert trio.current_time() == started
     overload.is_there = True
+    await client.greet()
+    questions = 3 * QUESTIONS_PER_TURN
     for number in range(3):
-        assert await client.ask([MAY], number) == Answer(number, TOO_MUCH, 0, b"")
-    assert trio.current_time() - started == PAUSE_SECONDS
+        answer = await client.ask([MAY] * questions, number)
+        assert answer == Answer(number, ErrorCode.NONE, 0, b"\1" * questions)
+    assert server.statistics.requests_refused == 0
 
 
 async def test_drain_does_not_wait_for_deferred_connections(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
-    server = http_service.new_server()
+    server = http_service.new_server(turn_ms_max=TURN_MS_MAX)
     client = (await start_in_memory(nursery, server)).connect()
     overload.is_there = True
-    await client.send_all(GET * 2)
+    await client.send_all(GET * 3)
     await receive_until(client, b"overloaded\n")
     started = trio.current_time()
     await server.drain()
@@ -162,24 +165,27 @@ async def test_http_refuses_large_answers_while_others_are_unread(nursery: trio.
     assert b"200 OK" in await receive_until(other, bytes(HALF))
 
 
-async def test_stream_refuses_frames_under_overload(
+async def test_stream_refuses_pipelined_frames_under_overload(
     nursery: trio.Nursery, autojump_clock: MockClock, overload: Overload
 ) -> None:
     """Each frame is refused with its own number; the connection continues after a pause."""
-    server = stream_service.new_server(Place(None, acl("User:alice", "READ", topic="orders")))
+    place = Place(None, acl("User:alice", "READ", topic="orders"))
+    server = stream_service.new_server(place, turn_ms_max=TURN_MS_MAX)
     client = (await stream_service.start(nursery, server)).connect()
     await client.greet()
     overload.is_there = True
     started = trio.current_time()
-    frames = [client.frames.ask(number, [MAY]) for number in (7, 8)]
+    frames = [client.frames.ask(number, [MAY]) for number in (6, 7, 8)]
     await client.stream.send_all(b"".join(frames))
+    assert await client.answer() == Answer(6, ErrorCode.NONE, 0, b"\1")
     assert await client.answer() == Answer(7, TOO_MUCH, 0, b"")
     overload.is_there = False
     assert await client.answer() == Answer(8, ErrorCode.NONE, 0, b"\1")
     assert trio.current_time() - started == PAUSE_SECONDS
     assert server.statistics.requests_refused == 1
     overload.is_there = True
-    await client.stream.send_all(b"".join(client.frames.ask(number, [MAY]) for number in (9, 10)))
+    frames = [client.frames.ask(number, [MAY]) for number in (9, 10, 11)]
+    await client.stream.send_all(b"".join(frames))
     started = trio.current_time()
     await server.drain()
     assert trio.current_time() == started

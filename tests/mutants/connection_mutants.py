@@ -8,6 +8,27 @@ from tests.mutants.mutant import Mutant
 
 CONNECTION_MUTANTS: Final = (
     Mutant(
+        name="a request that has just arrived is refused for overload",
+        file="daemon/net/load_shedding.py",
+        text="so the first one is not refused.\n        self._is_late = False\n",
+        becomes="so the first one is not refused.\n",
+        found_by="tests/daemon/net/test_load_shedding.py::test_request_behind_no_unanswered_one_is_admitted",
+    ),
+    Mutant(
+        name="a turn has any number of slices",
+        file="daemon/net/turns.py",
+        text="work_ns // max(1, self._slice_ns)",
+        becomes="SLICES_MAX",
+        found_by="tests/daemon/net/test_turns.py::test_turn_has_as_many_slices_as_fit",
+    ),
+    Mutant(
+        name="a cancelled connection stops the others",
+        file="daemon/net/turns.py",
+        text="            finally:  # a cancelled task, too, must release the next ones\n",
+        becomes="            except OSError:\n                pass\n            else:\n",
+        found_by="tests/daemon/net/test_turns.py::test_cancelled_connections_hold_up_nobody",
+    ),
+    Mutant(
         name="connections are unbounded",
         file="daemon/net/connection_server.py",
         text="if len(self._open) < limits.unreserved_max:",

@@ -14,11 +14,12 @@ import trio.testing
 
 from authorizerd.daemon.http.server import (
     ANSWER_BYTES_IN_A_TURN_MAX,
-    ANSWERS_IN_A_TURN_MAX,
+    REQUEST_NS,
     HttpServer,
 )
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
+from authorizerd.daemon.net.turns import WORK_NS
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.request_head import HttpLimits
 from tests.daemon.http_service import (
@@ -35,6 +36,8 @@ from tests.daemon.http_service import (
     start_in_memory,
     until,
 )
+
+ANSWERS_IN_A_TURN_MAX = WORK_NS // REQUEST_NS
 
 
 async def test_client_that_never_pauses_ends_with_its_certificate(

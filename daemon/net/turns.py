@@ -1,0 +1,141 @@
+"""Turns: connections with more to do than one request go on one after another, a slice at a time.
+
+trio runs every task that is ready in each turn of its loop, and only then looks for new requests.
+If 256 connections have requests waiting, a client with a single request would wait for a slice of
+each of them. So only as many of them go on in one turn as fit into WORK_NS. The others wait in the
+order in which they came. A connection with a single request never waits here.
+
+**Invariant:** while connections wait, as many as may go on have been released for the next turn.
+The first of those to run begins it and releases the next ones, so none waits for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Final
+
+import trio
+
+WORK_NS: Final = 500_000
+"""The work of all slices in one turn."""
+SHARED_WORK_NS_MAX: Final = 5_000_000
+"""The same while other requests take longer: then the slices get as much time as they do."""
+ROUND_NS: Final = 12_500_000
+"""The time in which each waiting connection should get its turn."""
+SLICES_MAX: Final = 64
+_SLICE_NS_MAX: Final = 2_000_000
+_SLICES_REMEMBERED: Final = 8
+
+
+class Turns:
+    """The queue of one event loop, which all its ports share."""
+
+    __slots__ = (
+        "_begun",
+        "_is_timed",
+        "_released",
+        "_resuming",
+        "_slice_ns",
+        "_slices",
+        "_waiting",
+        "_worked_ns",
+    )
+
+    def __init__(self) -> None:
+        # Why not a dict? Finding its first item takes longer the more were removed before it.
+        self._waiting: OrderedDict[trio.lowlevel.Task, None] = OrderedDict()
+        self._released = 0  # for the next turn
+        self._resuming = 0  # of those that were released for this turn, the ones still to run
+        self._begun = 0  # in this turn
+        self._slices = 1  # at most in one turn
+        self._slice_ns = WORK_NS  # of recent slices, on average
+        self._worked_ns = 0  # by this thread, when this turn began or the first one waited
+        self._is_timed = False  # True if the turn has been timed from its beginning
+
+    @property
+    def waiting(self) -> int:
+        """The number of connections that wait for a later turn than the next one."""
+        return len(self._waiting)
+
+    @property
+    def slice_ns(self) -> int:
+        """How long a slice may take, so that each waiting connection soon gets its turn."""
+        return min(WORK_NS, ROUND_NS // (1 + len(self._waiting)))
+
+    def begin_slice(self) -> bool:
+        """Return True if a connection may go on in this turn, without waiting for another one."""
+        if self._waiting or self._begun >= self._slices:
+            return False
+        self._begun += 1
+        return True
+
+    async def wait(self, slice_ns: int = 0) -> int:
+        """Wait for the next turn in which this task may go on.
+
+        Args:
+            slice_ns: how long the task's last slice has taken, if it had one.
+
+        Returns:
+            The CPU time in nanoseconds that this thread has used meanwhile: 0 if the task went on
+            in the next turn. Elapsed time would count pauses of the machine, too.
+        """
+        if slice_ns:
+            more = min(slice_ns, _SLICE_NS_MAX) - self._slice_ns
+            self._slice_ns += more // _SLICES_REMEMBERED
+        if self._released < self._slices:
+            self._released += 1
+            try:
+                await trio.lowlevel.checkpoint()
+            finally:  # a cancelled task, too, must release the next ones
+                self._resume()
+            return 0
+        if not self._waiting:
+            self._worked_ns = time.thread_time_ns()
+        began_ns = self._worked_ns
+        task = trio.lowlevel.current_task()
+        self._waiting[task] = None
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            del self._waiting[task]
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+        self._resume()
+        return self._worked_ns - began_ns
+
+    def _resume(self) -> None:
+        """Note that a released task runs. The first one begins the turn, and releases the next."""
+        if self._resuming:
+            self._resuming -= 1
+            return
+        work_ns = WORK_NS
+        if self._waiting:
+            now_ns = time.thread_time_ns()
+            turn_ns = now_ns - self._worked_ns
+            if self._is_timed:
+                # A pause of the machine makes a slice look long, but costs no CPU time.
+                self._slice_ns = min(self._slice_ns, turn_ns // max(1, self._begun))
+            of_others_ns = turn_ns - self._begun * self._slice_ns
+            work_ns = max(WORK_NS, min(of_others_ns, SHARED_WORK_NS_MAX))
+            self._worked_ns = now_ns
+        self._slices = max(1, min(SLICES_MAX, work_ns // max(1, self._slice_ns)))
+        self._begun, self._resuming, self._released = self._released, self._released - 1, 0
+        while self._waiting and self._released < self._slices:
+            task, _ = self._waiting.popitem(last=False)
+            trio.lowlevel.reschedule(task)
+            self._released += 1
+        self._is_timed = bool(self._waiting)
+
+
+_TURNS: Final[trio.lowlevel.RunVar[Turns]] = trio.lowlevel.RunVar("turns")
+
+
+def current_turns() -> Turns:
+    """Return the queue of the running event loop."""
+    try:
+        return _TURNS.get()
+    except LookupError:
+        turns = Turns()
+        _TURNS.set(turns)
+        return turns

@@ -1,0 +1,138 @@
+"""Turns: which connections go on in each turn of the loop, and in which order."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import trio
+
+from authorizerd.daemon.net.turns import ROUND_NS, SLICES_MAX, WORK_NS, Turns, current_turns
+
+COUNT = 100
+
+
+@pytest.fixture
+def worked_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The simulated CPU time of this thread."""
+    worked = [0]
+    monkeypatch.setattr(time, "thread_time_ns", lambda: worked[0])
+    return worked
+
+
+class Crowd:
+    """Connections that go on for ``slice_ns`` each time; ``ran`` has their numbers, in order."""
+
+    def __init__(self, turns: Turns, worked_ns: list[int], slice_ns: int) -> None:
+        self._turns = turns
+        self._worked_ns = worked_ns
+        self._slice_ns = slice_ns
+        self.ran: list[int] = []
+        self.waits_ns: list[int] = []
+
+    async def go_on(self, number: int, slices: int) -> None:
+        took_ns = 0
+        for _ in range(slices):
+            self.waits_ns.append(await self._turns.wait(took_ns))
+            self.ran.append(number)
+            took_ns = self._slice_ns
+            self._worked_ns[0] += took_ns
+
+
+async def test_all_connections_go_on_in_order_of_arrival(worked_ns: list[int]) -> None:
+    crowd = Crowd(Turns(), worked_ns, WORK_NS)
+    async with trio.open_nursery() as nursery:
+        for number in range(COUNT):
+            nursery.start_soon(crowd.go_on, number, 3)
+    assert len(crowd.ran) == 3 * COUNT
+    first = crowd.ran[:COUNT]
+    assert sorted(first) == list(range(COUNT))
+    assert crowd.ran == first * 3  # one slice each in a turn of this length
+
+
+@pytest.mark.parametrize(("slice_ns", "slices"), [(2 * WORK_NS, 1), (WORK_NS // 10, 10), (1, 64)])
+async def test_turn_has_as_many_slices_as_fit(
+    worked_ns: list[int], slice_ns: int, slices: int
+) -> None:
+    assert slices <= SLICES_MAX
+    crowd = Crowd(Turns(), worked_ns, slice_ns)
+    in_turns: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            before = len(crowd.ran)
+            await trio.lowlevel.checkpoint()
+            in_turns.append(len(crowd.ran) - before)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        async with trio.open_nursery() as others:
+            for number in range(COUNT):
+                others.start_soon(crowd.go_on, number, 20)
+        nursery.cancel_scope.cancel()
+    # trio shuffles its tasks, so one may see the slices of two turns, or of none.
+    assert max(in_turns[-COUNT:]) <= 2 * slices
+    if slices > 1:
+        assert max(in_turns) > slices // 2
+
+
+async def test_wait_reports_the_work_of_this_thread(worked_ns: list[int]) -> None:
+    """Nobody waits in the first turn; the last one has waited for all the others.
+
+    Elapsed time would count pauses of the machine, too.
+    """
+    crowd = Crowd(Turns(), worked_ns, WORK_NS)
+    async with trio.open_nursery() as nursery:
+        for number in range(COUNT):
+            nursery.start_soon(crowd.go_on, number, 1)
+    assert crowd.waits_ns[0] == 0
+    assert (COUNT - 2) * WORK_NS <= crowd.waits_ns[-1] <= COUNT * WORK_NS
+
+
+async def test_other_work_gets_no_more_time_than_the_slices(worked_ns: list[int]) -> None:
+    """While other requests take 2 ms a turn, four slices of 0.5 ms go on in it."""
+    turns = Turns()
+    crowd = Crowd(turns, worked_ns, WORK_NS)
+
+    async def work() -> None:
+        while len(crowd.ran) < 20 * COUNT:
+            worked_ns[0] += 4 * WORK_NS
+            counts.append(len(crowd.ran))
+            await trio.lowlevel.checkpoint()
+
+    counts: list[int] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        for number in range(COUNT):
+            nursery.start_soon(crowd.go_on, number, 20)
+    assert 3 * len(counts) < len(crowd.ran)
+
+
+async def test_cancelled_connections_hold_up_nobody(worked_ns: list[int]) -> None:
+    crowd = Crowd(Turns(), worked_ns, WORK_NS)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery, trio.open_nursery() as cancelled:
+            for number in range(COUNT):
+                cancelled.start_soon(crowd.go_on, number, 1000)
+                nursery.start_soon(crowd.go_on, COUNT + number, 2)
+            await trio.lowlevel.checkpoint()
+            cancelled.cancel_scope.cancel()
+    assert sum(number >= COUNT for number in crowd.ran) == 2 * COUNT
+
+
+async def test_slices_shrink_while_many_wait(worked_ns: list[int]) -> None:
+    turns = Turns()
+    crowd = Crowd(turns, worked_ns, WORK_NS)
+    assert turns.slice_ns == WORK_NS
+    async with trio.open_nursery() as nursery:
+        for number in range(COUNT):
+            nursery.start_soon(crowd.go_on, number, 1)
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        assert turns.waiting > COUNT // 2
+        assert turns.slice_ns == ROUND_NS // (1 + turns.waiting)
+        assert not turns.begin_slice()  # those that wait come first
+
+
+async def test_all_ports_of_a_loop_share_the_queue() -> None:
+    assert current_turns() is current_turns()
