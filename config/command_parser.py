@@ -8,11 +8,17 @@ It is used by ``cli`` and by ``replay``, which must not import ``cli``.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 EXIT_USAGE = 2
+
+_MISSING: Final = "the following arguments are required"
+_SECRET_OPTIONS: Final = frozenset(("--add-scram", "--conf", "--override"))
+_HIDDEN: Final = "put each argument into quotes; see --help"
+"""Shown instead of words that may be part of a password."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -22,9 +28,27 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     exit_code = EXIT_USAGE
+    _words: Sequence[str] = ()
+
+    def parse_known_args(self, words: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as argparse
+        self._words = sys.argv[1:] if words is None else words
+        return super().parse_known_args(words, namespace)
+
+    def _list_unknown_options(self) -> list[str]:
+        """Return the names of the options that the parser does not have, without their values."""
+        names = [word.partition("=")[0] for word in self._words if word.startswith("--")]
+        known = self._option_string_actions
+        return [name for name in names if not any(each.startswith(name) for each in known)]
 
     def error(self, message: str) -> NoReturn:
-        """Exit with ``exit_code``; only ``--help`` lists the options."""
+        """Exit with ``exit_code``; only ``--help`` lists the options.
+
+        An unknown option is named rather than what is missing: a typo may be the cause.
+        """
+        unknown = self._list_unknown_options() if message.startswith(_MISSING) else ()
+        if unknown:
+            is_secret = not _SECRET_OPTIONS.isdisjoint(self._words)
+            message = f"unrecognized arguments: {_HIDDEN if is_secret else ' '.join(unknown)}"
         self.exit(
             self.exit_code, f"{self.prog}: {message}\nRun '{self.prog} --help' for the options.\n"
         )
@@ -35,12 +59,13 @@ class CommandParser(argparse.ArgumentParser):
         If an argument may be secret, the words are not shown: they may be part of a password that
         the shell split.
         """
+        parsed: argparse.Namespace
         parsed, unknown = self.parse_known_args(words)
         if unknown:
             is_secret = hasattr(parsed, "add_scram") or any(
                 getattr(parsed, name, None) for name in ("override", "conf")
             )
-            shown = "put each argument into quotes; see --help" if is_secret else " ".join(unknown)
+            shown = _HIDDEN if is_secret else " ".join(unknown)
             self.error(f"unrecognized arguments: {shown}")
         return parsed
 
