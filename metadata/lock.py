@@ -26,7 +26,7 @@ def locked(log_dir: Path) -> Iterator[None]:
     """
     path = log_dir / LOCK_NAME
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     except OSError as error:
         raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
     try:

@@ -80,11 +80,14 @@ def format_directory(
     properties: MetaProperties,
     storage: Storage,
     begin_log: Callable[[], None] = lambda: None,
+    *,
+    not_done: str = "",
 ) -> None:
     """Create a log directory and its log. An earlier, unfinished format is started again.
 
     Args:
         begin_log: writes the log's first records, durably, into its empty directory.
+        not_done: added to the error if it is formatted already.
 
     Raises:
         LogDirectoryError: it is formatted already, contains a log, or cannot be written.
@@ -94,7 +97,7 @@ def format_directory(
     try:
         is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
         if storage.exists(log_dir / NAME) or (storage.exists(directory) and not is_unfinished):
-            raise LogDirectoryError(f"{log_dir}: already formatted; nothing was changed")
+            raise LogDirectoryError(f"{log_dir}: already formatted; nothing was changed{not_done}")
         make_directories(log_dir, storage)
         if is_unfinished:
             _remove_unfinished(log_dir, storage)

@@ -146,7 +146,7 @@ class DiskStorage:
         directory_mode: the permissions of new directories, likewise.
     """
 
-    def __init__(self, *, file_mode: int = 0o644, directory_mode: int = 0o777) -> None:
+    def __init__(self, *, file_mode: int = 0o640, directory_mode: int = 0o750) -> None:
         self._file_mode = file_mode
         self._directory_mode = directory_mode
 
@@ -237,6 +237,7 @@ def read_small(storage: Storage, path: Path) -> bytes:
 
 
 DISK: Final = DiskStorage()
+"""New files and directories are closed to others: a log may have SCRAM credentials."""
 
 PRIVATE_DISK: Final = DiskStorage(file_mode=0o600, directory_mode=0o700)
 """The same, but no other user can read what it creates."""

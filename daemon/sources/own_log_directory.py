@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.copy_directory import refuse_copy
 from authorizerd.daemon.utc_time import now_ms
@@ -95,10 +96,20 @@ def format_log_directory(
             writer.close()
 
     try:
-        format_directory(log_dir, properties, storage, begin_log)
+        not_done = _describe_not_added(credentials)
+        format_directory(log_dir, properties, storage, begin_log, not_done=not_done)
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     return properties
+
+
+def _describe_not_added(credentials: Sequence[CredentialAdded]) -> str:
+    """Return what to do about credentials that were not written, empty if there are none."""
+    users = ", ".join(dict.fromkeys(escape_unprintable(each.user) for each in credentials))
+    return users and (
+        f": no credential was added for {users}. Start the daemon, and add it with `kafka-configs"
+        " --alter --entity-type users --entity-name USER --add-config 'MECHANISM=[password=...]'`"
+    )
 
 
 def check_log_is_there(log_dir: Path) -> None:

@@ -132,6 +132,15 @@ COPY_MUTANTS: Final = (
         found_by="tests/cli/test_check_log.py::test_copy_is_never_repaired",
     ),
     Mutant(
+        name="every user may read a new log",
+        file="metadata/storage.py",
+        text="file_mode: int = 0o640",
+        becomes="file_mode: int = 0o644",
+        found_by=(
+            "tests/daemon/sources/test_own_log_directory.py::test_log_is_private_to_its_user_and_group"
+        ),
+    ),
+    Mutant(
         name="other users can read a copy",
         file="metadata/storage.py",
         text="DiskStorage(file_mode=0o600, directory_mode=0o700)",

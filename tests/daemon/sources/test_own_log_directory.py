@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,27 +16,34 @@ from authorizerd.daemon.sources.own_log_directory import (
     format_log_directory,
     new_uuid,
 )
+from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.lock import locked
 from authorizerd.metadata.meta_properties import NAME, MetaProperties, read_meta_properties
-from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.storage import DISK, Storage
 from tests.support.daemon_process import write_config
 from tests.support.log_files import added, read_acls, write_file, write_log
 from tests.support.recording_storage import PowerFailure, RecordingStorage
+from tests.support.sasl import SHA_256, credential_of
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def formatted(
-    log_dir: Path, *, cluster_id: str | None = None, storage: RecordingStorage | None = None
+    log_dir: Path,
+    *,
+    cluster_id: str | None = None,
+    storage: Storage = DISK,
+    credentials: Sequence[CredentialAdded] = (),
 ) -> MetaProperties:
     return format_log_directory(
-        log_dir, cluster_id=cluster_id, node_id=1, storage=storage or DiskStorage()
+        log_dir, cluster_id=cluster_id, node_id=1, storage=storage, credentials=credentials
     )
 
 
 def claimed(log_dir: Path, *, node_id: int = 1) -> MetaProperties:
-    return claim_log_directory(log_dir, node_id=node_id, storage=DiskStorage())
+    return claim_log_directory(log_dir, node_id=node_id, storage=DISK)
 
 
 def test_formatted_directory_is_claimed_by_its_node(tmp_path: Path) -> None:
@@ -117,6 +126,34 @@ def test_formatted_directory_is_not_formatted_again(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
         formatted(tmp_path / "log")
     assert claimed(tmp_path / "log") == properties
+
+
+def test_credentials_for_a_formatted_directory_are_not_added(tmp_path: Path) -> None:
+    """Otherwise the operator would believe that the users can log in."""
+    formatted(tmp_path / "log")
+    users = [credential_of(each, "secret", SHA_256) for each in ("alice", "bob", "alice")]
+    with pytest.raises(LogDirectoryError) as error:
+        formatted(tmp_path / "log", credentials=users)
+    assert "no credential was added for alice, bob. Start the daemon, and add" in str(error.value)
+    assert "kafka-configs" in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("mask", [0, 0o077])
+def test_log_is_private_to_its_user_and_group(tmp_path: Path, mask: int) -> None:
+    """It may have SCRAM credentials. A stricter umask is kept."""
+    before = os.umask(mask)
+    try:
+        formatted(tmp_path / "log")
+        with locked(tmp_path / "log"):
+            pass
+    finally:
+        os.umask(before)
+    paths = [tmp_path / "log", *(tmp_path / "log").rglob("*")]
+    assert len(paths) >= 5
+    for path in paths:
+        mode = 0o750 if path.is_dir() else 0o640
+        assert path.stat().st_mode & 0o777 == mode & ~mask, path
 
 
 def test_log_without_properties_is_not_formatted(tmp_path: Path) -> None:
