@@ -62,6 +62,7 @@ class SignalHandler:
             self._settings.refuse_reload(
                 f"reading its files took more than {RELOAD_SECONDS_MAX:g} s"
             )
-        if self._workers is not None:
+        # A refused reload has sent nothing to the workers.
+        if self._workers is not None and not self._settings.reloads.failing:
             await self._workers.applied_everywhere()
             _logger.info("every worker has the settings in force")
