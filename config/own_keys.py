@@ -36,14 +36,15 @@ _HOUR_MS = 3_600_000
 OWN_KEYS = (
     Key(
         name="authorizerd.update.timeout.ms",
-        parse=integer(1, _HOUR_MS),
+        parse=integer(100, _HOUR_MS),
         default="30000",
         reloadable=True,
         doc=(
             "Maximum time in milliseconds that an ACL creation or deletion waits until its"
             " changes are durable and applied. Unfinished items are answered with"
             " REQUEST_TIMED_OUT and may still be applied. The same limit applies to a frame of the"
-            " decision stream that waits for its offset."
+            " decision stream that waits for its offset. At least 100, since no change would be"
+            " answered in time otherwise, not even the one that raises the limit again."
         ),
     ),
     Key(

@@ -112,7 +112,7 @@ def test_values_in_force_give_the_reloadable_settings() -> None:
             "connections.max.idle.ms": "2",
             "authorizerd.http.header.timeout.ms": "3",
             "authorizerd.http.drain.timeout.ms": "4",
-            "authorizerd.update.timeout.ms": "5",
+            "authorizerd.update.timeout.ms": "500",
             "authorizerd.log.level": "ERROR",
         },
         since_reload={"authorizerd.audit.level": "DEBUG"},
@@ -126,7 +126,7 @@ def test_values_in_force_give_the_reloadable_settings() -> None:
         made.http_drain_timeout_ms,
         made.update_timeout_ms,
         made.max_connection_creation_rate,
-    ) == (1, 2, 3, 4, 5, 6)
+    ) == (1, 2, 3, 4, 500, 6)
     assert made.listener_creation_rates == {"PLAINTEXT": 7}
     assert (made.log_level, made.audit_level.name) == ("ERROR", "DEBUG")
 

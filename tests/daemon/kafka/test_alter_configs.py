@@ -127,6 +127,16 @@ async def test_repeated_resource_is_refused_each_time(service: KafkaService) -> 
     assert max_connections(service) == 1024
 
 
+async def test_update_timeout_that_no_change_could_meet_is_refused(service: KafkaService) -> None:
+    """The client could not even raise it again."""
+    key = "authorizerd.update.timeout.ms"
+    ((code, text),) = await alter(service, altered((key, SET, "1")))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert text is not None
+    assert "expected an integer from 100 to 3600000, found '1'" in text
+    assert await alter(service, altered((key, SET, "100"))) == [(0, None)]
+
+
 async def test_validation_changes_nothing(service: KafkaService) -> None:
     """The answer is the same as for a change."""
     resources = altered((KEY, SET, "500")), altered((KEY, SET, "x"), name="")
