@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import stat
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -34,7 +36,7 @@ def serve(config: Path, overrides: Sequence[str], ready_file: Path | None) -> No
     read = partial(read_configuration, config, overrides)
     configuration = read()
     set_log_format(configuration.log_format)
-    _warn(configuration)
+    warn_of(configuration)
     log_dir, follow = Path(configuration.metadata_log_dir), configuration.follow
     # Before locking, which would create the lock's file in a directory without a log.
     if follow is None:
@@ -53,10 +55,36 @@ def _claim_directory(configuration: Configuration) -> MetaProperties:
     return claim_copy_directory(log_dir, kind, node_id=node_id, storage=PRIVATE_DISK)
 
 
-def _warn(configuration: Configuration) -> None:
+def warn_of(configuration: Configuration) -> None:
+    """Log what works, but is probably not meant."""
     logger = logging.getLogger("authorizerd")
     if configuration.ignored_keys:
         logger.warning(
             "unsupported keys are ignored: %s",
             ", ".join(map(describe_ignored_key, configuration.ignored_keys)),
         )
+    for path, key in _list_keystores(configuration).items():
+        if _is_readable_by_all(path):
+            logger.warning(
+                "%s: %s: every user may read the private key: remove this permission (chmod o-rw),"
+                " and replace the key and its certificate", key, path,
+            )  # fmt: skip
+
+
+def _list_keystores(configuration: Configuration) -> dict[str, str]:
+    """Return the paths of all keystores, and a key that names each.
+
+    They are those of the ports, and of the connections to a followed cluster.
+    """
+    follow = configuration.follow
+    used = [*configuration.listener_tls.values(), configuration.http_tls]
+    used.append(None if follow is None else follow.tls)
+    stores = [each.keystore for each in used if each is not None]
+    return {each.location: each.key_name for each in stores if each and each.location}
+
+
+def _is_readable_by_all(path: str) -> bool:
+    try:
+        return bool(os.stat(path).st_mode & stat.S_IROTH)
+    except OSError:
+        return False  # reading it reports the reason

@@ -125,6 +125,21 @@ async def test_drain_does_not_wait_for_deferred_connections(
     assert trio.current_time() == started
 
 
+async def test_draining_server_refuses_nothing_for_overload(
+    nursery: trio.Nursery, overload: Overload
+) -> None:
+    """These are the last requests, and the answer is already under way."""
+    server = http_service.new_server()
+    client = (await start_in_memory(nursery, server)).connect()
+    await client.send_all(GET[:-2])
+    await wait_all_tasks_blocked()
+    nursery.start_soon(server.drain)
+    await wait_all_tasks_blocked()
+    overload.is_there = True
+    await client.send_all(GET[-2:])
+    assert b" 200 OK" in await receive_until(client, b"\r\n\r\n/")
+
+
 async def test_http_refuses_requests_above_the_memory_limit(nursery: trio.Nursery) -> None:
     """The second half-sent request exceeds the budget; once the first is answered, it fits."""
     server = http_service.new_server(body_bytes_max=HALF, memory_bytes_max=ROOM_BYTES)

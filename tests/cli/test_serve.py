@@ -1,0 +1,43 @@
+"""The warnings of ``authorizerd serve``. (tests/end_to_end runs it.)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from authorizerd.cli.serve import warn_of
+from authorizerd.config.configuration import parse
+
+FOLLOWING = """\
+log.dirs=/d
+controller.quorum.bootstrap.servers=c:1
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:SSL,PLAINTEXT:PLAINTEXT
+listener.name.controller.ssl.keystore.location={path}
+listener.name.controller.ssl.keystore.type=PEM
+"""
+SERVING = """\
+node.id=1
+log.dirs=/d
+listeners=SSL://127.0.0.1:0
+ssl.keystore.location={path}
+ssl.keystore.type=PEM
+authorizerd.decision.http=https://127.0.0.1:0
+authorizerd.http.ssl.keystore.location={path}
+authorizerd.http.ssl.keystore.type=PEM
+"""
+
+
+@pytest.mark.parametrize("text", [FOLLOWING, SERVING], ids=["following", "serving"])
+@pytest.mark.parametrize(("mode", "warnings"), [(0o644, 1), (0o640, 0), (0o602, 0)])
+def test_keystore_that_everybody_may_read_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, mode: int, warnings: int
+) -> None:
+    """Once, even if several ports use it."""
+    keystore = tmp_path / "keystore.pem"
+    keystore.touch()
+    keystore.chmod(mode)
+    configuration = parse(text.format(path=keystore), source="server.properties")
+    warn_of(configuration)
+    assert caplog.text.count(f"{keystore}: every user may read the private key") == warnings
