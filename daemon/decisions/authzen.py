@@ -52,7 +52,7 @@ EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
 _REQUEST_ID: Final = b"x-request-id"
-AT_ONCE_MAX: Final = 160
+AT_ONCE_MAX: Final = 256
 """The maximum number of evaluations that are answered in one step, if each needs few lookups."""
 _SLICE_BYTES_MAX: Final = 16 * 1024
 _EVALUATION_BYTES: Final = 512
@@ -108,7 +108,20 @@ class AuthZenHandler(HttpSurface):
         state = self._decider.current_state()
         if len(questions) * _weight(state, len(body)) > AT_ONCE_MAX:
             return None
-        return encode_answers([self._decide_one(state, caller, each)[0] for each in questions])
+        # ``_decide_one``, inlined: its calls would take a tenth of the time.
+        decide, context, offset = self._decider.decide, self._context, state.offset
+        trusts_all = caller.principal is None
+        answers: list[bytes] = []
+        for question in questions:
+            try:
+                if not trusts_all:
+                    self._check_may_ask(caller, question.principal, state)
+                decision = decide(state, question, context)
+            except (InvalidQuestionError, ForbiddenError) as error:
+                answers.append(_encode_error(error))
+            else:
+                answers.append(encode_answer(decision, offset, question))
+        return encode_answers(answers)
 
     def _evaluate(self, body: bytes, caller: Caller) -> Response:
         state = self._decider.current_state()
@@ -151,10 +164,8 @@ class AuthZenHandler(HttpSurface):
         """Do as ``_decide`` for one question among many: errors about it become denials."""
         try:
             return self._decide(state, caller, question)
-        except InvalidQuestionError as error:
-            return encode_failed_answer(400, str(error)), False
-        except ForbiddenError as error:
-            return encode_failed_answer(403, str(error)), False
+        except (InvalidQuestionError, ForbiddenError) as error:
+            return _encode_error(error), False
 
     def _decide(
         self, state: DecisionState, caller: Caller, question: Question
@@ -173,6 +184,10 @@ class AuthZenHandler(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
+
+
+def _encode_error(error: InvalidQuestionError | ForbiddenError) -> bytes:
+    return encode_failed_answer(403 if isinstance(error, ForbiddenError) else 400, str(error))
 
 
 def _echoed_headers(request: Request) -> tuple[tuple[bytes, bytes], ...]:

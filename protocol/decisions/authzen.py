@@ -288,12 +288,18 @@ def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
         resource_type = vocabulary.resource_types.get(ascii_lower(resource.type))
     if resource_type is None:
         raise _unknown("resource.type: unknown type", resource.type, vocabulary.resource_types)
-    host = _host_of(subject.properties, evaluation.context)
+    host = None
+    if subject.properties is not None or evaluation.context is not None:
+        host = _host_of(subject.properties, evaluation.context)
     return Question(f"{principal_type}:{subject.id}", host, operation, resource_type, resource.id)
 
 
 def _host_of(properties: _Host | None, context: _Host | None) -> str | None:
-    """Return the client's address as Kafka writes it, or None if the request has none."""
+    """Return the client's address as Kafka writes it, or None if the request has none.
+
+    Raises:
+        AuthZenError: it is not an IP address, or ``properties`` and ``context`` differ.
+    """
     of_subject = None if properties is None else properties.host
     of_context = None if context is None else context.host
     text = of_subject if of_context is None else of_context
