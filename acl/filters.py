@@ -5,12 +5,14 @@ Source: KIP-140, KIP-290; Kafka 4.3 ResourcePatternFilter.matches, AccessControl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final
+from operator import attrgetter
+from typing import Final, TypeAlias
 
 from authorizerd.acl.model import (
     OPERATIONS,
+    RESOURCE_TYPES,
     WILDCARD,
     Acl,
     AclFilter,
@@ -23,10 +25,15 @@ from authorizerd.acl.snapshot import AclSnapshot
 
 ACLS_PER_STEP: Final = 256
 
+_Field: TypeAlias = tuple[Callable[[Acl], object], object]
+"""A function that returns a field of an ACL, and the value that the field must have."""
+
 _ANY: Final = 1
 """The code of ANY, which all of Kafka's enumerations share."""
 _OPEN: Final = (AclFilter(), AclFilter(pattern_type=PatternType.MATCH))
 """The filters that match every ACL."""
+_PERMISSION_TYPES: Final = (PermissionType.DENY, PermissionType.ALLOW)
+_PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 def accepts(filter: AclFilter, acl: Acl) -> bool:
@@ -75,24 +82,38 @@ def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[b
 def match_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[Acl]]:
     """Yield the ACLs that ``filter`` matches, as ``scan_acls`` does, but without their ids."""
     acls = iter(snapshot.acls.values())
-    matches_all = filter in _OPEN
+    fields, are_all = _compared_fields(filter)
     while some := list(islice(acls, ACLS_PER_STEP)):
-        yield some if matches_all else _select(filter, some)
+        for get, value in fields:
+            some = [acl for acl in some if get(acl) == value]
+        yield some if are_all else [acl for acl in some if accepts(filter, acl)]
 
 
-def _select(filter: AclFilter, acls: list[Acl]) -> list[Acl]:
-    """Return the ACLs that ``filter`` matches.
+def _compared_fields(
+    filter: AclFilter,
+) -> tuple[list[tuple[Callable[[Acl], object], object]], bool]:
+    """Return the fields of an ACL that must equal a value, and True if nothing else matters.
 
-    Comparing one field of all ACLs takes a tenth of the time of ``accepts``. So the fields that are
-    compared as they are come first, and usually leave few.
+    Comparing one field of all ACLs takes a tenth of the time of ``accepts``. UNKNOWN matches any
+    code that this version does not know, and MATCH with a name compares more than one pattern.
     """
-    principal, host, operation = filter.principal, filter.host, filter.operation
-    if principal is not None:
-        acls = [acl for acl in acls if acl.principal == principal]
-    if host is not None:
-        acls = [acl for acl in acls if acl.host == host]
-    if operation in OPERATIONS:
-        acls = [acl for acl in acls if acl.operation == operation]
+    fields: list[_Field] = []
+    are_all = True
+    if filter.principal is not None:
+        fields.append((attrgetter("principal"), filter.principal))
+    if filter.host is not None:
+        fields.append((attrgetter("host"), filter.host))
+    codes = (
+        ("resource_type", filter.resource_type, RESOURCE_TYPES),
+        ("operation", filter.operation, OPERATIONS),
+        ("permission_type", filter.permission_type, _PERMISSION_TYPES),
+        ("pattern_type", filter.pattern_type, _PATTERN_TYPES),
+    )
+    for name, code, known in codes:
+        if code in known:
+            fields.append((attrgetter(name), code))
+        elif code != _ANY:
+            are_all = False
     if filter.resource_name is not None and filter.pattern_type != PatternType.MATCH:
-        acls = [acl for acl in acls if acl.resource_name == filter.resource_name]
-    return [acl for acl in acls if accepts(filter, acl)]
+        fields.append((attrgetter("resource_name"), filter.resource_name))
+    return fields, are_all or filter in _OPEN

@@ -196,27 +196,31 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
     yield from matches.find(before)
     if matches.error is not None:
         return DeletionPlan([before], (), (Deleted(error=matches.error),) * len(filters))
-    states = yield from _remove(before, matches.removed)
+    states, changes = yield from _remove(before, matches.removed)
     results: list[Deleted] = []
     for place, answer in enumerate(answers, 1):
         results.append(matches.deleted_by(answer) if isinstance(answer, int) else answer)
         if place % _RESULTS_PER_STEP == 0:
             yield
-    return DeletionPlan(states, tuple(map(AclRemoved, matches.removed)), tuple(results))
+    return DeletionPlan(states, tuple(changes), tuple(results))
 
 
-def _remove(before: AclSnapshot, ids: Iterable[bytes]) -> Steps[list[AclSnapshot]]:
-    """Remove these ACLs. Return the states in between, and the final one at the end."""
+def _remove(
+    before: AclSnapshot, ids: Iterable[bytes]
+) -> Steps[tuple[list[AclSnapshot], list[AclRemoved]]]:
+    """Remove these ACLs. Return the states in between and at the end, and the changes."""
     tail = before
     states: list[AclSnapshot] = []
+    changes: list[AclRemoved] = []
     for place, acl_id in enumerate(ids, 1):
         tail = without_acl(tail, acl_id)
+        changes.append(AclRemoved(acl_id))
         if place % CHANGES_PER_STATE == 0:
             states.append(tail)
         if place % _ITEMS_PER_STEP == 0:
             yield
     states.append(tail)
-    return states
+    return states, changes
 
 
 class _Matches:

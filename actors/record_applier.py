@@ -197,6 +197,8 @@ class RecordApplier:
                     raise AssertionError("a source sends these only until it has caught up")
                 case _:
                     assert_never(message)
+            # Otherwise, the next message would free the changes of this one at once.
+            del message
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
         """Publish both. The image comes first, since other tasks wait for the snapshot's offset."""

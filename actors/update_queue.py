@@ -134,12 +134,23 @@ class _Tail:
             self.images.append(self.image)
             yield
 
-    def release(self) -> Steps[None]:
-        """Free, in steps, the states that the applier has not taken. Each is large."""
-        self.snapshot, self.image = EMPTY_SNAPSHOT, EMPTY_IMAGE
+    def release_images(self) -> Steps[None]:
+        """Free, in steps, the images. Each is large, but it differs little from the published one.
+
+        So this must happen before the applier replaces that one.
+        """
+        self.image = EMPTY_IMAGE
         yield from free(self.images, STATES_FREED_PER_STEP)
+
+    def release(self) -> Steps[None]:
+        """Free, in steps, the plans, and the states that the applier has not taken."""
+        self.snapshot = EMPTY_SNAPSHOT
         while self.planned:
-            yield from free(self.planned.pop().states, STATES_FREED_PER_STEP)
+            planned = self.planned.pop()
+            yield from free(planned.states, STATES_FREED_PER_STEP)
+            changes = [*planned.plan.changes]
+            del planned
+            yield from free(changes)
 
 
 async def _applied_here() -> None:
@@ -268,6 +279,7 @@ class UpdateQueue:
         group = [first]
         try:
             await finish_in_turns(self._plan_group(tail, group), self._heap)
+            await finish_in_turns(tail.release_images())
             await self._write([each for each in tail.planned if each.plan.changes])
             for each in tail.planned:
                 if isinstance(each.request, _ClusterRequest):

@@ -29,7 +29,7 @@ _INT8: Final = struct.Struct(">b")
 _TWO_INT8: Final = struct.Struct(">bb")
 _INT16: Final = struct.Struct(">h")
 _SHARDS: Final = 64
-_GROUPS_PER_STEP: Final = 512
+_GROUPS_PER_STEP: Final = 256
 _ONE_BYTE_EACH: Final = "latin-1"
 """The encoding in which each byte is one character."""
 _CHARACTERS: Final = tuple(map(chr, range(256)))
@@ -167,6 +167,8 @@ class DescribeAclsBody:
             while some := [*islice(groups, _GROUPS_PER_STEP)]:
                 yield from self._encode_groups(*_codes_of(key), some, chunks)
                 yield
+            del shard, groups, some  # freeing them is a step of its own
+            yield
         chunks.append(b"\0" if flexible else b"")
         return chunks
 
