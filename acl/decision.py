@@ -24,9 +24,8 @@ from authorizerd.acl.matching import (
     LITERAL,
     PREFIXED,
     RULE_OF,
-    choose_deciding,
+    find_deciding,
     find_leaves,
-    find_matching,
 )
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, PermissionType, Question
 from authorizerd.acl.patterns import AFTER_WILDCARD, NO_PATTERNS, look_up
@@ -236,9 +235,9 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
         or snapshot.unindexed
     ):
         question = Question(principal, host, operation, resource_type, resource_name)
-        acls = find_matching(snapshot, question, 1)
-        if acls:
-            return _make_decision(choose_deciding(acls, resource_name))
+        acl = find_deciding(snapshot, question)
+        if acl is not None:
+            return Decision(acl.permission_type == PermissionType.ALLOW, MatchingAcl(acl))
         matches = 0
     if not matches:
         if settings.allow_everyone_if_no_acl_found and not look_up(index.resources, resource_name):
@@ -247,7 +246,3 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     rule, permission, allowed = RULE_OF[found]
     acl = Acl(resource_type, pattern_name, pattern_type, named, WILDCARD, rule, permission)
     return Decision(allowed, MatchingAcl(acl))
-
-
-def _make_decision(acl: Acl) -> Decision:
-    return Decision(acl.permission_type == PermissionType.ALLOW, MatchingAcl(acl))

@@ -124,10 +124,52 @@ def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
 
     For an unknown host, the result grows with the number of denied hosts.
     """
-    return find_matching(snapshot, question, None)
+    return _find_matching(snapshot, question, None)
 
 
-def find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | None) -> list[Acl]:
+def find_deciding(snapshot: AclSnapshot, question: Question) -> Acl | None:
+    """Return the ACL that decides the question, or None if no ACL matches.
+
+    Of several rules for an unknown host that differ only in their host, it is the first one.
+
+    Why not choose among all that match? They may be hundreds: one for each prefix and operation.
+    """
+    name = question.resource_name
+    # Only for names after `*` are the leaves in scan order. Unindexed ACLs have no leaves.
+    if name > WILDCARD and not snapshot.unindexed:
+        acls = _find_candidates(snapshot, question)
+    else:
+        acls = _find_matching(snapshot, question, 1)
+    return choose_deciding(acls, name) if acls else None
+
+
+def _find_candidates(snapshot: AclSnapshot, question: Question) -> list[Acl]:
+    """Return the ACL that would decide alone, of each principal and host with one that matches."""
+    index = snapshot.types[question.resource_type]
+    host, name, operation = question.host, question.resource_name, question.operation
+    applies, denies = APPLIES[operation], DENIES[operation]
+    acls: list[Acl] = []
+    for principal in (question.principal, WILDCARD_PRINCIPAL):
+        rules = rules_of(index, principal)
+        sources = [(WILDCARD, rules.any_host)]
+        if host is not None:
+            sources.append((host, rules.hosts.get(host, NO_PATTERNS)))
+        elif rules.hosts:
+            acls += islice(_denials_of_hosts(rules, principal, question, 1), 1)
+        for of_host, patterns in sources:
+            leaves = find_leaves(patterns, name, applies)
+            if leaves:
+                denying = (leaf for leaf in leaves if leaf[0] & denies)
+                bits, pattern_type, pattern_name = next(denying, leaves[-1])
+                rule, permission, _ = RULE_OF[bits]
+                kind = question.resource_type
+                acls.append(
+                    Acl(kind, pattern_name, pattern_type, principal, of_host, rule, permission)
+                )
+    return acls
+
+
+def _find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | None) -> list[Acl]:
     """Return the ACLs that allow or deny the question.
 
     The index yields the plain ACLs. The unindexed ones are searched one by one.
@@ -170,20 +212,19 @@ def _matching_at(patterns: Patterns, principal: str, host: str, question: Questi
 
 def _denials_of_hosts(
     rules: Rules, principal: str, question: Question, hosts_max: int | None
-) -> list[Acl]:
-    """Return plain ACLs that deny for one host, at most ``hosts_max`` per leaf and operation."""
-    operation = question.operation
-    return [
-        Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, _DENY)
-        for _, pattern_type, pattern_name in find_leaves(
-            rules.host_denials, question.resource_name, HOST_DENIES[operation]
-        )
-        for rule in denying_operations(operation)
-        for host in islice(
-            rules.denying_hosts.get((pattern_type, pattern_name, rule), NO_HOSTS).values(),
-            hosts_max,
-        )
-    ]
+) -> Iterator[Acl]:
+    """Yield plain ACLs that deny for one host, at most ``hosts_max`` per leaf and operation.
+
+    They are in the order of Kafka's scan, as ``find_leaves``.
+    """
+    kind, operation = question.resource_type, question.operation
+    for _, pattern_type, pattern_name in find_leaves(
+        rules.host_denials, question.resource_name, HOST_DENIES[operation]
+    ):
+        for rule in denying_operations(operation):
+            hosts = rules.denying_hosts.get((pattern_type, pattern_name, rule), NO_HOSTS)
+            for host in islice(hosts.values(), hosts_max):
+                yield Acl(kind, pattern_name, pattern_type, principal, host, rule, _DENY)
 
 
 def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
@@ -208,13 +249,14 @@ def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
 
 
 def _denies_unindexed(acl: Acl, question: Question) -> bool:
+    # The first two tests are the quickest, and most unindexed ACLs fail one of them.
     return (
-        is_unindexed(acl)
-        and acl.permission_type != PermissionType.ALLOW
-        and acl.resource_type == question.resource_type
-        and acl.resource_type in RESOURCE_TYPES
-        and acl.operation in denying_operations(question.operation)
+        acl.resource_type == question.resource_type
         and acl.principal in (question.principal, WILDCARD_PRINCIPAL)
+        and acl.resource_type in RESOURCE_TYPES
+        and is_unindexed(acl)
+        and acl.permission_type != PermissionType.ALLOW
+        and acl.operation in denying_operations(question.operation)
         and (question.host is None or acl.host in (WILDCARD, question.host))
         and matches(acl.pattern_type, acl.resource_name, question.resource_name)
     )

@@ -13,6 +13,8 @@ from authorizerd.acl.snapshot import AclSnapshot
 
 CHARACTERS_PER_LOOKUP: Final = 512
 """Slicing and hashing this many characters takes about as long as the rest of a lookup."""
+LOOKUPS_PER_UNINDEXED: Final = 8
+"""Comparing a question with one unindexed ACL takes at most as long as this many lookups."""
 
 
 def bound_lookups(snapshot: AclSnapshot, name_size: int) -> int:
@@ -32,3 +34,8 @@ def bound_lookups(snapshot: AclSnapshot, name_size: int) -> int:
             each = 1 + min(longest, name_size) // CHARACTERS_PER_LOOKUP
             most = max(most, len(ends) * each)
     return most
+
+
+def bound_explanation(snapshot: AclSnapshot, name_size: int) -> int:
+    """Return ``bound_lookups`` for a decision with its rule, which scans the unindexed ACLs."""
+    return bound_lookups(snapshot, name_size) + LOOKUPS_PER_UNINDEXED * len(snapshot.unindexed)

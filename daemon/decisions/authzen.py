@@ -17,7 +17,7 @@ import trio
 
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
-from authorizerd.acl.question_cost import bound_lookups
+from authorizerd.acl.question_cost import bound_explanation
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface, add_headers
@@ -199,4 +199,4 @@ def _weight(state: DecisionState, text_size: int) -> int:
     """Return the weight of an evaluation with a text of this size, 1 if it needs few lookups."""
     if state.snapshot is None:
         return 1
-    return 1 + bound_lookups(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION
+    return 1 + bound_explanation(state.snapshot, text_size) // _LOOKUPS_PER_EVALUATION

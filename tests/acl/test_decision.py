@@ -12,6 +12,7 @@ import authorizerd.acl.matching
 from authorizerd.acl.builder import build
 from authorizerd.acl.decision import (
     AuthorizerSettings,
+    Decision,
     DefaultRule,
     MatchingAcl,
     authorize,
@@ -175,7 +176,7 @@ def test_an_unknown_host_is_denied_by_a_rule_for_one_host(principal: str, operat
 def test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts(
     hosts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It builds one rule for each pattern and operation that deny, not one for each host."""
+    """It builds the last ALLOW and the first DENY, and no other rule."""
     denials = [
         read(name, permission=DENY, host=f"10.0.{number // 250}.{number % 250}", operation=code)
         for number in range(hosts)
@@ -183,6 +184,16 @@ def test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts(
         for code in (Operation.READ, Operation.WRITE, Operation.ALL)
     ]
     snapshot = snapshot_of(read(), *denials)
+    made = list_made(monkeypatch)
+    decision = explain(snapshot, NOBODY, ask(host=None))
+    assert len(made) == 2
+    assert isinstance(decision.rule, MatchingAcl)
+    assert decision.rule.acl in denials
+    assert decision.rule.acl.operation == Operation.ALL
+
+
+def list_made(monkeypatch: pytest.MonkeyPatch) -> list[Acl]:
+    """Return a list that will contain the ACLs that explanations build."""
     made: list[Acl] = []
 
     def make(*fields: Any) -> Acl:  # noqa: ANN401 - the fields of an ACL
@@ -190,11 +201,29 @@ def test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts(
         return made[-1]
 
     monkeypatch.setattr(authorizerd.acl.matching, "Acl", make)
-    decision = explain(snapshot, NOBODY, ask(host=None))
-    assert len(made) == 5
-    assert isinstance(decision.rule, MatchingAcl)
-    assert decision.rule.acl in denials
-    assert decision.rule.acl.operation == Operation.ALL
+    return made
+
+
+@pytest.mark.parametrize("denied", [(), ("aaa", "a")], ids=["allowed", "denied"])
+def test_explaining_does_not_depend_on_the_number_of_matching_prefixes(
+    denied: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It builds one rule for each principal and host. Else a batch of questions would block."""
+    held = {
+        read("a" * size, PREFIXED, principal=principal, host=host, operation=operation)
+        for size in range(1, 40)
+        for principal in ("User:a", "User:*")
+        for host in ("*", "10.0.0.1")
+        for operation in (Operation.READ, Operation.WRITE, Operation.ALL)
+    }
+    held |= {read(name, PREFIXED, DENY) for name in denied}
+    made = list_made(monkeypatch)
+    asked = ask("a" * 50)
+    decision = explain(snapshot_of(*held), NOBODY, asked)
+    assert len(made) == 4
+    allowed, named = scan.decide(held, False, asked)
+    assert named is not None
+    assert decision == Decision(allowed, MatchingAcl(named))
 
 
 def test_the_denial_named_for_an_unknown_host_depends_only_on_the_rules() -> None:

@@ -6,7 +6,12 @@ import pytest
 
 from authorizerd.acl.builder import build
 from authorizerd.acl.model import Acl, AclAdded
-from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP, bound_lookups
+from authorizerd.acl.question_cost import (
+    CHARACTERS_PER_LOOKUP,
+    LOOKUPS_PER_UNINDEXED,
+    bound_explanation,
+    bound_lookups,
+)
 
 PREFIXED, LITERAL, ALLOW, READ = 4, 3, 3, 3
 
@@ -37,3 +42,10 @@ def test_lookups_count_prefix_lengths_and_hashed_characters(
 ) -> None:
     """The part of a prefix that exceeds the name is not hashed."""
     assert bound_lookups(build(with_patterns(*patterns)), name_size) == lookups
+
+
+def test_explaining_also_scans_the_unindexed_acls() -> None:
+    snapshot = build(with_patterns((2, PREFIXED, "a"), (2, 99, "b"), (2, 99, "c")))
+    assert (
+        bound_explanation(snapshot, 10) == bound_lookups(snapshot, 10) + 2 * LOOKUPS_PER_UNINDEXED
+    )

@@ -154,10 +154,17 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="the rule for an unknown host is searched among all hosts",
-        file="acl/decision.py",
-        text="acls = find_matching(snapshot, question, 1)",
-        becomes="acls = find_matching(snapshot, question, None)",
+        file="acl/matching.py",
+        text="_denials_of_hosts(rules, principal, question, 1), 1)",
+        becomes="_denials_of_hosts(rules, principal, question, None), None)",
         found_by="tests/acl/test_decision.py::test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts",
+    ),
+    Mutant(
+        name="an ALLOW of a shorter prefix hides a DENY",
+        file="acl/matching.py",
+        text="next(denying, leaves[-1])",
+        becomes="leaves[-1]",
+        found_by="tests/acl/test_decision.py::test_explaining_does_not_depend_on_the_number_of_matching_prefixes",
     ),
     Mutant(
         name="a removed denial of one host is still named",
