@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import authorizerd.config.principal_rules  # noqa: F401 - a reload must not load it in the event loop
 from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.config.sasl import listener_prefix
 from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_http_ssl_key

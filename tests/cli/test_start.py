@@ -17,6 +17,7 @@ from tests.support.daemon_process import new_log, write_config
 
 SLOW = frozenset(
     (
+        "authorizerd.config.java_regex.translation",  # only for ssl.principal.mapping.rules
         "cryptography",
         "httptools",
         "immutables",
@@ -33,6 +34,7 @@ SLOW = frozenset(
 VALUES = frozenset(("immutables", "msgspec"))
 """What ACLs and settings are made of."""
 LOOP = frozenset(("ssl", "trio"))
+TLS = frozenset(("authorizerd.config.java_regex.translation", "cryptography"))
 
 LOADED = re.compile(r"^import time: .*\| +(\S+)$", re.MULTILINE)
 
@@ -80,7 +82,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("doctor --config {log}/none", VALUES),
         ("doctor --config {config}", VALUES | LOOP),
         # A worker needs neither Kafka's messages nor the metrics: a third of its memory.
-        ("worker --feed-fd 0", VALUES | LOOP | {"cryptography", "httptools"}),
+        ("worker --feed-fd 0", VALUES | LOOP | TLS | {"httptools"}),
         ("acls --help", VALUES | LOOP),
         ("acls --list --log-dir {log}", VALUES | LOOP),
     ],

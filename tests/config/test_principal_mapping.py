@@ -8,11 +8,18 @@ from authorizerd.config.principal_mapping import (
     NAME_CHARACTERS_MAX,
     PrincipalMapping,
 )
+from authorizerd.config.principal_rules import parse_rules
 from tests.oracles.principals import cases, our_principals
 
 RULES = r"""RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,
             RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L,
             RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/U"""
+
+
+@pytest.mark.parametrize("text", [DEFAULT_RULES, f" {DEFAULT_RULES} ", f"\t{DEFAULT_RULES}\n"])
+def test_default_rules_are_the_same_as_if_they_were_parsed(text: str) -> None:
+    """They are recognized without Java's patterns, which take long to load."""
+    assert PrincipalMapping.parse(text).rules == (*parse_rules(text),) == (None,)
 
 
 def test_recorded_rules_give_kafkas_principals() -> None:

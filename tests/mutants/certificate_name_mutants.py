@@ -37,7 +37,7 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     ),
     Mutant(
         name="a mapping rule may match a part of a name",
-        file="config/principal_mapping.py",
+        file="config/principal_rules.py",
         text="if pattern.fullmatch(name) is None:",
         becomes="if pattern.search(name) is None:",
         found_by="tests/config/test_principal_mapping.py"

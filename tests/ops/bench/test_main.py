@@ -39,6 +39,7 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
         "early listener",
         "growth, 20,200 ACLs",
         "AuthZEN",
+        "workers, 20,200 ACLs: USS of each worker",
         "HTTPS, 100 a request",
         "handshakes, ECDSA P-256: with a decision each",
         "handshakes, ECDSA P-256, decisions during a flood: p50",
