@@ -10,10 +10,9 @@ since resizing a large dict would block the thread for milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import itemgetter
-from typing import Final
 
 from immutables import Map, MapMutation
+from msgspec.structs import force_setattr
 
 from authorizerd.acl.bits import Weights, weights_of
 from authorizerd.acl.denying_hosts import NO_DENYING_HOSTS, add_host, remove_host
@@ -25,125 +24,24 @@ from authorizerd.acl.model import (
     Acl,
     AclAdded,
     Change,
-    PatternType,
 )
-from authorizerd.acl.patterns import (
-    NO_END_COUNTS,
-    NO_PATTERNS,
-    NOTHING,
-    End,
-    Patterns,
-    count_ends,
-    is_wildcard,
-    list_ends,
-    make_end,
-)
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns
+from authorizerd.acl.patterns_builder import ITEMS_PER_STEP, PatternsBuilder, ResourcesBuilder
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
 from authorizerd.acl.steps import Steps, finish
-from authorizerd.acl.tables import SMALL_MAX, Growing, Table, freeze, grow
-
-ITEMS_PER_STEP: Final = 64
-_LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member takes longer
-
-
-class _PatternsBuilder:
-    """A mutable ``Patterns``. If there are many prefixes, ``ends`` counts them as they come."""
-
-    __slots__ = ("ends", "literals", "prefixes", "wildcard")
-
-    def __init__(self) -> None:
-        self.wildcard = 0
-        # Created on first use, since every principal and host has a builder.
-        self.literals: Growing[str, int] | None = None
-        self.prefixes: Growing[str, int] | None = None
-        self.ends: dict[int, Growing[str, int]] | None = None
-
-    def add(self, pattern_type: int, name: str, weight: int) -> int:
-        """Add ``weight`` at one pattern. Return the previous sum."""
-        # Comparing the name first avoids nearly every call of `is_wildcard`.
-        if name == WILDCARD and is_wildcard(pattern_type, name):
-            before = self.wildcard
-            self.wildcard = before + weight
-            return before
-        if pattern_type != _LITERAL:
-            return self._add_prefix(name, weight)
-        sums = self.literals
-        if sums is None:
-            sums = self.literals = {}
-        before = sums.get(name, 0)
-        total = before + weight
-        if total:
-            sums[name] = total
-            if not before:
-                self.literals = grow(sums)
-        else:
-            # Delete a zero: the frozen table must equal one that was built change by change.
-            del sums[name]
-        return before
-
-    def _add_prefix(self, name: str, weight: int) -> int:
-        sums = self.prefixes
-        if sums is None:
-            sums = self.prefixes = {}
-        before = sums.get(name, 0)
-        total = before + weight
-        if total:
-            sums[name] = total
-        else:
-            del sums[name]
-        if before and total:
-            return before
-        if self.ends is not None:
-            self._count_end(name, 1 if total else -1)
-        elif len(sums) > SMALL_MAX:
-            self.ends = {length: grow(dict(some)) for length, some in count_ends(sums).items()}
-            self.prefixes = grow(sums)
-        return before
-
-    def _count_end(self, prefix: str, change: int) -> None:
-        assert self.ends is not None
-        characters = self.ends.get(len(prefix))
-        if characters is None:
-            characters = self.ends[len(prefix)] = {}
-        count = characters.get(prefix[-1:], 0) + change
-        if count:
-            characters[prefix[-1:]] = count
-            self.ends[len(prefix)] = grow(characters)
-        else:
-            del characters[prefix[-1:]]
-
-    def freeze_in_steps(self) -> Steps[Patterns]:
-        literals = NOTHING if self.literals is None else freeze(self.literals)
-        prefixes = NOTHING if self.prefixes is None else freeze(self.prefixes)
-        if not (self.wildcard or literals or prefixes):
-            return NO_PATTERNS
-        if len(prefixes) <= SMALL_MAX:
-            few = list_ends(count_ends(prefixes))
-            return Patterns(self.wildcard, literals, prefixes, few, NO_END_COUNTS)
-        ends: list[End] = []
-        counts: Growing[int, Table[str, int]] = {}
-        assert self.ends is not None
-        while self.ends:
-            length, characters = self.ends.popitem()
-            if characters:
-                frozen = counts[length] = freeze(characters)
-                counts = grow(counts)
-                ends.append(make_end(length, frozen))
-            if len(self.ends) % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
-                yield
-        ends.sort(reverse=True, key=itemgetter(0))
-        return Patterns(self.wildcard, literals, prefixes, tuple(ends), freeze(counts))
+from authorizerd.acl.tables import Growing, freeze, grow
 
 
 class _RulesBuilder:
     """A mutable ``Rules``."""
 
-    __slots__ = ("any_host", "denials", "denying_hosts", "host_denials", "hosts")
+    __slots__ = ("any_host", "denials", "denying_hosts", "host_denials", "hosts", "principal")
 
-    def __init__(self) -> None:
-        self.any_host: _PatternsBuilder | None = None
-        self.hosts: dict[str, _PatternsBuilder] = {}
-        self.host_denials: _PatternsBuilder | None = None
+    def __init__(self, principal: str) -> None:
+        self.principal = principal
+        self.any_host: PatternsBuilder | None = None
+        self.hosts: dict[str, PatternsBuilder] = {}
+        self.host_denials: PatternsBuilder | None = None
         self.denying_hosts = NO_DENYING_HOSTS
         self.denials = 0
 
@@ -156,18 +54,18 @@ class _RulesBuilder:
         if acl.host == WILDCARD:
             patterns = self.any_host
             if patterns is None:
-                patterns = self.any_host = _PatternsBuilder()
+                patterns = self.any_host = PatternsBuilder()
         else:
             patterns = self.hosts.get(acl.host)
             if patterns is None:
-                patterns = self.hosts[acl.host] = _PatternsBuilder()
+                patterns = self.hosts[acl.host] = PatternsBuilder()
             if weights.denial:
                 self._add_host_denial(acl, weights, sign)
         return patterns.add(acl.pattern_type, acl.resource_name, sign * weights.rule)
 
     def _add_host_denial(self, acl: Acl, weights: Weights, sign: int) -> None:
         if self.host_denials is None:
-            self.host_denials = _PatternsBuilder()
+            self.host_denials = PatternsBuilder()
         self.host_denials.add(acl.pattern_type, acl.resource_name, sign * weights.host_denial)
         if weights.is_plain:
             change = add_host if sign > 0 else remove_host
@@ -202,8 +100,8 @@ class _TypeBuilder:
     def __init__(self) -> None:
         self.rules: MapMutation[str, _RulesBuilder] = Map[str, _RulesBuilder]().mutate()
         self.names: list[str] = []
-        self.everyone = _RulesBuilder()
-        self.resources = _PatternsBuilder()
+        self.everyone = _RulesBuilder(WILDCARD_PRINCIPAL)
+        self.resources: ResourcesBuilder | None = None
 
     def add(self, acl: Acl, weights: Weights, sign: int) -> int:
         """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
@@ -216,10 +114,17 @@ class _TypeBuilder:
         else:
             held = self.rules.get(principal)
             if held is None:
-                held = self.rules[principal] = _RulesBuilder()
+                held = self.rules[principal] = _RulesBuilder(principal)
                 self.names.append(principal)
+            elif held.principal is not principal:
+                force_setattr(acl, "principal", held.principal)
             rules = held
-        self.resources.add(acl.pattern_type, acl.resource_name, sign)
+        if self.resources is None:
+            self.resources = ResourcesBuilder()
+        name = self.resources.add(acl.pattern_type, acl.resource_name, sign)
+        if name is not acl.resource_name:
+            # A new ACL would take twice the time. Nobody can see this change: the texts are equal.
+            force_setattr(acl, "resource_name", name)
         return rules.add(acl, weights, sign) if weights.rule else 0
 
     def freeze_in_steps(self) -> Steps[TypeIndex]:
@@ -234,12 +139,18 @@ class _TypeBuilder:
             del self.names[-ITEMS_PER_STEP:]
             yield
         everyone = yield from self.everyone.freeze_in_steps()
-        resources = yield from self.resources.freeze_in_steps()
+        resources = NO_PATTERNS
+        if self.resources is not None:
+            resources = yield from self.resources.freeze_in_steps()
         return TypeIndex(freeze(principals), everyone, resources)
 
 
 class SnapshotBuilder:
-    """Collect changes in log order, then freeze once. A frozen builder cannot be used again."""
+    """Collect changes in log order, then freeze once. A frozen builder cannot be used again.
+
+    The ACLs of a snapshot share one copy of each resource name and principal. Their reader made new
+    texts for each ACL: these would take a quarter of the memory.
+    """
 
     def __init__(self) -> None:
         self._acls: MapMutation[bytes, Acl] = Map[bytes, Acl]().mutate()

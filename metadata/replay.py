@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from crc32c import crc32c
 
@@ -45,6 +45,7 @@ VisibleRecord = Change | ClusterChange
 
 _Slice = tuple[tuple[Change, ...], tuple[ClusterChange, ...]]
 _NOTHING: Final[_Slice] = ((), ())
+_ONLY_ACLS: Final[set[type]] = {AclAdded}
 _EXPENDABLE_TYPES: Final = frozenset((NO_OP_TYPE, REGISTER_CONTROLLER_TYPE))
 """Types of records that may be lost at a restart: a controller registers again at each start."""
 _ADDITIONS: Final = (
@@ -175,6 +176,11 @@ class Replay:
             return
         try:
             for records in read_records(batch, self._texts, self._skipped_types):
+                # Nearly all slices have additions of ACLs only. Examining these records one by one
+                # would take a third of the time of reading them.
+                if set(map(type, records)) == _ONLY_ACLS and not self._frame.is_open:
+                    yield cast(tuple[AclAdded, ...], tuple(records)), ()
+                    continue
                 self._check_checkpoint(log_batch, records)
                 self._frame.feed(records)
                 visible = self._frame.take()

@@ -3,7 +3,9 @@
 **Invariant:** before anything is timed, both have given the same answer to every question.
 
 Both are timed in rounds over all questions of a set, by the CPU time of the asking thread, so that
-other load on the machine affects neither.
+other load on the machine affects neither. All questions of a round are distinct, and no answer is
+remembered. As the rounds repeat, the processor's caches are warm: they may hold what the questions
+of one round touch.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Load a checkpoint into a snapshot without an event loop: measure time and memory.
 
+The process is new, and the file is in the page cache.
+
 python -m ops.bench.loading LOG_DIRECTORY
 """
 

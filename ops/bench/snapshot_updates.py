@@ -1,6 +1,7 @@
 """Updates in memory, one at a time: the cost of a committed change until its snapshot exists.
 
-Each sample removes one ACL, or adds it again, with ``acl.snapshot.apply_changes``. The garbage
+Each sample removes one ACL, or adds it again, with ``acl.snapshot.apply_changes``. Each pair is
+about another ACL, so a removal finds the processor's caches cold, and an addition warm. The garbage
 collector is off, because the daemon decides when it runs. Two extra principals have so many ACLs
 that an implementation that copies lists would be slow.
 """

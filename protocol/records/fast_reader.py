@@ -8,7 +8,7 @@ record to ``read_record`` and ``decode_value``, which report the fault. (Slicing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.protocol.errors import DecodeError
@@ -25,21 +25,25 @@ RECORDS_PER_SLICE: Final = 128
 _TEXTS_KEPT: Final = 4096
 """The maximum number of cached texts. Clearing all takes a fraction of a millisecond."""
 
+_Entry: TypeAlias = tuple[int, str, str, int, int]
+"""The fields of an ACL after its name: pattern type, principal, host, operation, permission."""
+
 _ADDED_START: Final = bytes((1, RecordType.ACCESS_CONTROL_ENTRY, 0))
 _REMOVED_START: Final = bytes((1, RecordType.REMOVE_ACCESS_CONTROL_ENTRY, 0))
 _REMOVED_SIZE: Final = 3 + ID_SIZE + 1
 
 
 class Texts:
-    """Strings by their UTF-8 bytes.
+    """Strings by their UTF-8 bytes, and the ends of ACL records by theirs.
 
     Names and principals recur, so each is decoded and kept once.
     """
 
-    __slots__ = ("_by_bytes",)
+    __slots__ = ("_by_bytes", "_entries")
 
     def __init__(self) -> None:
         self._by_bytes: dict[bytes, str] = {}
+        self._entries: dict[bytes, _Entry] = {}
 
     def decode(self, encoded: bytes) -> str:
         """Return the text. Raise UnicodeDecodeError if the bytes are invalid."""
@@ -49,6 +53,24 @@ class Texts:
                 self._by_bytes.clear()
             text = self._by_bytes[encoded] = encoded.decode()
         return text
+
+    def decode_entry(self, encoded: bytes) -> _Entry | None:
+        """Return the fields of an ACL record that follow its name, or None if they are not plain.
+
+        Many ACLs differ only in their id and name, so these bytes recur.
+
+        Raises:
+            IndexError: the fields end too early.
+            UnicodeDecodeError: a text is invalid.
+        """
+        entry = self._entries.get(encoded)
+        if entry is None:
+            entry = _entry_in_line(encoded, self)
+            if entry is not None:
+                if len(self._entries) >= _TEXTS_KEPT:
+                    self._entries.clear()
+                self._entries[encoded] = entry
+        return entry
 
 
 def read_records(
@@ -158,41 +180,51 @@ def _value_in_line(  # noqa: C901 - the loader's hot path: two varints are read 
 def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdded | None:
     """Return the ACL whose fields are from ``position`` to ``end``, or None if not plain."""
     try:
-        # Follow the sizes unchecked. If one misleads, the tests below refuse the record.
         name_start = position + ID_SIZE + 2
-        pattern_at = name_start + data[name_start - 1] - 1
-        principal_start = pattern_at + 2
-        host_size_at = principal_start + data[principal_start - 1] - 1
-        operation_at = host_size_at + data[host_size_at]
-        if operation_at + 3 != end or data[operation_at + 2] != 0:
-            return None
-        name_size = data[name_start - 1]
-        principal_size = data[principal_start - 1]
-        host_size = data[host_size_at]
         resource_type = data[name_start - 2]
-        pattern_type = data[pattern_at]
-        operation = data[operation_at]
-        permission_type = data[operation_at + 1]
-        if (
-            # The top bit of any of them marks a size of several bytes.
-            (name_size | principal_size | host_size) > 127
-            # A size of 0 is null, which the general decoder rejects.
-            or not (name_size and principal_size and host_size)
-            or (resource_type | pattern_type | operation | permission_type) > 127
-        ):
+        name_size = data[name_start - 1]
+        # A size of 0 is null, which the general decoder rejects. The top bit of a size marks one of
+        # several bytes, and that of a type a negative one.
+        if not name_size or (name_size | resource_type) > 127:
             return None
-        decode = texts.decode
+        pattern_at = name_start + name_size - 1
+        # If a size misleads, the rest of the record is no entry, or empty.
+        entry = texts.decode_entry(data[pattern_at:end])
+        if entry is None:
+            return None
+        pattern_type, principal, host, operation, permission_type = entry
         return AclAdded(
             data[position : position + ID_SIZE],
             Acl(
                 resource_type,
-                decode(data[name_start:pattern_at]),
+                texts.decode(data[name_start:pattern_at]),
                 pattern_type,
-                decode(data[principal_start:host_size_at]),
-                decode(data[host_size_at + 1 : operation_at]),
+                principal,
+                host,
                 operation,
                 permission_type,
             ),
         )
     except (IndexError, UnicodeDecodeError):
         return None
+
+
+def _entry_in_line(data: bytes, texts: Texts) -> _Entry | None:
+    """Return the fields of an ACL record after its name: ``data``, up to its end."""
+    # Follow the sizes unchecked. If one misleads, the tests below refuse the record.
+    pattern_type, principal_size = data[0], data[1]
+    host_size_at = 1 + principal_size
+    host_size = data[host_size_at]
+    operation_at = host_size_at + host_size
+    if operation_at + 3 != len(data) or data[operation_at + 2] != 0:
+        return None
+    operation, permission_type = data[operation_at], data[operation_at + 1]
+    if (
+        (principal_size | host_size) > 127
+        or not (principal_size and host_size)
+        or (pattern_type | operation | permission_type) > 127
+    ):
+        return None
+    principal = texts.decode(data[2:host_size_at])
+    host = texts.decode(data[host_size_at + 1 : operation_at])
+    return pattern_type, principal, host, operation, permission_type

@@ -182,6 +182,20 @@ def test_an_update_copies_a_path_and_no_map() -> None:
     assert after.types[topic].resources is not NO_PATTERNS
 
 
+def test_loaded_acls_share_one_copy_of_each_name_and_principal() -> None:
+    """A reader makes new texts for each ACL, which would take a quarter of the memory."""
+    texts = [("".join(("User:", "a")), "".join(("t", "1"))) for _ in range(3)]
+    loaded = snapshot_of(
+        *(
+            acl(who, code, topic=name)
+            for (who, name), code in zip(texts, ("READ", "WRITE", "ALTER"), strict=True)
+        )
+    ).acls.values()
+    assert len({id(text) for pair in texts for text in pair}) == 6
+    assert len({id(each.resource_name) for each in loaded}) == 1
+    assert len({id(each.principal) for each in loaded}) == 1
+
+
 @pytest.mark.parametrize(
     ("principal", "host"), [("User:{0}", "*"), ("User:a", "10.0.{0}"), ("User:*", "10.0.{0}")]
 )
