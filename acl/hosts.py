@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv6Address
 from struct import unpack
 
 HOSTS_CACHED = 4096
 TEXT_CHARACTERS_MAX = 128
 """Longer than any address with a zone. The limit keeps other texts out of the cache."""
 
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"(?:{_OCTET}\.){{3}}{_OCTET}")
 _GROUPS = ":".join(["%x"] * 8)
 _ZONE = re.compile(r"[!-$&-.0-~]+")
 """A network interface's name or number: visible ASCII without a slash or a second percent sign."""
@@ -32,11 +34,10 @@ def host_address(text: str) -> str | None:
 
 @lru_cache(maxsize=HOSTS_CACHED)
 def _host_address(text: str) -> str | None:
+    # Java prints every valid IPv4 address as it is written. Why not IPv4Address? It takes eight
+    # times as long, which counts when there are more hosts than the cache holds.
     if ":" not in text:
-        try:
-            return str(IPv4Address(text))
-        except AddressValueError:
-            return None
+        return text if _IPV4.fullmatch(text) else None
     address_text, percent, zone = text.partition("%")
     try:
         address = IPv6Address(address_text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from authorizerd.acl.hosts import host_address
@@ -46,6 +46,20 @@ def test_addresses_are_normalised_as_kafka_compares_them(text: str, printed: str
 def test_texts_that_are_not_addresses_give_none(text: str) -> None:
     """Names are not resolved, and only link-local addresses have zones."""
     assert host_address(text) is None
+
+
+OCTETS = st.integers(-1, 300).map(str) | st.sampled_from(["00", "01", "\u0663", "1\n", "", " 1"])
+
+
+@given(st.lists(OCTETS, min_size=3, max_size=5).map(".".join))
+@example("1.2.3.4\n")
+def test_ipv4_addresses_are_those_of_the_standard_library(text: str) -> None:
+    try:
+        printed = str(IPv4Address(text))
+    except AddressValueError:
+        assert host_address(text) is None
+    else:
+        assert host_address(text) == printed
 
 
 @given(st.integers(0, 2**128 - 1))

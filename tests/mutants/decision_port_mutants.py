@@ -8,6 +8,13 @@ from tests.mutants.mutant import Mutant
 
 DECISION_PORT_MUTANTS: Final = (
     Mutant(
+        name="a question is decided for the host of the one before it",
+        file="daemon/decisions/stream_server.py",
+        text="if host != last_host:",
+        becomes="if last_host is None:",
+        found_by="tests/daemon/decisions/test_stream_server.py::test_decision_depends_only_on_its_own_question",
+    ),
+    Mutant(
         name="the stream counts a question with many lookups like one with few",
         file="daemon/decisions/stream_server.py",
         text="        return 1 + lookups // LOOKUPS_PER_QUESTION\n",

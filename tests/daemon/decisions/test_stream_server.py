@@ -98,43 +98,43 @@ def test_decisions_agree_with_a_plain_scan(
     assert answer.decisions == b"".join(expected(held, allow_everyone, each) for each, _ in asked)
 
 
-@pytest.mark.parametrize(
-    ("asked", "decision"),
-    [
-        (MAY, ALLOWED),
-        (question(operation=3, resource_type=2), ALLOWED),
-        (question(operation=3), ALLOWED),
-        (question(host=None), ALLOWED),
-        (question("User:bob", "::1"), ALLOWED),
-        (question("User:bob", "0:0::0:1"), ALLOWED),
-        (question("User:bob", "::2"), DENIED),
-        (question("User:bob", None), DENIED),
-        (question(host="::ffff:10.0.0.1"), ALLOWED),
-        (question("Group:alice"), DENIED),
-        (question(ROOT, None, "ALTER", "CLUSTER", "kafka-cluster"), ALLOWED),
-        (question(host=""), INVALID),
-        (question(host="localhost"), INVALID),
-        (question(host="10.0.0"), INVALID),
-        (question(host="*"), INVALID),
-        (question(host="10.0.0.1%x"), INVALID),
-        (question(host="::1%lo"), INVALID),
-        (question("User:bob", "::1%lo"), INVALID),
-        (question(host="fe80::1%"), INVALID),
-        (question(host="fe80::1%eth0"), ALLOWED),
-        (question("alice"), INVALID),
-        (question(""), INVALID),
-        (question("User:*", name="status"), INVALID),
-        (question(operation="read"), INVALID),
-        (question(operation="ANY"), INVALID),
-        (question(operation=1), INVALID),
-        (question(operation=-1), INVALID),
-        (question(operation=2**40), INVALID),
-        (question(resource_type="Topic"), INVALID),
-        (question(resource_type=0), INVALID),
-        (question(resource_type=99), INVALID),
-        (question(name=""), INVALID),
-    ],
-)
+DECIDED: list[tuple[StreamQuestion, bytes]] = [
+    (MAY, ALLOWED),
+    (question(operation=3, resource_type=2), ALLOWED),
+    (question(operation=3), ALLOWED),
+    (question(host=None), ALLOWED),
+    (question("User:bob", "::1"), ALLOWED),
+    (question("User:bob", "0:0::0:1"), ALLOWED),
+    (question("User:bob", "::2"), DENIED),
+    (question("User:bob", None), DENIED),
+    (question(host="::ffff:10.0.0.1"), ALLOWED),
+    (question("Group:alice"), DENIED),
+    (question(ROOT, None, "ALTER", "CLUSTER", "kafka-cluster"), ALLOWED),
+    (question(host=""), INVALID),
+    (question(host="localhost"), INVALID),
+    (question(host="10.0.0"), INVALID),
+    (question(host="*"), INVALID),
+    (question(host="10.0.0.1%x"), INVALID),
+    (question(host="::1%lo"), INVALID),
+    (question("User:bob", "::1%lo"), INVALID),
+    (question(host="fe80::1%"), INVALID),
+    (question(host="fe80::1%eth0"), ALLOWED),
+    (question("alice"), INVALID),
+    (question(""), INVALID),
+    (question("User:*", name="status"), INVALID),
+    (question(operation="read"), INVALID),
+    (question(operation="ANY"), INVALID),
+    (question(operation=1), INVALID),
+    (question(operation=-1), INVALID),
+    (question(operation=2**40), INVALID),
+    (question(resource_type="Topic"), INVALID),
+    (question(resource_type=0), INVALID),
+    (question(resource_type=99), INVALID),
+    (question(name=""), INVALID),
+]
+
+
+@pytest.mark.parametrize(("asked", "decision"), DECIDED)
 async def test_an_invalid_question_does_not_affect_the_others(
     nursery: trio.Nursery, asked: StreamQuestion, decision: bytes
 ) -> None:
@@ -143,6 +143,29 @@ async def test_an_invalid_question_does_not_affect_the_others(
     answer = await client.ask([MAY, asked, MAY_NOT])
     assert answer == Answer(1, ErrorCode.NONE, 0, ALLOWED + decision + DENIED)
     assert server.counts.invalid == (decision == INVALID)
+
+
+@settings(max_examples=40, deadline=None)
+@given(frames=st.lists(st.lists(st.sampled_from(DECIDED), max_size=300), max_size=6))
+def test_decision_depends_only_on_its_own_question(
+    frames: list[list[tuple[StreamQuestion, bytes]]],
+) -> None:
+    """Not on the questions before it, nor on the slices in which a frame is decided."""
+
+    async def run() -> list[Answer]:
+        async with trio.open_nursery() as nursery:
+            _, client = await connected(nursery, Place(None, *ACLS))
+            for number, decided in enumerate(frames):
+                asked = [each for each, _ in decided]
+                await client.stream.send_all(client.frames.ask(number, asked))
+            answers = [await client.answer() for _ in frames]
+            nursery.cancel_scope.cancel()
+        return answers
+
+    assert trio.run(run) == [
+        Answer(number, ErrorCode.NONE, 0, b"".join(decision for _, decision in decided))
+        for number, decided in enumerate(frames)
+    ]
 
 
 async def test_a_long_frame_uses_one_state_while_other_tasks_run(
