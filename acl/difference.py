@@ -14,7 +14,7 @@ from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
 
-ACLS_PER_STEP: Final = 256
+ACLS_PER_STEP: Final = 64
 
 
 class AclsById(Protocol):

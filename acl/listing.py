@@ -32,7 +32,7 @@ def derive_id(acl: Acl) -> bytes:
 
 
 class Listing:
-    """ACLs by their derived ids. A repeated binding counts once.
+    """All ACLs by their ids. With derived ids, a repeated binding counts once.
 
     Why many small dictionaries? Growing or freeing a large one would block the event loop.
     """
@@ -46,13 +46,16 @@ class Listing:
         return sum(map(len, self._shards))
 
     def add(self, acl: Acl) -> None:
-        """Add one binding."""
-        acl_id = derive_id(acl)
-        self._shards[acl_id[0] << 2 | acl_id[1] >> 6][acl_id] = acl
+        """Add one binding by its derived id."""
+        self.put(derive_id(acl), acl)
+
+    def put(self, acl_id: bytes, acl: Acl) -> None:
+        """Add one binding by an id of a log."""
+        self._shards[(acl_id[-2] & 3) << 8 | acl_id[-1]][acl_id] = acl
 
     def get(self, acl_id: bytes, /) -> Acl | None:
         """Return the binding with this id, or None."""
-        return self._shards[acl_id[0] << 2 | acl_id[1] >> 6].get(acl_id)
+        return self._shards[(acl_id[-2] & 3) << 8 | acl_id[-1]].get(acl_id)
 
     def items(self) -> Iterator[tuple[bytes, Acl]]:
         """Yield each id and its binding."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import trio
 
 from tests.loop.acl_sets import ACL_SETS, ACLS
+from tests.loop.followers import FOLLOWED_ACLS, play_followers
 from tests.loop.limits import LIMITS
 from tests.loop.meter import (
     ByteMeter,
@@ -26,6 +27,8 @@ from tests.loop.players import Played
 from tests.loop.running import write_folder
 from tests.loop.stations import STATIONS, play
 
+FOLLOWERS = "followers"
+
 
 def main() -> None:
     """Play the inputs and print the longest stretches."""
@@ -34,7 +37,7 @@ def main() -> None:
     parser.add_argument(
         "--repeats", type=int, default=1, help="runs of each input; the shortest counts"
     )
-    parser.add_argument("--stations", default=",".join(STATIONS))
+    parser.add_argument("--stations", default=",".join((*STATIONS, FOLLOWERS)))
     parser.add_argument("--counted", action="store_true", help="count work as the tests do")
     parser.add_argument("--top", type=int, default=20)
     arguments = parser.parse_args()
@@ -55,6 +58,9 @@ def main() -> None:
 
 
 def _play(name: str, meters: list[Meter], is_whole: bool, repeats: int) -> list[Played]:
+    if name == FOLLOWERS:
+        with tempfile.TemporaryDirectory() as folder:
+            return trio.run(play_followers, Path(folder), meters, FOLLOWED_ACLS, instruments=meters)
     station = STATIONS[name]
     with tempfile.TemporaryDirectory() as folder:
         write_folder(Path(folder), ACL_SETS[station.acls](ACLS))

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from tests.loop.acl_sets import ACL_SETS, ACLS
+from tests.loop.followers import FOLLOWED_ACLS, play_followers
 from tests.loop.limits import LIMITS
 from tests.loop.meter import ByteMeter, CollectionMeter, LineMeter, Meter, SlowCallMeter
 from tests.loop.players import Played
@@ -48,6 +49,19 @@ def test_no_stretch_of_a_worker_is_long(counted: str) -> None:
 
     async def run() -> list[Played]:
         return await play_feed(meters)
+
+    assert too_long(trio.run(run, instruments=meters)) == []
+
+
+def test_no_stretch_of_a_follower_is_long(tmp_path: Path) -> None:
+    """It gets batches, snapshots and listings, and compares them with its state.
+
+    A tenth of the ACLs of ``python -m tests.loop`` is enough: all work is done in steps.
+    """
+    meters = METERS["lines"]()
+
+    async def run() -> list[Played]:
+        return await play_followers(tmp_path, meters, FOLLOWED_ACLS // 10)
 
     assert too_long(trio.run(run, instruments=meters)) == []
 

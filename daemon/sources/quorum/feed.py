@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 import trio
 
 from authorizerd.acl.difference import plan_differences
-from authorizerd.acl.model import Acl, AclAdded, Change, ChangeBatch
+from authorizerd.acl.listing import Listing
+from authorizerd.acl.model import AclAdded, Change, ChangeBatch
 from authorizerd.acl.snapshot import CHANGES_PER_STATE, AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
@@ -31,7 +32,7 @@ from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import RecordBatch
 
 CHANGES_PER_PART: Final = 256
-"""How many differences are passed on, or forgotten, at once."""
+"""How many differences are passed on at once."""
 
 _FETCHED: Final = Path(METADATA_TOPIC_DIRECTORY)
 """The place in errors of batches that were never in a file."""
@@ -144,7 +145,7 @@ class Feed:
         self.last_offset = end_offset - 1
 
     async def _send_differences(self, batches: Iterator[LogBatch], last_offset: int) -> None:
-        acls: dict[bytes, Acl] = {}
+        acls = Listing()
         image = EMPTY_IMAGE
         while read := await trio.to_thread.run_sync(read_some, batches):
             for log_batch in read:
@@ -163,10 +164,7 @@ class Feed:
         del before  # freeing it late would block the loop
         cluster_changes = await finish_in_turns(plan_image_differences(self._cluster.newest, image))
         await self._send_parts(changes, cluster_changes, last_offset)
-        while acls:
-            for acl_id in list(_first(acls, CHANGES_PER_PART)):
-                del acls[acl_id]
-            await trio.lowlevel.checkpoint()
+        await finish_in_turns(acls.free_in_steps())
 
     async def _send_parts(
         self,
@@ -182,16 +180,12 @@ class Feed:
         await self._applier.send(ChangeBatch(last_offset))
 
 
-def _first(acls: dict[bytes, Acl], count: int) -> Iterator[bytes]:
-    return (acl_id for acl_id, _ in zip(acls, range(count), strict=False))
-
-
-def _add_acls(acls: dict[bytes, Acl], batch: ChangeBatch) -> None:
+def _add_acls(acls: Listing, batch: ChangeBatch) -> None:
     for change in batch.changes:
         assert isinstance(change, AclAdded), "a snapshot removes nothing"
-        if change.id in acls:
+        if acls.get(change.id) is not None:
             raise MisfitError(batch.last_offset, f"two ACLs have the id {change.id.hex()}")
-        acls[change.id] = change.acl
+        acls.put(change.id, change.acl)
 
 
 async def _apply_in_turns(image: ClusterImage, batch: ChangeBatch) -> ClusterImage:
