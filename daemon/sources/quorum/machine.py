@@ -4,8 +4,9 @@ It finds the leader, fetches the log, and decides what is committed. It never wa
 clock: each event brings the time.
 
 **Invariant:** what it passes on is a prefix of the log that the quorum committed, in order, nothing
-twice. It never follows a leader of an older epoch than it knows. An answer that no leader sends
-changes nothing that was passed on.
+twice. It never follows a leader of an older epoch than one that is proven (see ``Contact``), nor of
+one that was announced less than a minute ago. An answer that no leader sends changes nothing that
+was passed on.
 
 Source: KIP-595, KIP-630, KIP-853, KIP-1166; Kafka 4.3 KafkaRaftClient (the observer's side).
 """

@@ -1,6 +1,6 @@
 """Whom to ask next: the leader if it is known, else every known server in turn.
 
-**Invariant:** the epoch never goes back, and an epoch has one leader.
+**Invariant:** an epoch has one leader, and only ``go_back`` returns to an earlier epoch.
 
 Source: KIP-595, KIP-853; Kafka 4.3 KafkaRaftClient (maybeTransition, pollFollowerAsObserver).
 """
