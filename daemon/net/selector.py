@@ -105,11 +105,15 @@ class Selector:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
-        error = waiter.error
-        if isinstance(error, OSError):
-            raise trio.BrokenResourceError(str(error)) from error
-        if error is not None:
-            raise error
+        # An error that refers to itself, by the frames of its traceback, would never be freed.
+        error, waiter.error = waiter.error, None
+        try:
+            if isinstance(error, OSError):
+                raise trio.BrokenResourceError(str(error)) from error
+            if error is not None:
+                raise error
+        finally:
+            del error
         return waiter.received, waiter.unsent
 
     def _serve(self, end_ns: int) -> None:

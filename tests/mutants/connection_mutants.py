@@ -8,6 +8,13 @@ from tests.mutants.mutant import Mutant
 
 CONNECTION_MUTANTS: Final = (
     Mutant(
+        name="each connection that is reset while it is idle leaks",
+        file="daemon/net/selector.py",
+        text="error, waiter.error = waiter.error, None",
+        becomes="error = waiter.error",
+        found_by="tests/daemon/net/test_selector.py::test_connection_that_ends_with_an_error_is_freed_without_a_collection",
+    ),
+    Mutant(
         name="a request that has just arrived is refused for overload",
         file="daemon/net/load_shedding.py",
         text="so the first one is not refused.\n        self._is_late = False\n",

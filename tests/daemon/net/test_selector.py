@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 
+from authorizerd.daemon.gc_control import automatic_collection_off
 from authorizerd.daemon.net import selector as module
 from authorizerd.daemon.net.selector import EVENTS_MAX, Selector
 
@@ -111,6 +113,27 @@ async def test_fault_and_reset_reach_only_their_own_task() -> None:
         sound.send(b"a")
         await trio.lowlevel.wait_readable(sound)
         assert sound.recv(10) == b"a"
+
+
+@pytest.mark.parametrize("sent", [b"fault", b""], ids=["fault", "reset"])
+async def test_connection_that_ends_with_an_error_is_freed_without_a_collection(
+    sent: bytes,
+) -> None:
+    """Otherwise each one would leak, since the daemon freezes its objects while it waits."""
+    async with socket_pair() as (ours, theirs), running() as (selector, _):
+        theirs.send(b"unread")
+        ours.send(sent)
+        if not sent:
+            ours.close()
+        channel = Echo()
+        freed = weakref.ref(channel)
+        with automatic_collection_off():
+            # Not pytest.raises, which would keep the frames.
+            try:
+                await selector.wait(theirs.fileno(), channel)
+            except (ZeroDivisionError, trio.BrokenResourceError):
+                del channel
+            assert freed() is None
 
 
 async def test_cancelled_wait_reads_nothing() -> None:
