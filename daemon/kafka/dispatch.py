@@ -33,9 +33,11 @@ from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.kafka.scram_credentials import ScramCredentialHandlers
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, ApiKey, load_definitions
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
+
+load_definitions()
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

@@ -203,8 +203,13 @@ def names_software(name: str, version: str) -> bool:
     return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))
 
 
-# Load all entities at import. It takes tens of milliseconds, during which no request should wait.
-for _key, _api in APIS.items():
-    for _version in _api.versions:
-        request_type(_key, _version)
-        response_type(_key, _version)
+def load_definitions() -> None:
+    """Load the entities of all APIs, which takes tens of milliseconds.
+
+    A server calls this at its start, because no request should wait for it. A client loads only
+    the versions that it uses.
+    """
+    for key, api in APIS.items():
+        for version in api.versions:
+            request_type(key, version)
+            response_type(key, version)

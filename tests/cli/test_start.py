@@ -106,3 +106,22 @@ def test_command_loads_only_what_it_needs(
 )
 def test_replay_loads_only_what_it_needs(words: str, expected: set[str]) -> None:
     assert loaded(words, module="authorizerd.replay") == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "is_server"),
+    [("authorizerd.daemon.kafka.dispatch", True), ("authorizerd.cli.acls.remote", False)],
+)
+def test_only_a_server_loads_all_message_definitions_at_its_start(
+    module: str, is_server: bool
+) -> None:
+    """No request to a server may wait for them; a client needs few of them."""
+    code = (
+        f"import {module}\n"
+        "from authorizerd.protocol.kafka.api import APIS, request_type, response_type\n"
+        f"wanted = sum(len(each.versions) for each in APIS.values()) if {is_server} else 0\n"
+        "for kind in (request_type, response_type):\n"
+        "    assert kind.cache_info().currsize == wanted, kind.cache_info()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

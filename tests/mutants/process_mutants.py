@@ -227,4 +227,11 @@ PROCESS_MUTANTS: Final = (
         becomes="return text",
         found_by="tests/protocol/test_worker_feed.py::test_equal_texts_of_different_acls_are_kept_once",
     ),
+    Mutant(
+        name="the first request of each version loads its definition",
+        file="daemon/kafka/dispatch.py",
+        text="\nload_definitions()\n",
+        becomes="\n",
+        found_by="tests/cli/test_start.py::test_only_a_server_loads_all_message_definitions_at_its_start",
+    ),
 )
