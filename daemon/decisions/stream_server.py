@@ -179,6 +179,7 @@ class _Conversation:
                 self._answers += answer
             elif isinstance(received, Hello):
                 self._greet(received)
+                answered -= 1  # the first question may be sent before the hello is answered
             else:
                 _logger.debug("%s: invalid questions: %s", self._server.name, received.reason)
                 error = ErrorCode.INVALID_REQUEST

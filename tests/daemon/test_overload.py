@@ -104,7 +104,9 @@ async def test_stream_client_that_waits_for_answers_is_never_refused(
     server = stream_service.new_server(place, turn_ms_max=TURN_MS_MAX)
     client = (await stream_service.start(nursery, server)).connect()
     overload.is_there = True
-    await client.greet()
+    await client.stream.send_all(client.frames.hello() + client.frames.ask(7, [MAY]))
+    assert (await client.greeting()).error_code == ErrorCode.NONE
+    assert await client.answer() == Answer(7, ErrorCode.NONE, 0, b"\1")
     questions = 3 * QUESTIONS_PER_TURN
     for number in range(3):
         answer = await client.ask([MAY] * questions, number)
