@@ -8,6 +8,13 @@ from tests.mutants.mutant import Mutant
 
 KAFKA_MUTANTS: Final = (
     Mutant(
+        name="a null host of a creation is read as an empty one",
+        file="protocol/kafka/acl_requests.py",
+        text="            if tags or not (name_size and principal_size and host_size):\n",
+        becomes="            if tags:\n",
+        found_by="tests/protocol/kafka/test_acl_requests.py::test_null_host_of_a_creation_is_rejected",
+    ),
+    Mutant(
         name="items before a malformed one are freed at once",
         file="protocol/kafka/body_reader.py",
         text="                yield from free(items)\n",

@@ -160,6 +160,13 @@ def test_usual_creations_are_read_as_any_others(
     assert read() == expected
 
 
+def test_null_host_of_a_creation_is_rejected() -> None:
+    """The bytes that follow it would also be a creation with an empty host."""
+    body = bytes.fromhex("02 02 02 74 03 07 557365723a61 00 03 00 00 00")
+    with pytest.raises(DecodeError, match="host: expected a string, found null"):
+        finish(decode_create_acls(3, body))
+
+
 def test_creations_that_are_longer_than_a_step_are_read() -> None:
     """They are also read behind usual ones, and before them."""
     usual = [Acl(2, f"topic-{number}", 3, "User:a", "*", 3, 3) for number in range(300)]
