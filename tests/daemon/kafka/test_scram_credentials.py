@@ -12,6 +12,7 @@ import trio
 
 from authorizerd.acl.model import Operation
 from authorizerd.acl.steps import finish
+from authorizerd.actors import steps
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.daemon.kafka.credential_plan import SALT_BYTES_MAX
 from authorizerd.image.changes import (
@@ -329,9 +330,10 @@ async def test_changes_that_exceed_one_batch_are_refused(service: KafkaService) 
 
 
 async def test_most_users_that_a_request_may_name_are_changed_in_turns(
-    service: KafkaService,
+    service: KafkaService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other tasks run in between, also while the queue plans and applies the changes."""
+    monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # other tasks run after each step
     turns = 0
 
     async def count_turns() -> None:
