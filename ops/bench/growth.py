@@ -1,4 +1,4 @@
-"""Measure what grows with the number of ACLs, from ten thousand to a million.
+"""Measure what grows with the number of ACLs, from ten thousand to half a million.
 
 Each point is another ``wide`` set. A new process loads it from a checkpoint, decides and applies
 updates. The peer runs in a new JVM for each size.
@@ -29,7 +29,7 @@ from ops.bench.sets import QUESTIONS, wide, write_lines
 from ops.bench.snapshot_updates import UpdateTimes, measure_updates
 
 ACLS_EACH: Final = 10
-RESOURCES: Final = (1000, 10_000, 100_000)
+RESOURCES: Final = (1000, 10_000, 50_000)
 UPDATES: Final = 10_000
 SECONDS: Final = 1.0
 

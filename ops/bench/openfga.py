@@ -26,7 +26,7 @@ from ops.bench.openfga_peer import is_expressible, ready_openfga
 from ops.bench.rounds import HttpExtent, HttpRounds, compare_loads
 from ops.bench.sets import QUESTIONS, AclSet
 
-FULL: Final = HttpExtent(rounds=3, seconds=2.0, warm_up=1.0, cold_seconds=0.0)
+FULL: Final = HttpExtent(rounds=2, seconds=2.0, warm_up=1.0, cold_seconds=0.0)
 QUICK: Final = HttpExtent(rounds=1, seconds=0.1, warm_up=0.0, cold_seconds=0.0, settings=PATIENT)
 
 

@@ -68,7 +68,7 @@ class Plan:
 FULL: Final = Plan(
     sets=(kind(), wide(5000, 10), wide(50_000, 10)),
     asked=kind_with_many_questions(),
-    decision_seconds=3.0,
+    decision_seconds=2.0,
     updates=10_000,
     crowd=100_000,
     loads=3,
