@@ -28,7 +28,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from ops.bench.daemon_process import DaemonProcess, ready_daemon
-from ops.bench.figures import Line, Peer, format_table, percentile
+from ops.bench.figures import Line, Peer, format_table, percentile, supported_percent
 from ops.bench.machine import describe_machine
 from ops.bench.processes import ProcessError, cpu_seconds
 from ops.bench.visibility import time_visibility
@@ -119,7 +119,7 @@ def _measure_visibility(cluster: Cluster, daemon: DaemonProcess, samples: int) -
         cluster.admin(FIRST_BROKER + 1, ASKER) as theirs,
     ):
         our_ms, their_ms = time_visibility(creator, (ours, theirs), ASKER, samples)
-    for percent in (50, 99):
+    for percent in sorted({50, supported_percent(samples)}):
         yield Line(
             what=f"following: from a broker's acknowledgement to the first decision, p{percent}",
             unit="ms",
