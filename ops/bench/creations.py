@@ -87,7 +87,7 @@ class CreationPlan:
 
 
 FULL: Final = CreationPlan(
-    rounds=3, seconds=10.0, warm_up=4.0, described=10_000, is_beside_kafka=True
+    rounds=3, seconds=10.0, warm_up=3.0, described=10_000, is_beside_kafka=True
 )
 QUICK: Final = CreationPlan(
     rounds=1, seconds=0.1, warm_up=0.1, described=200, is_beside_kafka=False

@@ -38,7 +38,7 @@ class WorkersExtent:
     seconds: float
 
 
-FULL: Final = WorkersExtent(rounds=5, seconds=3.0)
+FULL: Final = WorkersExtent(rounds=3, seconds=2.0)
 QUICK: Final = WorkersExtent(rounds=1, seconds=0.1)
 
 
