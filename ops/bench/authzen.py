@@ -1,7 +1,7 @@
 """Decisions over HTTP: the daemon's AuthZEN endpoints and Open Policy Agent, with the same ACLs.
 
 Both run at the same time with their default settings, and are asked in turn. The questions are
-distinct, and more than the answer cache keeps: each load goes on where the server's last one ended.
+distinct: each load goes on where the server's last one ended.
 
 **Invariant:** no figure is returned unless each server has given the answer of ``acl.decision`` to
 every question that is checked. The checks come after the first load, which times a cold start.

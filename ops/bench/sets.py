@@ -110,7 +110,7 @@ def kind() -> AclSet:
 
 
 def kind_with_many_questions() -> AclSet:
-    """Return the ACLs of ``kind``, and more distinct questions than the answer cache keeps."""
+    """Return the ACLs of ``kind``, and more distinct questions than a cache would keep."""
     return AclSet("kind", _kind_acls, partial(_kind_questions, MANY_QUESTIONS))
 
 

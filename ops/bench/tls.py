@@ -3,8 +3,8 @@
 The peer is Open Policy Agent over HTTPS. Both servers run at the same time and are asked in turn,
 in several rounds: the medians of the rounds are compared, and the lines show their range.
 
-**Invariant:** before anything is timed, each server has given the answer of ``acl.decision``. More
-questions are asked than the answer cache keeps, so none is answered from the cache.
+**Invariant:** before anything is timed, each server has given the answer of ``acl.decision``. The
+questions are distinct.
 """
 
 from __future__ import annotations
