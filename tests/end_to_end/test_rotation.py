@@ -73,10 +73,10 @@ class Site:
         host, _, port = self.address("decision_http").rpartition(":")
         return HTTPSConnection(host, int(port), timeout=30, context=context or self.context)
 
-    def reload(self, logged: str = "the configuration is reloaded") -> None:
+    def reload(self) -> None:
         """Send SIGHUP, and wait until the reload is logged and done in workers too."""
         workers = ("every worker has the settings in force",) if self._has_workers else ()
-        self.daemon.reload(logged, *workers)
+        self.daemon.reload("the configuration is reloaded", *workers)
 
     def set_keys(self, **values: str) -> list[tuple[int, str | None]]:
         """Set keys by IncrementalAlterConfigs; ``a_b`` sets the key ``a.b``."""
@@ -211,7 +211,7 @@ def test_rotation_under_load_drops_no_connection(
         for number in range(ROTATIONS):
             if number % 5 == 4:
                 site.authority.issue("server", *HOSTS, not_after=expired())
-                site.reload(f"not reloaded: {LOCATION}: ")
+                site.daemon.reload(f"not reloaded: {LOCATION}: ")
                 assert site.daemon.metric("authorizerd_reload_failing") == 1
                 path = str(site.authority.issue("old", *HOSTS, not_after=expired()))
                 [(code, _)] = site.set_keys(**{LOCATION: path})
