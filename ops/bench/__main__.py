@@ -3,12 +3,12 @@
     python -m ops.bench [--quick] [--parts NAMES] [--write] [--directory DIRECTORY]
 
 The command prints the table to standard output, and its progress and the seconds of each part to
-standard error. It writes the same lines to ``DIRECTORY/bench.json``, and a plot of the growth to
-``DIRECTORY/growth.svg``. ``--quick`` runs every part on small sets, without a JVM. ``--write``
-writes the table into the page of the documentation (``page``).
+standard error. It writes the same lines to ``DIRECTORY/bench.json`` after each part, and a plot of
+the growth to ``DIRECTORY/growth.svg``. ``--quick`` runs every part on small sets, without a JVM.
+``--write`` writes the table into the page of the documentation (``page``).
 
-The exit code is 1 if a part failed, or if a limit that must hold was exceeded. The table is printed
-in the second case, too.
+The exit code is 1 if a part failed, or if a limit that must hold was exceeded. The other parts run
+and are printed nevertheless.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,28 +26,33 @@ from ops.bench.decisions import DisagreementError
 from ops.bench.figures import Line, format_figure
 from ops.bench.machine import describe_machine, find_versions
 from ops.bench.page import PAGE, PageError, write_page
-from ops.bench.parts import FULL, PARTS, QUICK, Plan, Run
+from ops.bench.parts import FULL, PARTS, QUICK, PartRunner, Plan, Run
 from ops.bench.processes import ProcessError
 from ops.bench.report import Part, Report
 
 _RUN_DIRECTORY: Final = Path(".run")
 
 
-def measure(plan: Plan, directory: Path, names: Iterable[str]) -> dict[str, Part]:
-    """Run the parts; return them by name.
+def measure(
+    plan: Plan, directory: Path, names: Iterable[str], parts: Mapping[str, PartRunner] = PARTS
+) -> Iterator[tuple[str, Part | None]]:
+    """Run the parts; yield each with its name.
 
-    Raises:
-        DisagreementError: two authorizers answer one question differently.
-        ProcessError: one of our processes failed. A peer that fails is only left out.
+    A part in which a process of ours failed, or in which two authorizers answered one question
+    differently, is reported and yielded as None. A peer that fails is only left out of its part.
     """
     run = Run(plan=plan, directory=directory)
-    parts: dict[str, Part] = {}
     for name in names:
         started = time.monotonic()
-        lines = [*PARTS[name](run)]
-        parts[name] = Part(time.monotonic() - started, lines)
-        _report_progress(f"{name}: {parts[name].seconds:.0f} s")
-    return parts
+        try:
+            lines = [*parts[name](run)]
+        except (DisagreementError, ProcessError) as error:
+            _report_progress(f"{name}: {error}")
+            yield name, None
+            continue
+        part = Part(time.monotonic() - started, lines)
+        _report_progress(f"{name}: {part.seconds:.0f} s")
+        yield name, part
 
 
 def _report_progress(what: str) -> None:
@@ -92,24 +97,27 @@ def main() -> int:
     directory = arguments.directory.absolute() / "bench"
     directory.mkdir(parents=True, exist_ok=True)
     plan = QUICK if arguments.quick else FULL
-    try:
-        # Print and write nothing until every part has succeeded.
-        parts = measure(plan, directory, arguments.parts)
-    except (DisagreementError, ProcessError) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
     report = Report(
         machine=machine,
         programs=find_versions(),
         began=began,
-        seconds=time.monotonic() - started,
+        seconds=0.0,
         is_quick=arguments.quick,
-        parts=parts,
+        parts={},
     )
-    encoded = msgspec.json.format(msgspec.json.encode(report))
-    (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
+    failed = False
+    for name, part in measure(plan, directory, arguments.parts):
+        if part is None:
+            failed = True
+            continue
+        report = msgspec.structs.replace(
+            report, seconds=time.monotonic() - started, parts={**report.parts, name: part}
+        )
+        # After each part: a run that is killed keeps what it has measured.
+        encoded = msgspec.json.format(msgspec.json.encode(report))
+        (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
     print(f"{report}\n{report.seconds:.0f} s")
-    code = judge(report.lines, is_quick=arguments.quick)
+    code = judge(report.lines, is_quick=arguments.quick) or int(failed)
     if arguments.write and code == 0:
         try:
             write_page(arguments.directory)

@@ -246,7 +246,9 @@ def _replay(run: Run) -> Iterator[Line]:
         yield from measure_replay(log_dir, run.directory, run.plan.replay_lines)
 
 
-PARTS: Final[Mapping[str, Callable[[Run], Iterator[Line]]]] = MappingProxyType(
+PartRunner = Callable[[Run], Iterator[Line]]
+
+PARTS: Final[Mapping[str, PartRunner]] = MappingProxyType(
     {
         "http": _http,
         "openfga": _openfga,

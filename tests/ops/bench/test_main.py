@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ops.bench.__main__ import judge
+from ops.bench.__main__ import judge, measure
 from ops.bench.figures import Line
+from ops.bench.parts import QUICK, Run
+from ops.bench.processes import ProcessError
 
 
 def run_quickly(directory: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
@@ -66,6 +69,26 @@ def test_unknown_part_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
     done = run_quickly(tmp_path, "--parts", "http,htpt")
     assert done.returncode == 2
     assert b"unknown part 'htpt': expected some of http,openfga,stream,workers," in done.stderr
+
+
+def test_parts_after_a_failed_one_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = Line(what="decision", unit="ns", ours=400)
+
+    def succeed(_run: Run) -> Iterator[Line]:
+        yield line
+
+    def fail(_run: Run) -> Iterator[Line]:
+        yield line
+        raise ProcessError("the daemon ended")
+
+    parts = {"first": fail, "second": succeed}
+    measured = dict(measure(QUICK, tmp_path, [*parts], parts))
+    assert measured["first"] is None
+    assert measured["second"] is not None
+    assert measured["second"].lines == [line]
+    assert "bench: first: the daemon ended" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
