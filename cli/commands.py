@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
+    from authorizerd.cli.acl_source import BrokerAnswer
     from authorizerd.cli.acls.arguments import Arguments
     from authorizerd.cli.acls.runner import AclReader, Terminal
 
@@ -92,7 +93,13 @@ def _add_reset_copy(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.explain import add_explain_arguments
 
-    add_explain_arguments(parser)
+    add_explain_arguments(parser, _read_brokers)
+
+
+def _read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
+    from authorizerd.cli.broker_acls import read_brokers
+
+    return read_brokers(servers, command_config)
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
@@ -113,7 +120,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "find problems with the configuration, this machine and the followed cluster"
     ),
     "replay": Command("use Spark to check recorded traffic against other ACLs"),
-    "explain": Command("show a decision and its reason, from a log or checkpoint", _add_explain),
+    "explain": Command("show a decision and its reason", _add_explain),
 }
 
 

@@ -14,8 +14,8 @@ CONFIGURATION_BYTES_MAX: Final = 1024 * 1024
 """A larger file would take memory, and delay decisions at every reload."""
 
 
-def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add ``--config`` and ``--override``."""
+def add_config_arguments(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
+    """Add ``--config`` and ``--override`` to a parser, or to a group of its arguments."""
     parser.add_argument(
         "--config",
         required=required,

@@ -22,6 +22,7 @@ SLOW_PLACES = (
     "cli/doctor/test_command.py",
     "cli/test_check_log.py",
     "cli/test_main.py",
+    "cli/test_source_agreement.py",
     "cli/test_start.py",
     "clients",
     "conformance",

@@ -51,6 +51,11 @@ class CommandError(Exception):
         self._chain = chain
         self.advice = advice
 
+    @property
+    def reason(self) -> str:
+        """The message of the last cause, without the names of Java's classes."""
+        return self._chain[-1][1]
+
     def __str__(self) -> str:
         """Return the lines that kafka-acls prints."""
         causes = "\nCaused by: ".join(f"{name}: {message}" for name, message in self._chain)

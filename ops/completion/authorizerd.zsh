@@ -14,7 +14,7 @@ _shtab_authorizerd_commands() {
     acls:'list, add and remove ACLs, with the flags of kafka-acls'
     check-log:'validate a metadata log, or repair it'
     doctor:'find problems with the configuration, this machine and the followed cluster'
-    explain:'show a decision and its reason, from a log or checkpoint'
+    explain:'show a decision and its reason'
     format:'create an empty log directory'
     import-config:'write a configuration that follows the cluster of a broker'"'"'s server.properties'
     replay:'use Spark to check recorded traffic against other ACLs'
@@ -97,20 +97,22 @@ _shtab_authorizerd_doctor_defaults_added=0
 
 _shtab_authorizerd_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file (default\: the log directory that --config names)]:log_dir:_files"
-  "--config[the configuration\: a server.properties file]:config:_files"
-  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--principal[Type\:name, for example User\:alice]:principal:"
   "--host[the client\'s IP address (default\: unknown)]:host:"
-  "--operation[a Kafka operation, such as Read\; letter case is ignored]:operation:"
+  "--operation[a Kafka operation, such as Read or DescribeConfigs\; letter case, _ and - do not count]:operation:"
   "*--topic[the topic to ask about]:topic:"
   "*--group[the group to ask about]:group:"
   "*--transactional-id[the transactional id to ask about]:transactional_id:"
   "*--delegation-token[the delegation token to ask about]:delegation_token:"
   "*--user-principal[the user principal to ask about]:user_principal:"
   "--cluster[ask about the cluster (the resource kafka-cluster)]"
-  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config]:super_users:"
-  "--allow-everyone-if-no-acl-found[decide as if allow.everyone.if.no.acl.found were true]"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
+  "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -75,7 +75,12 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("reset-copy --config {config}", VALUES),
         ("format --help", VALUES),
         ("format --config {config}", VALUES),
+        ("explain --help", VALUES),
         ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),
+        (
+            "explain --bootstrap-server 127.0.0.1 --principal User:a --operation read --topic t",
+            VALUES | LOOP | {"cryptography", "kio.static.primitive"},
+        ),
         ("check-log --help", VALUES),
         ("check-log {log}", VALUES),
         ("doctor --help", VALUES),

@@ -86,10 +86,24 @@ COMMAND_MUTANTS: Final = (
     ),
     Mutant(
         name="explain ignores the configuration's super users",
-        file="cli/explain.py",
-        text='values.get(_SUPER_USERS, ""), origin)',
-        becomes='"", origin)',
+        file="cli/acl_source.py",
+        text="value = configuration.file_values.get(key, _DEFAULTS[key])",
+        becomes="value = _DEFAULTS[key]",
         found_by="tests/cli/test_main.py::test_explain_prints_the_origin_of_the_settings_it_uses",
+    ),
+    Mutant(
+        name="a value that a broker hides counts as known",
+        file="cli/acl_source.py",
+        text="yield Setting(key, _DEFAULTS[key], Origin.ASSUMED, _NOT_TOLD)",
+        becomes="yield Setting(key, _DEFAULTS[key], Origin.BROKER, servers)",
+        found_by="tests/cli/test_acl_source.py::test_settings_of_a_broker_are_known_or_assumed",
+    ),
+    Mutant(
+        name="settings that a broker refuses to show count as known",
+        file="cli/acl_source.py",
+        text="        if answer.failure:",
+        becomes="        if False:",
+        found_by="tests/cli/test_acl_source.py::test_settings_of_a_broker_are_known_or_assumed",
     ),
     Mutant(
         name="import-config prints the broker's secrets",

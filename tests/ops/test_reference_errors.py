@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli import check_log, import_config
-from authorizerd.cli import explain as explain_command
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.main import main
+from authorizerd.cli.questions import answers
 from authorizerd.replay import messages
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +99,7 @@ def test_every_exit_code_is_explained() -> None:
     general = {0, command_line.EXIT_FAULT, ARGUMENTS}
     expected = {
         **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
-        "explain": general | {explain_command.EXIT_DENIED},
+        "explain": general | {answers.EXIT_DENIED},
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "check-log": {0} | exit_codes(check_log),
@@ -125,9 +125,9 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         "acls/command.py",
         "check_log.py",
         "doctor/command.py",
-        "explain.py",
         "import_config.py",
         "main.py",
+        "questions/answers.py",
     }
 
 

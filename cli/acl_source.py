@@ -1,0 +1,309 @@
+"""Where the ACLs are: the flags of every command that answers questions about ACLs.
+
+``add_source_arguments`` adds the flags, and ``open_source`` reads the ACLs, the settings that
+decisions depend on, and the names of topics that exist.
+
+**Invariant:** each setting has its origin, because a daemon or a broker with other settings may
+decide differently. A value that is not known is assumed to be Kafka's default, and said to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NoReturn, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.cli.offline import read_log
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
+from authorizerd.daemon.errors import StartError
+
+SUPER_USERS: Final = "super.users"
+ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
+SETTING_KEYS: Final = (SUPER_USERS, ALLOW_EVERYONE)
+"""The keys that decisions depend on. A broker's values for them are asked for."""
+
+_DEFAULTS: Final = {SUPER_USERS: "", ALLOW_EVERYONE: "false"}
+_NOT_TOLD: Final = "it is set, but the broker does not show its value"
+_USE_CONFIG: Final = "pass --config FILE to use the daemon's settings"
+_USE_FLAGS: Final = "pass --super-users or --allow-everyone-if-no-acl-found if they are set"
+
+
+class Place(StrEnum):
+    """The kind of place that the ACLs were read from."""
+
+    LOG = "log"
+    CHECKPOINT = "checkpoint"
+    BROKERS = "brokers"
+
+
+class Origin(StrEnum):
+    """Where the value of a setting comes from."""
+
+    FLAG = "flag"
+    FILE = "file"
+    BROKER = "broker"
+    ASSUMED = "assumed"
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A setting that decisions depend on.
+
+    Attributes:
+        where: the flag, the file or the broker; if the value is assumed, why, or an empty text.
+    """
+
+    key: str
+    value: str
+    origin: Origin
+    where: str = ""
+
+    def __str__(self) -> str:
+        """Return ``key=value (origin)``."""
+        shown = self.where
+        if self.origin is Origin.ASSUMED:
+            shown = f"assumed: {self.where}" if self.where else "assumed"
+        return f"{self.key}={self.value} ({shown})"
+
+
+class AclSource(msgspec.Struct, frozen=True):
+    """The ACLs, and what else the answers depend on.
+
+    Attributes:
+        stated: the settings as text, each with its origin; ``settings`` has the same values.
+        topics: the names of all topics that are known to exist, sorted. A log knows them if a
+            broker or a follower of a quorum wrote it. A broker tells those that the caller may
+            describe.
+        place: what kind of place ``name`` is.
+        name: a path, or the addresses of brokers.
+        offset: the log offset of the ACLs; None if a broker listed them.
+    """
+
+    snapshot: AclSnapshot
+    settings: AuthorizerSettings
+    stated: tuple[Setting, ...]
+    topics: tuple[str, ...]
+    place: Place
+    name: str
+    offset: int | None
+
+    def describe(self) -> Iterator[str]:
+        """Yield the lines that end an answer: what the ACLs are, and the settings."""
+        count = len(self.snapshot.acls)
+        acls = f"{count} ACL" if count == 1 else f"{count} ACLs"
+        if self.offset is None:
+            yield f"as listed by {self.name}, with {acls}"
+        else:
+            yield f"at log offset {self.offset}, with {acls}"
+        yield self._describe_settings()
+
+    def _describe_settings(self) -> str:
+        shown = ", ".join(map(str, self.stated))
+        if not any(each.origin is Origin.ASSUMED for each in self.stated):
+            return f"with {shown}"
+        return f"with {shown}; {_USE_FLAGS if self.place is Place.BROKERS else _USE_CONFIG}"
+
+
+class BrokerAnswer(msgspec.Struct, frozen=True):
+    """What brokers tell about their ACLs.
+
+    Attributes:
+        values: the values of ``SETTING_KEYS`` that are set on the broker. None: the broker does
+            not show the value.
+        failure: why no value is known; an empty text if the broker told all that are set.
+    """
+
+    snapshot: AclSnapshot
+    topics: tuple[str, ...]
+    values: Mapping[str, str | None]
+    failure: str = ""
+
+
+ReadBrokers: TypeAlias = Callable[[str, str | None], BrokerAnswer]
+"""Read the ACLs of the brokers at these addresses, with this ``--command-config`` file."""
+Refuse: TypeAlias = Callable[[str], NoReturn]
+
+
+def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+    """Add the flags that say where the ACLs are, and which settings apply.
+
+    Args:
+        read_brokers: ``broker_acls.read_brokers``, imported once it is called: it loads Kafka's
+            message definitions, which take longer to load than the rest of a command.
+    """
+    parser.set_defaults(read_brokers=read_brokers, refuse=parser.error)
+    group = parser.add_argument_group(
+        "where the ACLs are: one of --log-dir, --config and --bootstrap-server"
+    )
+    group.add_argument(
+        "--log-dir",
+        type=Path,
+        metavar="DIR",
+        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
+        "with --config, instead of the log directory of that configuration",
+    )
+    add_config_arguments(group, required=False)
+    group.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
+        "Listing ACLs needs DESCRIBE on the cluster",
+    )
+    group.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
+        "and TLS",
+    )
+    group.add_argument(
+        "--super-users",
+        metavar="LIST",
+        help="super users as Type:name;Type:name, instead of those in --config or on the broker",
+    )
+    group.add_argument(
+        "--allow-everyone-if-no-acl-found",
+        action="store_true",
+        help="answer as if allow.everyone.if.no.acl.found were true",
+    )
+
+
+def open_source(arguments: argparse.Namespace) -> AclSource:
+    """Read the ACLs from where the flags of ``add_source_arguments`` say. Blocks.
+
+    Invalid flags end the command with exit code 2.
+
+    Raises:
+        StartError, ConfigurationError: the configuration is unusable, or no broker lists its ACLs.
+        MetadataLogError, ChangeError: see ``offline.read_log``.
+    """
+    _check_flags(arguments)
+    if arguments.bootstrap_server is not None:
+        return _open_brokers(arguments)
+    return _open_log(arguments)
+
+
+def _check_flags(arguments: argparse.Namespace) -> None:
+    """End the command if the flags cannot be combined."""
+    refuse: Refuse = arguments.refuse
+    if arguments.bootstrap_server is not None:
+        for flag, value in (("--log-dir", arguments.log_dir), ("--config", arguments.config)):
+            if value is not None:
+                refuse(f"{flag}: expected either {flag} or --bootstrap-server, found both")
+    elif arguments.command_config is not None:
+        refuse("--command-config: expected --bootstrap-server as well")
+    if arguments.config is None and arguments.override:
+        refuse("--override: expected --config as well")
+    if arguments.super_users is not None:
+        try:
+            super_users(arguments.super_users)
+        except InvalidValueError as error:
+            refuse(f"--super-users: {error}")
+    if {arguments.bootstrap_server, arguments.log_dir, arguments.config} == {None}:
+        refuse(
+            "expected --log-dir DIR, --config FILE, whose log directory is read, or "
+            "--bootstrap-server HOST:PORT"
+        )
+
+
+def _open_log(arguments: argparse.Namespace) -> AclSource:
+    configuration: Configuration | None = None
+    if arguments.config is not None:
+        configuration = read_configuration(arguments.config, arguments.override)
+        _check_authorizer(configuration)
+    path: Path = arguments.log_dir or Path(configuration.metadata_log_dir if configuration else "")
+    stated = _apply_flags(arguments, _read_file_settings(arguments, configuration))
+    log = read_log(path)
+    return AclSource(
+        snapshot=log.snapshot,
+        settings=_parse_settings(stated),
+        stated=stated,
+        topics=log.topics,
+        place=Place.LOG if path.is_dir() else Place.CHECKPOINT,
+        name=str(path),
+        offset=log.snapshot.offset,
+    )
+
+
+def _open_brokers(arguments: argparse.Namespace) -> AclSource:
+    servers: str = arguments.bootstrap_server
+    read_brokers: ReadBrokers = arguments.read_brokers
+    answer = read_brokers(servers, arguments.command_config)
+    stated = _apply_flags(arguments, _read_broker_settings(servers, answer))
+    return AclSource(
+        snapshot=answer.snapshot,
+        settings=_parse_settings(stated),
+        stated=stated,
+        topics=answer.topics,
+        place=Place.BROKERS,
+        name=servers,
+        offset=None,
+    )
+
+
+def _check_authorizer(configuration: Configuration) -> None:
+    name = configuration.authorizer_class_name
+    if name != STANDARD_AUTHORIZER:
+        raise StartError(
+            f"authorizer.class.name: expected {STANDARD_AUTHORIZER}, found {name or 'no class'}: "
+            "this command answers by the rules of the built-in authorizer"
+        )
+
+
+def _read_file_settings(
+    arguments: argparse.Namespace, configuration: Configuration | None
+) -> Iterator[Setting]:
+    for key in SETTING_KEYS:
+        if configuration is None:
+            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED)
+        else:
+            value = configuration.file_values.get(key, _DEFAULTS[key])
+            yield Setting(key, value, Origin.FILE, str(arguments.config))
+
+
+def _read_broker_settings(servers: str, answer: BrokerAnswer) -> Iterator[Setting]:
+    """Yield each setting. A key that the broker does not list has Kafka's default there."""
+    for key in SETTING_KEYS:
+        value = answer.values.get(key, _DEFAULTS[key])
+        if answer.failure:
+            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED, answer.failure)
+        elif value is None:
+            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED, _NOT_TOLD)
+        else:
+            yield Setting(key, value, Origin.BROKER, f"broker {servers}")
+
+
+def _apply_flags(arguments: argparse.Namespace, settings: Iterator[Setting]) -> tuple[Setting, ...]:
+    """Return the settings, where each flag that is given takes precedence."""
+    given: dict[str, Setting] = {}
+    if arguments.super_users is not None:
+        given[SUPER_USERS] = Setting(
+            SUPER_USERS, arguments.super_users, Origin.FLAG, "--super-users"
+        )
+    if arguments.allow_everyone_if_no_acl_found:
+        flag = "--allow-everyone-if-no-acl-found"
+        given[ALLOW_EVERYONE] = Setting(ALLOW_EVERYONE, "true", Origin.FLAG, flag)
+    return tuple(given.get(each.key, each) for each in settings)
+
+
+def _parse_settings(stated: tuple[Setting, ...]) -> AuthorizerSettings:
+    """Return the settings as decisions use them. Flags and files have been validated before.
+
+    Raises:
+        StartError: a broker's value is invalid.
+    """
+    values = {each.key: each for each in stated}
+    try:
+        return AuthorizerSettings(
+            super_users=super_users(values[SUPER_USERS].value),
+            allow_everyone_if_no_acl_found=boolean(values[ALLOW_EVERYONE].value),
+        )
+    except InvalidValueError as error:
+        raise StartError(f"{values[SUPER_USERS].where}: {error}") from None

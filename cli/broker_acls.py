@@ -1,0 +1,253 @@
+"""Read the ACLs of a Kafka cluster, or of a daemon, from a broker's listener.
+
+Kafka's message definitions take longer to load than the rest of a command. So ``acl_source`` does
+not import this module; ``commands`` does, once a command reads from brokers.
+
+**Invariant:** a listing is complete or an error. A setting that the broker does not tell is never
+guessed here. Nothing is changed on the cluster.
+
+Source: KIP-140 (DescribeAcls), KIP-226 (DescribeConfigs); Kafka 4.3 ConfigHelper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Final
+
+import trio
+from kio.schema.describe_configs.v4.response import (
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from kio.schema.metadata.v13.response import MetadataResponse
+
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.listing import Listing
+from authorizerd.acl.model import AclAdded, AclFilter
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
+from authorizerd.cli.acl_source import SETTING_KEYS, BrokerAnswer
+from authorizerd.cli.acls.advice import ADVICE
+from authorizerd.cli.acls.arguments import Arguments
+from authorizerd.cli.acls.connection_settings import read_settings
+from authorizerd.cli.acls.errors import CommandError
+from authorizerd.cli.acls.security import open_context
+from authorizerd.cli.questions.answers import warn
+from authorizerd.config.values import STANDARD_AUTHORIZER
+from authorizerd.daemon.errors import StartError
+from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.kafka_client.connection import Call, entity_call
+from authorizerd.kafka_client.errors import RequestFailedError
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
+from authorizerd.protocol.kafka.acl_listing import read_listing, read_listing_head
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+BROKER_CONFIGS: Final = 4
+"""Kafka's ConfigResource.Type.BROKER."""
+AUTHORIZER: Final = "authorizer.class.name"
+LISTING_OFFSET: Final = -1
+"""The offset of a snapshot that a broker listed: a listing has none."""
+
+
+def read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
+    """Return what the brokers tell. Blocks; failures that are retried are printed.
+
+    Args:
+        servers: addresses, as ``--bootstrap-server`` has them.
+        command_config: the path of a properties file, or None.
+
+    Raises:
+        StartError: the file is unusable, no broker answers, or it refuses to list ACLs. The text
+            names the flag and the cause; lines that follow the first say what to do.
+    """
+    given = {"bootstrap-server": [servers]}
+    if command_config is not None:
+        given["command-config"] = [command_config]
+    try:
+        settings = read_settings(Arguments(given))
+        return trio.run(_read, servers, settings)
+    except CommandError as error:
+        # An error of the file begins with its flag.
+        is_of_file = error.advice.startswith("--")
+        text = (
+            error.advice.rstrip() if is_of_file else _describe(servers, error.reason, error.advice)
+        )
+        raise StartError(text) from None
+
+
+async def _read(servers: str, settings: ClientSettings) -> BrokerAnswer:
+    context = None if settings.tls is None else open_context(settings.tls)
+    async with KafkaClient(settings, warn, context=context) as client:
+        if not await client.can_resolve():
+            raise StartError(_describe(servers, "no host name can be resolved"))
+        credentials = settings.credentials
+        user = None if credentials is None else credentials.username
+        return await read_cluster(client, servers, user)
+
+
+async def read_cluster(client: KafkaClient, servers: str, user: str | None) -> BrokerAnswer:
+    """Return what the brokers tell.
+
+    Args:
+        servers: their addresses, for errors.
+        user: the name that the client logs in with, or None.
+
+    Raises as ``read_brokers``.
+    """
+    reader = _Reader(client, servers, user)
+    snapshot = await reader.read_acls()
+    metadata = await reader.read_metadata()
+    values, failure = await reader.read_configs(each.node_id for each in metadata.brokers)
+    _check_authorizer(values)
+    topics = {each.name for each in metadata.topics if each.name and not each.error_code}
+    told = {key: value for key, value in values.items() if key in SETTING_KEYS}
+    return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure)
+
+
+class _Reader:
+    """The requests to one cluster.
+
+    Raises (all methods):
+        StartError: a request fails.
+    """
+
+    def __init__(self, client: KafkaClient, servers: str, user: str | None) -> None:
+        self._client = client
+        self._servers = servers
+        self._user = user
+
+    async def read_acls(self) -> AclSnapshot:
+        """Return all ACLs. Each gets an id that is derived from its fields."""
+        try:
+            version, body = await self._client.request(
+                _LISTING_CALL, name="describeAcls", errors=_listing_errors
+            )
+        except RequestFailedError as error:
+            raise self._failed(error) from error
+        builder = SnapshotBuilder()
+        try:
+            listing: Listing = finish(read_listing(version, body))
+        except DecodeError as error:
+            raise StartError(_describe(self._servers, f"DescribeAcls: {error}")) from error
+        builder.apply_changes(AclAdded(acl_id, acl) for acl_id, acl in listing.items())
+        return builder.freeze(LISTING_OFFSET)
+
+    async def read_metadata(self) -> MetadataResponse:
+        """Return the brokers of the cluster, and its topics."""
+        try:
+            return await self._client.request(_METADATA_CALL, name="listTopics", errors=_no_errors)
+        except RequestFailedError as error:
+            raise self._failed(error) from error
+
+    async def read_configs(self, node_ids: Iterable[int]) -> tuple[Mapping[str, str | None], str]:
+        """Return the keys that are set on the broker that answers, and why none is known.
+
+        A broker describes only itself, and a proxy hides which one it is. So all are asked for,
+        and the others in the answer are errors.
+        """
+        try:
+            answer = await self._client.request(
+                _configs_call(node_ids), name="describeConfigs", errors=_no_errors
+            )
+        except RequestFailedError as error:
+            return {}, f"DescribeConfigs: {error}"
+        for result in answer.results:
+            if not result.error_code:
+                return {each.name: each.value for each in result.configs}, ""
+        return {}, _describe_refusal(answer.results)
+
+    def _failed(self, error: RequestFailedError) -> StartError:
+        if error.error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return StartError(_describe(self._servers, *self._explain_missing_right()))
+        if error.error.code == ErrorCode.SECURITY_DISABLED:
+            reason = "the broker has no authorizer, so it has no ACLs: everyone may do anything"
+            return StartError(_describe(self._servers, reason))
+        advice = "" if error.cause is None else ADVICE[error.cause]
+        return StartError(_describe(self._servers, str(error), advice))
+
+    def _explain_missing_right(self) -> tuple[str, str]:
+        principal = "PRINCIPAL" if self._user is None else f"User:{self._user}"
+        reason = f"{'this client' if self._user is None else principal} may not list ACLs"
+        advice = (
+            "listing ACLs needs DESCRIBE on the cluster. Let a user who may change ACLs run:\n"
+            f"  authorizerd acls --bootstrap-server {self._servers} --add --cluster "
+            f"--operation Describe --allow-principal '{principal}'\n"
+            "Or log in as another user (--command-config), or read a log (--log-dir).\n"
+        )
+        return reason, advice
+
+
+def _describe(servers: str, reason: str, advice: str = "") -> str:
+    text = f"--bootstrap-server {servers}: {reason}"
+    return f"{text}\n{advice.rstrip()}" if advice else text
+
+
+def _describe_refusal(results: Iterable[DescribeConfigsResult]) -> str:
+    """Return why no broker described its configs."""
+    refused = [ApiError(each.error_code, each.error_message) for each in results]
+    for each in refused:
+        if each.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return "the broker shows its settings only to those with DESCRIBE_CONFIGS"
+    return f"DescribeConfigs: {refused[0]}" if refused else "the cluster names no broker"
+
+
+def _check_authorizer(values: Mapping[str, str | None]) -> None:
+    """Warn if the broker decides by another authorizer."""
+    name = values.get(AUTHORIZER)
+    if name and name != STANDARD_AUTHORIZER:
+        warn(f"the broker decides by {name}; this answer follows {STANDARD_AUTHORIZER}")
+
+
+def _no_errors(_: object) -> list[ApiError]:
+    return []
+
+
+def _listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]:
+    try:
+        head = read_listing_head(*answer)
+    except DecodeError:  # `read_acls` reads the answer again, and reports the error
+        return []
+    return [] if head.error is None else [head.error]
+
+
+def _encode_listing_request(version: int) -> bytes:
+    return encode_describe_acls_request(version, AclFilter())
+
+
+def _keep_body(version: int, body: bytes | bytearray) -> tuple[int, bytes | bytearray]:
+    return version, body
+
+
+# The answer is decoded by `read_listing`: kio would make an entity of each ACL.
+_LISTING_CALL: Final = Call(
+    api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_listing_request, decode=_keep_body
+)
+_METADATA_CALL: Final = entity_call(
+    ApiKey.METADATA,
+    SimpleNamespace(
+        topics=None,  # all topics
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+        include_cluster_authorized_operations=False,
+    ),
+    MetadataResponse,
+)
+
+
+def _configs_call(node_ids: Iterable[int]) -> Call[DescribeConfigsResponse]:
+    """Return the call that asks for the settings of these brokers."""
+    resources = tuple(
+        SimpleNamespace(
+            resource_type=BROKER_CONFIGS,
+            resource_name=str(node_id),
+            configuration_keys=(*SETTING_KEYS, AUTHORIZER),
+        )
+        for node_id in node_ids
+    )
+    fields = SimpleNamespace(
+        resources=resources, include_synonyms=False, include_documentation=False
+    )
+    return entity_call(ApiKey.DESCRIBE_CONFIGS, fields, DescribeConfigsResponse)

@@ -1,0 +1,124 @@
+"""The words of a question on the command line: principal, host, operation and resource.
+
+**Invariant:** a word that is not understood ends the command with exit code 2 and an error that
+names the flag, what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeAlias
+
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    WILDCARD_PRINCIPAL,
+    Operation,
+    ResourceType,
+)
+from authorizerd.acl.spellings import (
+    explain_unknown_operation,
+    explain_unknown_resource_type,
+    find_operation,
+    find_resource_type,
+)
+from authorizerd.cli.offline import RESOURCE_FLAGS
+
+Refuse: TypeAlias = Callable[[str], NoReturn]
+"""End the command because of its arguments, as ``ArgumentParser.error`` does."""
+
+Resource: TypeAlias = tuple[ResourceType, str]
+
+HOST_HELP: Final = "the client's IP address"
+OPERATION_HELP: Final = (
+    "a Kafka operation, such as Read or DescribeConfigs; letter case, _ and - do not count"
+)
+PRINCIPAL_HELP: Final = "Type:name, for example User:alice"
+
+
+def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add a flag for each resource type. ``read_resource`` reads them."""
+    for flag in RESOURCE_FLAGS:
+        parser.add_argument(
+            f"--{flag}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"the {flag.replace('-', ' ')} to ask about",
+        )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help=f"ask about the cluster (the resource {CLUSTER_NAME})",
+    )
+
+
+def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
+    """Return the one resource that the flags name."""
+    named = [
+        (resource_type, name.strip())
+        for flag, resource_type in RESOURCE_FLAGS.items()
+        for names in getattr(arguments, flag.replace("-", "_"))
+        for name in names.split(",")
+    ]
+    named += [(ResourceType.CLUSTER, CLUSTER_NAME)] * arguments.cluster
+    if len(named) != 1:
+        flags = ", ".join(f"--{flag}" for flag in (*RESOURCE_FLAGS, "cluster"))
+        refuse(f"expected exactly one resource, found {len(named)}: use one of {flags}")
+    resource_type, name = named[0]
+    words = {each: f"--{flag}" for flag, each in RESOURCE_FLAGS.items()}
+    if not name:
+        refuse(f"{words[resource_type]}: expected a name, found an empty one")
+    _check_text(name, words.get(resource_type, ""), refuse)
+    return resource_type, name
+
+
+def read_operation(text: str, word: str, refuse: Refuse) -> Operation:
+    """Return an operation.
+
+    Args:
+        word: the flag or argument that has the text, for errors.
+    """
+    found = find_operation(text)
+    if found is None:
+        refuse(f"{word}: {explain_unknown_operation(text)}")
+    return found
+
+
+def read_resource_type(text: str, word: str, refuse: Refuse) -> ResourceType:
+    """Return a resource type. See ``read_operation``."""
+    found = find_resource_type(text)
+    if found is None:
+        refuse(f"{word}: {explain_unknown_resource_type(text)}")
+    return found
+
+
+def read_principal(text: str, word: str, refuse: Refuse) -> str:
+    """Return a principal, which must be ``Type:name``. See ``read_operation``."""
+    principal_type, _, name = text.partition(":")
+    if not (principal_type and name):
+        refuse(f"{word}: expected {PRINCIPAL_HELP}, found {text!r}")
+    _check_text(text, word, refuse)
+    return text
+
+
+def read_one_principal(text: str, word: str, refuse: Refuse) -> str:
+    """Return a principal other than ``User:*``, which means everyone."""
+    if text == WILDCARD_PRINCIPAL:
+        refuse(f"{word}: {WILDCARD_PRINCIPAL} means everyone: ask about one principal")
+    return read_principal(text, word, refuse)
+
+
+def read_host(text: str | None, refuse: Refuse) -> str | None:
+    """Return the address in ``--host`` as Kafka compares it, or None without the flag."""
+    host = None if text is None else host_address(text)
+    if text is not None and host is None:
+        refuse(f"--host: expected an IP address, found {text!r}")
+    return host
+
+
+def _check_text(text: str, word: str, refuse: Refuse) -> None:
+    """End the command if a name was not UTF-8. Python decodes such bytes as surrogates."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        refuse(f"{word}: expected UTF-8, found {text!r}")

@@ -1,0 +1,54 @@
+"""How the answer of a question is printed: lines for people, or one JSON document for programs.
+
+**Invariant:** no name in the ACLs can make a terminal obey it: unprintable characters are escaped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.printable import escape_unprintable
+
+EXIT_DENIED: Final = 3
+"""The answer is: denied, nobody, or nothing."""
+
+_INDENT: Final = "  "
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document instead of lines"
+    )
+
+
+def print_document(document: msgspec.Struct) -> None:
+    """Print a document as indented JSON."""
+    encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    sys.stdout.write(f"{encoded.decode()}\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of text."""
+    sys.stdout.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
+
+
+def align(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a line for each row, indented, with its second column below the others."""
+    width = max((len(first) for first, _ in rows), default=0)
+    return [f"{_INDENT}{first.ljust(width)}{_INDENT}{second}".rstrip() for first, second in rows]
+
+
+def indent(lines: Iterable[str]) -> list[str]:
+    """Return the lines, indented once."""
+    return [f"{_INDENT}{line}" for line in lines]
+
+
+def warn(text: str) -> None:
+    """Print a line on standard error."""
+    sys.stderr.write(f"authorizerd: {escape_unprintable(text)}\n")

@@ -1,0 +1,200 @@
+"""Where the ACLs are: the flags, the origin of each setting, and what the sources tell."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.cli.acl_source import (
+    ALLOW_EVERYONE,
+    SUPER_USERS,
+    AclSource,
+    BrokerAnswer,
+    Origin,
+    Place,
+    add_source_arguments,
+    open_source,
+)
+from authorizerd.config.command_parser import CommandParser
+from authorizerd.daemon.errors import StartError
+from authorizerd.image.changes import TopicAdded, TopicRemoved
+from tests.support.acls import acl, snapshot_of
+from tests.support.log_files import added, write_log
+
+ROOT = frozenset({"User:root"})
+TOPICS = [TopicAdded(name, name.encode() * 16) for name in "bac"]
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Write a log with an ACL, and topics of which one is removed."""
+    write_log(tmp_path / "log", [added(1)], TOPICS, [TopicRemoved(b"a" * 16)])
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def config(tmp_path: Path, log_dir: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(f"node.id=1\nlog.dirs={log_dir}\nsuper.users=User:root\n")
+    return path
+
+
+def no_broker(servers: str, command_config: str | None) -> BrokerAnswer:
+    raise AssertionError(f"{servers} was asked")
+
+
+class Brokers:
+    """Brokers that give one answer, and record what they were asked."""
+
+    def __init__(self, values: Mapping[str, str | None], failure: str = "") -> None:
+        snapshot = snapshot_of(acl(), acl("User:b"))
+        self.answer = BrokerAnswer(snapshot, ("t",), values, failure)
+        self.asked: list[tuple[str, str | None]] = []
+
+    def read(self, servers: str, command_config: str | None) -> BrokerAnswer:
+        self.asked.append((servers, command_config))
+        return self.answer
+
+
+def opened(*words: str | Path, brokers: Brokers | None = None) -> AclSource:
+    parser = CommandParser(prog="command")
+    add_source_arguments(parser, no_broker if brokers is None else brokers.read)
+    arguments: argparse.Namespace = parser.parse_args([*map(str, words)])
+    return open_source(arguments)
+
+
+def origins(source: AclSource) -> list[Origin]:
+    return [each.origin for each in source.stated]
+
+
+def test_log_gives_acls_topics_and_offset(log_dir: Path) -> None:
+    source = opened("--log-dir", log_dir)
+    assert len(source.snapshot.acls) == 1
+    assert source.topics == ("b", "c")
+    assert (source.place, source.name, source.offset) == (Place.LOG, str(log_dir), 6)
+    assert source.settings == AuthorizerSettings()
+    assert [*source.describe()] == [
+        "at log offset 6, with 1 ACL",
+        "with super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
+        "pass --config FILE to use the daemon's settings",
+    ]
+
+
+def test_configuration_gives_the_log_and_the_settings(config: Path, log_dir: Path) -> None:
+    source = opened("--config", config)
+    assert source.name == str(log_dir)
+    assert source.settings == AuthorizerSettings(super_users=ROOT)
+    assert origins(source) == [Origin.FILE, Origin.FILE]
+    assert [*source.describe()][1] == (
+        f"with super.users=User:root ({config}), allow.everyone.if.no.acl.found=false ({config})"
+    )
+    other = opened("--config", config, "--override", "super.users=User:a;User:b")
+    assert other.settings.super_users == {"User:a", "User:b"}
+
+
+def test_log_directory_takes_precedence_over_that_of_the_configuration(
+    config: Path, log_dir: Path, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "other")
+    source = opened("--config", config, "--log-dir", tmp_path / "other")
+    assert len(source.snapshot.acls) == 0
+    assert source.settings.super_users == ROOT
+
+
+def test_flags_take_precedence_over_every_other_origin(config: Path) -> None:
+    flags = ("--super-users", "User:x", "--allow-everyone-if-no-acl-found")
+    expected = AuthorizerSettings(frozenset({"User:x"}), True)
+    brokers = Brokers({SUPER_USERS: "User:root"})
+    for source in (
+        opened("--config", config, *flags),
+        opened("--bootstrap-server", "a:1", *flags, brokers=brokers),
+    ):
+        assert source.settings == expected
+        assert origins(source) == [Origin.FLAG, Origin.FLAG]
+
+
+@pytest.mark.parametrize(
+    ("values", "failure", "expected", "shown"),
+    [
+        (
+            {SUPER_USERS: "User:root", ALLOW_EVERYONE: "true"},
+            "",
+            AuthorizerSettings(ROOT, True),
+            "with super.users=User:root (broker a:1), "
+            "allow.everyone.if.no.acl.found=true (broker a:1)",
+        ),
+        (
+            {SUPER_USERS: None},
+            "",
+            AuthorizerSettings(),
+            "with super.users= (assumed: it is set, but the broker does not show its value), "
+            "allow.everyone.if.no.acl.found=false (broker a:1); "
+            "pass --super-users or --allow-everyone-if-no-acl-found if they are set",
+        ),
+        (
+            {},
+            "no right",
+            AuthorizerSettings(),
+            "with super.users= (assumed: no right), "
+            "allow.everyone.if.no.acl.found=false (assumed: no right); "
+            "pass --super-users or --allow-everyone-if-no-acl-found if they are set",
+        ),
+    ],
+)
+def test_settings_of_a_broker_are_known_or_assumed(
+    values: Mapping[str, str | None], failure: str, expected: AuthorizerSettings, shown: str
+) -> None:
+    brokers = Brokers(values, failure)
+    source = opened("--bootstrap-server", "a:1", "--command-config", "c", brokers=brokers)
+    assert brokers.asked == [("a:1", "c")]
+    assert source.settings == expected
+    assert source.topics == ("t",)
+    assert (source.place, source.name, source.offset) == (Place.BROKERS, "a:1", None)
+    assert [*source.describe()] == ["as listed by a:1, with 2 ACLs", shown]
+
+
+def test_invalid_setting_of_a_broker_is_named() -> None:
+    brokers = Brokers({SUPER_USERS: "root"})
+    with pytest.raises(StartError, match=r"^broker a:1: .*'root': expected Type:name"):
+        opened("--bootstrap-server", "a:1", brokers=brokers)
+
+
+def test_other_authorizer_in_the_configuration_is_rejected(config: Path) -> None:
+    with pytest.raises(StartError, match=r"authorizer\.class\.name: expected org"):
+        opened("--config", config, "--override", "authorizer.class.name=")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "expected --log-dir DIR, --config FILE, whose log directory is read, or --bootstrap"),
+        (
+            ["--bootstrap-server", "a:1", "--log-dir", "l"],
+            "--log-dir: expected either --log-dir or --bootstrap-server, found both",
+        ),
+        (
+            ["--bootstrap-server", "a:1", "--config", "c"],
+            "--config: expected either --config or --bootstrap-server, found both",
+        ),
+        (
+            ["--log-dir", "l", "--command-config", "c"],
+            "--command-config: expected --bootstrap-server as well",
+        ),
+        (["--log-dir", "l", "--override", "a=b"], "--override: expected --config as well"),
+        (
+            ["--log-dir", "l", "--super-users", "alice"],
+            "--super-users: invalid entry 'alice': expected Type:name",
+        ),
+    ],
+)
+def test_flags_that_do_not_fit_are_named(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        opened(*words)
+    assert error.value.code == 2
+    assert capsys.readouterr().err.startswith(f"command: {said}")

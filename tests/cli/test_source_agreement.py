@@ -1,0 +1,78 @@
+"""A log, a configuration and a daemon's Kafka port give the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from authorizerd.cli.main import main
+from tests.support.daemon_process import new_log, running
+
+ADDITIONS = (
+    "--allow-principal User:alice --operation Read --topic orders",
+    "--allow-principal User:bob --operation All --topic orders --resource-pattern-type prefixed",
+    "--deny-principal User:bob --deny-host 10.0.0.9 --operation Write --topic orders-1",
+    "--allow-principal User:* --allow-host 10.0.0.7 --operation Describe --topic status",
+    "--allow-principal User:ops --operation Alter --cluster",
+)
+QUESTIONS = (
+    "explain --principal User:alice --operation read --topic orders",
+    "explain --principal User:bob --operation write --topic orders-1 --host 10.0.0.9",
+    "explain --principal User:root --operation write --topic any",
+)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
+    """Run a daemon with ACLs, and yield the flags of each source."""
+    folder = tmp_path_factory.mktemp("sources")
+    log_dir = new_log(folder)
+    users = "User:ANONYMOUS;User:root"
+    with running(folder, log_dir, super_users=users) as daemon:
+        address = daemon.ready["listeners"]["PLAINTEXT"]
+        for words in ADDITIONS:
+            assert main(["acls", "--bootstrap-server", address, "--add", *words.split()]) == 0
+        yield {
+            "log": ["--log-dir", str(log_dir), "--super-users", users],
+            "configuration": ["--config", str(folder / "server.properties")],
+            "broker": ["--bootstrap-server", address],
+        }
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_every_source_gives_the_same_answer(
+    sources: dict[str, list[str]], capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    """Only the lines that name the source differ. Super users count in each of them."""
+    found = {}
+    for name, flags in sources.items():
+        capsys.readouterr()
+        code = main([*words.split(), *flags])
+        *lines, _, settings = capsys.readouterr().out.splitlines()
+        assert "super.users=User:ANONYMOUS;User:root (" in settings
+        found[name] = code, [line for line in lines if not line.startswith("at log offset")]
+    assert found["log"] == found["configuration"] == found["broker"]
+    assert found["log"][1]
+
+
+def test_daemon_tells_its_settings(
+    sources: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*QUESTIONS[0].split(), *sources["broker"]]) == 0
+    *_, listing, settings = capsys.readouterr().out.splitlines()
+    address = sources["broker"][1]
+    assert listing == f"as listed by {address}, with 5 ACLs"
+    assert settings == (
+        f"with super.users=User:ANONYMOUS;User:root (broker {address}), "
+        f"allow.everyone.if.no.acl.found=false (broker {address})"
+    )
+
+
+def test_closed_port_is_named_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*QUESTIONS[0].split(), "--bootstrap-server", "127.0.0.1:1"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "authorizerd: --bootstrap-server 127.0.0.1:1: " in printed.err
+    assert "check that the server runs" in printed.err
+    assert "Traceback" not in printed.err
