@@ -8,16 +8,16 @@ Source: OpenID AuthZEN Authorization API 1.0, sections 5 to 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from functools import partial
 from itertools import takewhile
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.letter_case import ascii_lower, ascii_upper
+from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import OPERATIONS, Operation, Question
 from authorizerd.protocol.decisions.json_keys import (
     QUESTION_BYTES_MAX,
@@ -25,7 +25,10 @@ from authorizerd.protocol.decisions.json_keys import (
     check_keys,
     check_keys_around,
 )
+from authorizerd.protocol.decisions.spellings import Spellings
 from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault, quote
+
+T = TypeVar("T")
 
 EVALUATIONS_MAX: Final = 1000
 
@@ -34,24 +37,27 @@ class AuthZenError(Exception):
     """A request, or one of its evaluations, that cannot be answered. The text names the field."""
 
 
+class UnknownNameError(AuthZenError):
+    """The type or the operation of a request is unknown. The text lists the known ones."""
+
+
 class Vocabulary:
     """AuthZEN's type names in Kafka's terms.
 
     Args:
-        subject_types: AuthZEN subject type (exact) to Kafka principal type.
-        resource_types: AuthZEN resource type (any case) to Kafka resource type code.
+        subject_types: AuthZEN subject type to Kafka principal type.
+        resource_types: AuthZEN resource type to Kafka resource type code.
     """
 
     def __init__(self, subject_types: Mapping[str, str], resource_types: Mapping[str, int]) -> None:
-        self.subject_types: Final = dict(subject_types)
-        self.resource_types: Final = {
-            ascii_lower(name): int(code) for name, code in resource_types.items()
-        }
-        self.operations: Final = {Operation(code).name: code for code in OPERATIONS}
-        # The usual spellings are found without a change of case, which takes longer than a look-up.
-        self.spelled_operations: Final = self.operations | {
-            ascii_lower(name): code for name, code in self.operations.items()
-        }
+        self.subject_types: Final = Spellings(subject_types)
+        self.operations: Final = Spellings({Operation(code).name: code for code in OPERATIONS})
+        self.resource_types: Final = Spellings(
+            {ascii_lower(name): int(code) for name, code in resource_types.items()}
+        )
+        self.usual_subject_types: Final = self.subject_types.usual
+        self.usual_operations: Final = self.operations.usual
+        self.usual_resource_types: Final = self.resource_types.usual
 
 
 class _Host(msgspec.Struct, gc=False):
@@ -274,24 +280,42 @@ def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
     subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
     if subject is None or action is None or resource is None:
         raise AuthZenError(f"{_missing(evaluation)} is missing")
-    principal_type = vocabulary.subject_types.get(subject.type)
+    # The usual spellings take one look-up, and no call.
+    principal_type = vocabulary.usual_subject_types.get(subject.type)
     if principal_type is None:
-        raise _unknown("subject.type: unknown type", subject.type, vocabulary.subject_types)
-    operation = vocabulary.spelled_operations.get(action.name)
+        principal_type = find_subject_type(subject.type, vocabulary)
+    operation = vocabulary.usual_operations.get(action.name)
     if operation is None:
-        # Unicode's case mappings would turn other texts into known names.
-        operation = vocabulary.operations.get(ascii_upper(action.name))
-    if operation is None:
-        raise _unknown("action.name: unknown operation", action.name, vocabulary.operations)
-    resource_type = vocabulary.resource_types.get(resource.type)
+        operation = find_operation(action.name, vocabulary)
+    resource_type = vocabulary.usual_resource_types.get(resource.type)
     if resource_type is None:
-        resource_type = vocabulary.resource_types.get(ascii_lower(resource.type))
-    if resource_type is None:
-        raise _unknown("resource.type: unknown type", resource.type, vocabulary.resource_types)
+        resource_type = find_resource_type(resource.type, vocabulary)
     host = None
     if subject.properties is not None or evaluation.context is not None:
         host = _host_of(subject.properties, evaluation.context)
     return Question(f"{principal_type}:{subject.id}", host, operation, resource_type, resource.id)
+
+
+def find_subject_type(name: str, vocabulary: Vocabulary) -> str:
+    """Return the principal type that a request means. Raises UnknownNameError."""
+    return _find(vocabulary.subject_types, "subject.type: unknown type", name)
+
+
+def find_operation(name: str, vocabulary: Vocabulary) -> int:
+    """Return the operation that a request means. Raises UnknownNameError."""
+    return _find(vocabulary.operations, "action.name: unknown operation", name)
+
+
+def find_resource_type(name: str, vocabulary: Vocabulary) -> int:
+    """Return the resource type that a request means. Raises UnknownNameError."""
+    return _find(vocabulary.resource_types, "resource.type: unknown type", name)
+
+
+def _find(spellings: Spellings[T], what: str, name: str) -> T:
+    found = spellings.find(name)
+    if found is None:
+        raise UnknownNameError(spellings.describe_unknown(what, name))
+    return found
 
 
 def _host_of(properties: _Host | None, context: _Host | None) -> str | None:
@@ -322,7 +346,3 @@ def _missing(evaluation: Evaluation) -> str:
         ("resource", evaluation.resource),
     )
     return next(name for name, value in named if value is None)
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> AuthZenError:
-    return AuthZenError(f"{what} {quote(name)}: expected one of {', '.join(known)}")

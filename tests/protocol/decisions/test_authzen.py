@@ -55,14 +55,17 @@ def test_evaluation_becomes_kafkas_question() -> None:
 
 
 @pytest.mark.parametrize("name", ["READ", "Read", "rEaD"])
-def test_operations_and_resource_types_match_in_any_case(name: str) -> None:
+def test_types_and_operations_match_in_any_case(name: str) -> None:
     assert asked(action={"name": name}).operation == Operation.READ
     assert asked(resource={"type": "QUEUE", "id": "g"}).resource_type == ResourceType.GROUP
+    for subject_type in ("USER", "User", "uSEr"):
+        assert asked(subject={"type": subject_type, "id": "a"}).principal == "User:a"
 
 
 @pytest.mark.parametrize(
     "changed",
     [
+        {"subject": {"type": "u\u017fer", "id": "a"}},
         {"action": {"name": "wr\u0131te"}},
         {"action": {"name": "de\u017fcribe"}},
         {"action": {"name": "\uff52\uff45\uff41\uff44"}},
@@ -119,8 +122,8 @@ def test_unknown_fields_are_ignored() -> None:
         ({"context": {"host": 1}}, "context.host: expected a string, found an integer"),
         ({"context": []}, "context: expected an object, found an array"),
         (
-            {"subject": {"type": "User", "id": "a"}},
-            "subject.type: unknown type 'User': expected one of user, app",
+            {"subject": {"type": "uesr", "id": "a"}},
+            "subject.type: unknown type 'uesr' (did you mean user?): expected one of user, app",
         ),
         (
             {"action": {"name": "can_read"}},
