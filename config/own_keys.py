@@ -21,6 +21,7 @@ from authorizerd.config.values import (
     LogFormat,
     LogLevel,
     audit_level,
+    base_url,
     boolean,
     choice,
     integer,
@@ -333,6 +334,15 @@ OWN_KEYS = (
         doc=(
             "Comma-separated list of pairs: AuthZEN resource type (in any case)=Kafka resource"
             " type."
+        ),
+    ),
+    Key(
+        name="authorizerd.authzen.base.url",
+        parse=base_url,
+        default="",
+        doc=(
+            "The URL at which clients reach authorizerd.decision.http, for AuthZEN's discovery."
+            " Empty: the URL that the client has used. Set it if a proxy is in between."
         ),
     ),
     *FOLLOW_KEYS,

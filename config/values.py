@@ -30,6 +30,9 @@ SASL_MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
 _KAFKAS_OTHER_MECHANISMS = ("GSSAPI", "OAUTHBEARER")
 
 _BLANKS = "".join(map(chr, range(0x21)))  # those that java.lang.String.trim removes
+_BASE_URL = re.compile(
+    r"https?://(?:[\w.~%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[\w.~%-]+)*", re.ASCII
+)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")  # int() accepts other digits, `_`, and any length
 
 
@@ -149,6 +152,16 @@ def path(text: str) -> str:
         raise invalid(text, "a path")
     if "\0" in text:
         raise invalid(text, "a path without NUL characters")
+    return text
+
+
+def base_url(text: str) -> str:
+    """Return a URL to which paths can be appended, or an empty text."""
+    if text and not _BASE_URL.fullmatch(text):
+        shape = (
+            "https://HOST[:PORT][/PATH] or http://HOST[:PORT][/PATH], without a slash at its end"
+        )
+        raise invalid(text, shape)
     return text
 
 

@@ -7,7 +7,7 @@ imports nothing of Kafka's listeners or of the metrics, which no worker needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from authorizerd.actors.decider import Decider
 from authorizerd.config.bounds import (
@@ -18,7 +18,9 @@ from authorizerd.config.bounds import (
 from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
+from authorizerd.daemon.decisions.discovery import DiscoveryHandler
+from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
+from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import (
     DECISION_HTTP,
@@ -31,7 +33,12 @@ from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
 from authorizerd.protocol.decisions.authzen import Vocabulary
-from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response, Route
+from authorizerd.protocol.decisions.discovery import (
+    DISCOVERY_PATH,
+    EVALUATION_PATH,
+    EVALUATIONS_PATH,
+)
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS
 from authorizerd.protocol.http.request_head import HttpLimits
 from authorizerd.tls.server import TlsServer
 
@@ -76,25 +83,29 @@ def new_decision_server(
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
+    is_tls = configuration.decision_http.is_tls
     authzen = AuthZenHandler(decider, vocabulary, callers)
+    discovery = DiscoveryHandler(configuration.authzen_base_url, is_tls=is_tls, has_searches=False)
     opa = OpaHandler(decider, callers)
-
-    def answer(request: Request) -> Awaitable[Response]:
-        return (opa if is_opa_path(request.path) else authzen)(request)
-
-    def route(request: Request) -> Route | None:
-        return (opa if is_opa_path(request.path) else authzen).route(request)
-
+    handler = PathsHandler(
+        {
+            EVALUATION_PATH: authzen,
+            EVALUATIONS_PATH: authzen,
+            DISCOVERY_PATH: discovery,
+            HEALTH_PATH: opa,
+        },
+        {DATA_PATH: opa},
+    )
     return new_http_server(
         configuration,
         DECISION_HTTP,
-        answer,
+        handler,
         configuration.http_request_max_bytes,
         configuration.overload_turn_ms,
         # Without credentials, a web page could send requests through its visitor's browser.
         LOOPBACK_HOSTS if callers.trusts_all else None,
-        tls if configuration.decision_http.is_tls else None,
-        route,
+        tls if is_tls else None,
+        handler.route,
     )
 
 

@@ -20,7 +20,7 @@ from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import bound_explanation
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface, add_headers
+from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
@@ -39,19 +39,15 @@ from authorizerd.protocol.decisions.authzen_answers import (
     encode_answers,
     encode_failed_answer,
 )
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
 from authorizerd.protocol.http.messages import (
     Request,
     Response,
     Route,
     bearer_token,
-    text_response,
 )
 
 SURFACE: Final = "AuthZEN"
-EVALUATION_PATH: Final = "/access/v1/evaluation"
-EVALUATIONS_PATH: Final = "/access/v1/evaluations"
-
-_REQUEST_ID: Final = b"x-request-id"
 AT_ONCE_MAX: Final = 256
 """The maximum number of evaluations that are answered in one step, if each needs few lookups."""
 _SLICE_BYTES_MAX: Final = 16 * 1024
@@ -71,23 +67,13 @@ class AuthZenHandler(HttpSurface):
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. A long one is answered in slices, between which other tasks run."""
-        if request.path in (EVALUATION_PATH, EVALUATIONS_PATH):
-            response = await self._respond(request, bearer_token(request))
-        else:
-            response = text_response(
-                404, f"no such path: expected {EVALUATION_PATH} or {EVALUATIONS_PATH}"
-            )
-        return add_headers(response, _echoed_headers(request))
+        return await self._respond(request, bearer_token(request))
 
     def route(self, request: Request) -> Route | None:
         """Return what answers requests with this head at once; see ``HttpServer``."""
-        if request.path == EVALUATION_PATH:
-            decide = self._evaluate_at_once
-        elif request.path == EVALUATIONS_PATH:
-            decide = self._evaluate_all_at_once
-        else:
-            return None
-        return self._new_route(request, bearer_token(request), decide, _echoed_headers(request))
+        is_one = request.path == EVALUATION_PATH
+        decide = self._evaluate_at_once if is_one else self._evaluate_all_at_once
+        return self._new_route(request, bearer_token(request), decide)
 
     async def _answer(self, request: Request, caller: Caller) -> Response:
         if request.path == EVALUATION_PATH:
@@ -188,11 +174,6 @@ class AuthZenHandler(HttpSurface):
 
 def _encode_error(error: InvalidQuestionError | ForbiddenError) -> bytes:
     return encode_failed_answer(403 if isinstance(error, ForbiddenError) else 400, str(error))
-
-
-def _echoed_headers(request: Request) -> tuple[tuple[bytes, bytes], ...]:
-    request_id = request.headers.get(_REQUEST_ID)
-    return () if request_id is None else ((b"X-Request-ID", request_id),)
 
 
 def _weight(state: DecisionState, text_size: int) -> int:

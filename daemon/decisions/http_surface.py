@@ -82,7 +82,6 @@ class HttpSurface(ABC):
         request: Request,
         token: str | bytes | None,
         decide: Callable[[bytes, Caller], bytes | None],
-        headers: tuple[tuple[bytes, bytes], ...] = (),
     ) -> Route | None:
         """Return what answers the requests with this head in one step, if ``_respond`` allows any.
 
@@ -90,7 +89,6 @@ class HttpSurface(ABC):
             request: its body is not used.
             decide: returns the answer's JSON, or None before it counts anything; raises as
                 ``_answer``.
-            headers: added to each answer.
         """
         if request.method != "POST" or not has_json_type(request):
             return None
@@ -101,9 +99,9 @@ class HttpSurface(ABC):
             try:
                 return None if caller is None else decide(body, caller)
             except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
-                return add_headers(self._refuse(error), headers)
+                return self._refuse(error)
 
-        return Route(answer, JSON, headers)
+        return Route(answer, JSON)
 
     def _check_may_ask(self, caller: Caller, principal: str, state: DecisionState) -> None:
         """Check that the caller may ask about ``principal``. If it may not, count the question.
@@ -127,10 +125,3 @@ def method_not_allowed(methods: bytes) -> Response:
     """Return the response to a request whose method is not one of ``methods``."""
     response = text_response(405, f"method not allowed: expected {methods.decode()}")
     return msgspec.structs.replace(response, headers=((b"Allow", methods),))
-
-
-def add_headers(response: Response, headers: tuple[tuple[bytes, bytes], ...]) -> Response:
-    """Return the response with more headers."""
-    if not headers:
-        return response
-    return msgspec.structs.replace(response, headers=(*response.headers, *headers))

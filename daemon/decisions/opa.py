@@ -44,11 +44,6 @@ _DENIED: Final = Response(status=200, body=DENIED, content_type=JSON)
 _HEALTHY: Final = Response(status=200, body=b"{}", content_type=JSON)
 
 
-def is_opa_path(path: str) -> bool:
-    """Return True if the OPA handler answers this path."""
-    return path.startswith(DATA_PATH) or path == HEALTH_PATH
-
-
 class OpaHandler(HttpSurface):
     """Answer the requests of Kafka's OPA plugin."""
 
@@ -59,7 +54,7 @@ class OpaHandler(HttpSurface):
         """Answer one request."""
         if request.path == HEALTH_PATH:
             return self._answer_health(request)
-        # ``is_opa_path`` also accepts other paths with this beginning, such as /v1/database.
+        # The port passes on other paths with this beginning, too, such as /v1/database.
         if request.path != DATA_PATH and not request.path.startswith(f"{DATA_PATH}/"):
             return text_response(
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"

@@ -59,16 +59,13 @@ _TOO_MANY: Final = encode_response(
 _TLS_EXPECTED: Final = encode_response(
     text_response(400, "this port expects TLS: use https://"), connection=CONNECTION_CLOSE
 )
-_TOO_SLOW: Final = encode_response(
-    text_response(408, "request timed out"), connection=CONNECTION_CLOSE
-)
+_TOO_SLOW: Final = text_response(408, "request timed out")
 _OVERLOADED: Final = msgspec.structs.replace(
     text_response(503, "overloaded"), headers=((b"Retry-After", b"1"),)
 )
 _NO_MEMORY: Final = text_response(
     503, "memory limit reached: retry later, or send smaller requests"
 )
-_NO_MEMORY_TO_READ: Final = encode_response(_NO_MEMORY, connection=CONNECTION_CLOSE)
 _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
 _IDLE, _RECEIVING, _ANSWERING, _SENDING = Phase
@@ -136,7 +133,6 @@ class HttpServer(ConnectionServer):
             memory_bytes_max=memory_bytes_max,
             turn_ms_max=turn_ms_max,
             too_many=_TOO_MANY,
-            too_slow=_TOO_SLOW,
             tls_expected=_TLS_EXPECTED,
             tls=tls,
             selector=None if router is None or tls is not None else Selector(),
@@ -150,7 +146,12 @@ class HttpServer(ConnectionServer):
         """``_know_head`` with a cache: a client's requests rarely differ in their heads."""
 
     async def converse(self, connection: Connection) -> None:
-        await _Conversation(self, connection).run()
+        conversation = _Conversation(self, connection)
+        try:
+            await conversation.run()
+        finally:
+            if connection.phase is _RECEIVING:
+                connection.too_slow = conversation.too_slow()
 
     def _know_head(self, data: bytes, principal: str | None) -> _KnownHead | None:
         """Return how to answer the requests with this head at once, or None if that is impossible.
@@ -187,10 +188,10 @@ class HttpServer(ConnectionServer):
         if route is None:
             return None
         try:
-            before, after = encode_start(route, head.connection)
+            before, after = encode_start(route, head.echo + head.connection)
         except ValueError:  # the general path logs it
             return None
-        return _KnownHead(head.length, route.answer, before, after, head.connection)
+        return _KnownHead(head.length, route.answer, before, after, head.echo + head.connection)
 
     def allows_host(self, headers: Mapping[bytes, bytes]) -> bool:
         """Return True if requests with this Host header are answered."""
@@ -317,10 +318,15 @@ class _Conversation:
     async def _refuse_to_hold(self) -> None:
         """Drop the received part of a request, and answer that there is no memory for it."""
         self._server.statistics.requests_refused += 1
+        refusal = encode_response(_NO_MEMORY, connection=self._protocol.echo + CONNECTION_CLOSE)
         self._protocol.close()
         self._connection.keep(0)
         self._connection.enter(_SENDING)
-        await send_last(self._stream, _NO_MEMORY_TO_READ)
+        await send_last(self._stream, refusal)
+
+    def too_slow(self) -> bytes:
+        """Return the answer to a request that did not arrive in time."""
+        return encode_response(_TOO_SLOW, connection=self._protocol.echo + CONNECTION_CLOSE)
 
     async def _answer_all(self) -> None:
         """Answer the received requests with few sends, but keep turns short and memory small."""

@@ -71,6 +71,7 @@ class Connection:
         "scope",
         "since",
         "stream",
+        "too_slow",
     )
 
     def __init__(
@@ -97,6 +98,8 @@ class Connection:
         self.is_confined = is_confined
         self.is_established = False
         self.ending: Ending | None = None
+        # Sent to a peer that does not complete a request in time. `converse` sets it at its end.
+        self.too_slow = b""
 
     @property
     def is_waiting(self) -> bool:

@@ -62,7 +62,6 @@ class ConnectionServer(ABC):
         turn_ms_max: a pipelined request is refused if its connection has waited for its turn while
             the loop did other work for more than this many milliseconds. `inf` disables the limit.
         too_many: sent to a connection above the limit before it is closed.
-        too_slow: sent to a peer that does not complete a request in time.
         tls_expected: sent in clear to a peer that does not speak TLS.
         tls: encrypts all connections; None for a port without TLS.
         requires_login: True if a connection must identify itself before its first request.
@@ -79,7 +78,6 @@ class ConnectionServer(ABC):
         memory_bytes_max: int,
         turn_ms_max: float = math.inf,
         too_many: bytes = b"",
-        too_slow: bytes = b"",
         tls_expected: bytes = _TLS_EXPECTED,
         requires_login: bool = False,
         tls: TlsServer | None = None,
@@ -92,7 +90,6 @@ class ConnectionServer(ABC):
         self.next_sweep = math.inf
         self.is_draining = False
         self._too_many = too_many
-        self._too_slow = too_slow
         self._tls_expected = tls_expected
         self.tls: Final = tls
         self.selector: Final = selector
@@ -384,8 +381,8 @@ class ConnectionServer(ABC):
                 await self.converse(connection)
             # An idle peer gets no answer: it would mistake one for the answer to its next request.
             is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
-            if is_too_slow and connection.phase is Phase.RECEIVING and self._too_slow:
-                await send_last(connection.stream, self._too_slow)
+            if is_too_slow and connection.phase is Phase.RECEIVING and connection.too_slow:
+                await send_last(connection.stream, connection.too_slow)
         finally:
             self._remove(connection)
 

@@ -23,6 +23,7 @@ from authorizerd.protocol.http.request_head import (
     RefusedError,
     check_beginning,
     check_head,
+    find_echo,
     header_lines,
     parse_head,
     remembered_head,
@@ -80,6 +81,7 @@ class ServerConnection:
     __slots__ = (
         "_buffer",
         "_chunks",
+        "_echo",
         "_empty_lines",
         "_head",
         "_limits",
@@ -97,6 +99,7 @@ class ServerConnection:
         self._buffer = bytearray()
         self._chunks = bytearray()
         self._empty_lines = 0
+        self._echo = b""
         self._head: Head | None = None
         self._unanswered = False
 
@@ -114,6 +117,14 @@ class ServerConnection:
     def is_between_requests(self) -> bool:
         """True if no byte has arrived since the last request, not even an empty line."""
         return not self.receiving and not self._empty_lines
+
+    @property
+    def echo(self) -> bytes:
+        """The header line that answers an incomplete request, or nothing if its head is one."""
+        if self._state is _State.HEAD:
+            end = self._buffer.find(HEAD_END) + len(HEAD_END)
+            return find_echo(bytes(self._buffer[:end])) if end >= len(HEAD_END) else b""
+        return b"" if self._state is _State.CLOSED else self._echo
 
     @property
     def bytes_held(self) -> int:
@@ -164,7 +175,8 @@ class ServerConnection:
         close = close or head is None or not head.keep_alive
         data = encode_response(
             response,
-            connection=CONNECTION_CLOSE if close or head is None else head.connection,
+            connection=self._echo
+            + (CONNECTION_CLOSE if close or head is None else head.connection),
             bodiless=head is not None and head.method == "HEAD",
         )
         # Clear this only after encoding: if encoding fails, an answer is still owed.
@@ -183,6 +195,7 @@ class ServerConnection:
         if not buffer or (buffer.startswith(b"\r") and not self._skip_empty_lines()):
             return None
         limits = self._limits
+        self._echo = b""
         found = buffer.find(HEAD_END)
         if found < 0:
             # Check now: otherwise a head that never ends could fill the buffer.
@@ -191,11 +204,16 @@ class ServerConnection:
         end = found + len(HEAD_END)
         data = bytes(buffer[:end])
         del buffer[:end]
-        # A head within the smaller limit exceeds neither, so most heads skip the full check.
-        if end > self._small_head_bytes_max or header_lines(data) > limits.headers_max:
-            check_head(data, limits)
+        try:
+            # A head within the smaller limit exceeds neither, so most heads skip the full check.
+            if end > self._small_head_bytes_max or header_lines(data) > limits.headers_max:
+                check_head(data, limits)
+            head = parse_head(data) if end > REMEMBERED_HEAD_BYTES_MAX else remembered_head(data)
+        except RefusedError:
+            self._echo = find_echo(data)
+            raise
         self._empty_lines = 0
-        head = parse_head(data) if end > REMEMBERED_HEAD_BYTES_MAX else remembered_head(data)
+        self._echo = head.echo
         # Reject before 100 Continue, so that the client does not send the body.
         if head.length > limits.body_bytes_max:
             raise RefusedError(413, "request body too large")

@@ -89,12 +89,11 @@ None means that the request cannot be answered in one step, and that nothing was
 class Route(msgspec.Struct, frozen=True, gc=False):
     """What answers all requests with one head; each has its own body.
 
-    ``content_type`` and ``headers`` are those of each answer with status 200.
+    ``content_type`` is that of each answer with status 200.
     """
 
     answer: AnswerAtOnce
     content_type: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 def text_response(status: int, reason: str) -> Response:
@@ -119,7 +118,7 @@ def encode_start(route: Route, connection: bytes) -> tuple[bytes, bytes]:
     Raises:
         ValueError: as ``encode_response``.
     """
-    empty = Response(status=200, body=b"", content_type=route.content_type, headers=route.headers)
+    empty = Response(status=200, body=b"", content_type=route.content_type)
     before, after = encode_response(empty, connection=connection).split(b"Content-Length: 0", 1)
     return before + b"Content-Length: ", after
 

@@ -26,6 +26,9 @@ _METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
 _ABSOLUTE_TARGET: Final = re.compile(r"https?://([^/?#]+)(/.*)?", re.IGNORECASE)
 _LENGTH_DIGITS_MAX: Final = 18  # int() takes quadratic time, and fails above 4,300 digits
+_REQUEST_ID: Final = re.compile(
+    rb"\r\nx-request-id:([\t\x20-\x7e\x80-\xff]*)(?=\r\n)", re.IGNORECASE
+)
 # If such a header were repeated, a proxy and this server could use different values.
 _NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"})
 
@@ -62,7 +65,8 @@ class RefusedError(Exception):
 class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A request without its body, which has ``length`` bytes or is ``CHUNKED``.
 
-    ``connection`` is the header line for answers while the connection stays open.
+    ``connection`` is the header line for answers while the connection stays open, and ``echo`` is
+    the header line that every answer repeats: the request's id.
     """
 
     method: str
@@ -71,6 +75,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: Mapping[bytes, bytes]
     keep_alive: bool
     connection: bytes
+    echo: bytes
     length: int
     expects_continue: bool
 
@@ -104,6 +109,17 @@ def header_lines(head: bytes) -> int:
     return head.count(b"\r\n") - 2
 
 
+def find_echo(head: bytes) -> bytes:
+    """Return the header line that repeats the request's id in its answer, or nothing.
+
+    The head is complete, but it may be one that is refused.
+
+    Source: OpenID AuthZEN Authorization API 1.0, section 10.1.3 (Request Identification).
+    """
+    ids = [value.strip(b" \t") for value in _REQUEST_ID.findall(head)]
+    return b"X-Request-ID: %b\r\n" % b", ".join(ids) if ids else b""
+
+
 def parse_head(head: bytes) -> Head:
     """Parse a head, complete with its empty line.
 
@@ -133,6 +149,7 @@ def parse_head(head: bytes) -> Head:
         keep_alive=_keeps_alive(headers.get(b"connection"), newer),
         # HTTP/1.0 must be told that the connection stays open. In HTTP/1.1 it is the default.
         connection=b"" if newer else b"Connection: keep-alive\r\n",
+        echo=find_echo(head) if b"x-request-id" in headers else b"",
         length=length,
         expects_continue=newer and b"expect" in headers and _expects_continue(headers, length),
     )

@@ -61,6 +61,7 @@ def test_two_keys_suffice() -> None:
         audit_mask_host=Masking.NONE,
         audit_mask_resource=Masking.NONE,
         audit_mask_secret_file=None,
+        authzen_base_url="",
         authzen_subject_types={"user": "User"},
         authzen_resource_types={
             "topic": ResourceType.TOPIC,

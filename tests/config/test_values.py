@@ -10,6 +10,7 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import (
     audit_level,
     authorizer_class,
+    base_url,
     boolean,
     integer,
     path,
@@ -174,6 +175,29 @@ def test_security_protocols_become_upper_case() -> None:
 )
 def test_invalid_security_protocol_is_rejected(text: str, expected: str) -> None:
     assert reason(security_protocols, text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "https://pdp.example", "http://[::1]:8181", "https://gw.example:443/kafka/a-b"]
+)
+def test_base_url_is_kept_as_it_is(text: str) -> None:
+    assert base_url(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pdp.example",
+        "ftp://a",
+        "https://",
+        "https://a/",
+        "https://a?b",
+        "https://a/#b",
+        "https://a b",
+    ],
+)
+def test_base_url_that_paths_cannot_follow_is_rejected(text: str) -> None:
+    assert "HOST[:PORT]" in reason(base_url, text)
 
 
 def test_subject_types_are_case_sensitive() -> None:

@@ -144,13 +144,19 @@ def test_requests_of_other_sites_are_refused(daemon: DaemonProcess) -> None:
 def test_other_paths_and_methods_are_refused(daemon: DaemonProcess) -> None:
     """Every answer has the request's id."""
     headers = JSON | {"X-Request-ID": "r-17"}
-    assert ask(daemon.decision, "POST", "/other", b"{}", headers).status == 404
-    wrong = ask(daemon.decision, "GET", "/access/v1/evaluation", None, headers)
-    assert (wrong.status, wrong.headers["Allow"]) == (405, "POST")
     good = json.dumps(READ_ORDERS).encode()
-    for body in (good, b"{"):
-        answer = ask(daemon.decision, "POST", "/access/v1/evaluation", body, headers)
-        assert answer.headers["X-Request-ID"] == "r-17"
+    foreign = headers | {"Host": "evil.example"}
+    answers = [
+        ask(daemon.decision, "POST", "/other", b"{}", headers),
+        ask(daemon.decision, "GET", "/access/v1/evaluation", None, headers),
+        ask(daemon.decision, "POST", "/access/v1/evaluation", good, headers),
+        ask(daemon.decision, "POST", "/access/v1/evaluation", b"{", headers),
+        ask(daemon.decision, "POST", "/access/v1/evaluation", good, foreign),
+        ask(daemon.admin, "GET", "/other", None, headers),
+    ]
+    assert [answer.status for answer in answers] == [404, 405, 200, 400, 403, 404]
+    assert answers[1].headers["Allow"] == "POST"
+    assert {answer.headers["X-Request-ID"] for answer in answers} == {"r-17"}
 
 
 def test_many_evaluations_are_answered_in_order(daemon: DaemonProcess) -> None:

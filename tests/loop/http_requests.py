@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from authorizerd.config.own_keys import OWN_KEYS
-from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
 from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 
 BODY_BYTES: Final = next(
     int(str(key.default)) for key in OWN_KEYS if key.name == "authorizerd.http.request.max.bytes"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from authorizerd.daemon.decisions.authzen import EVALUATIONS_PATH
+from authorizerd.protocol.decisions.discovery import EVALUATIONS_PATH
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from tests.loop.http_requests import OPA_PATH, decision_requests, heads
 from tests.loop.kafka_requests import (

@@ -23,8 +23,8 @@ from authorizerd.daemon.audit.setup import (
     open_audit,
     read_secret,
 )
-from authorizerd.daemon.decisions.authzen import EVALUATION_PATH
 from authorizerd.daemon.errors import StartError
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.decision_place import Place, authzen_handler, opa_answer

@@ -10,12 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.daemon.decisions.authzen import (
-    AT_ONCE_MAX,
-    EVALUATION_PATH,
-    EVALUATIONS_PATH,
-)
-from authorizerd.daemon.decisions.opa import OpaHandler, is_opa_path
+from authorizerd.daemon.decisions.authzen import AT_ONCE_MAX
+from authorizerd.daemon.decisions.opa import DATA_PATH, OpaHandler
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon import opa_requests
 from tests.daemon.decision_place import TOKENS, Place, authzen_handler, cluster_action
@@ -105,7 +102,7 @@ async def answers_alike(request: Request, *places: Place) -> bool:
     at_once, general = places
     handlers = [
         OpaHandler(place.authorizer, place.callers)
-        if is_opa_path(request.path)
+        if request.path.startswith(DATA_PATH)
         else authzen_handler(place)
         for place in places
     ]
@@ -117,9 +114,7 @@ async def answers_alike(request: Request, *places: Place) -> bool:
         assert not any(vars_of(at_once))
         return False
     if isinstance(answer, bytes):
-        answer = Response(
-            status=200, body=answer, content_type=route.content_type, headers=route.headers
-        )
+        answer = Response(status=200, body=answer, content_type=route.content_type)
     assert answer == await handlers[1](request)
     assert at_once.audit_log.lines == general.audit_log.lines
     assert vars_of(at_once) == vars_of(general)

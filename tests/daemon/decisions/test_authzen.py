@@ -12,9 +12,10 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.published import Published
-from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Evaluation, Vocabulary, decode_evaluation
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.support.authorizers import read_only_authorizer
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.decision_place import (
     OTHER,

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
-from authorizerd.daemon.decisions.authzen import EVALUATION_PATH, EVALUATIONS_PATH, AuthZenHandler
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Vocabulary
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request
 from tests.daemon.decision_place import Place, authzen_handler
 from tests.support.acls import acl, snapshot_of

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from authorizerd.daemon.decisions.opa import is_opa_path
 from authorizerd.protocol.http.messages import Response
 from tests.daemon.decision_place import OTHER, PROXY, ROOT, Place, cluster_action, opa_answer
 from tests.daemon.opa_requests import PATH, asked, post
@@ -58,7 +57,6 @@ async def test_the_captured_question_is_decided_by_the_acls() -> None:
 async def test_every_path_below_data_is_answered_alike(path: str) -> None:
     """A broker can keep the URL that it used with OPA."""
     path, _, query = path.partition("?")
-    assert is_opa_path(path)
     response = await opa_answer(Place(None, DESCRIBE), post(path=path, query=query))
     assert response.body == TRUE
 
@@ -66,12 +64,6 @@ async def test_every_path_below_data_is_answered_alike(path: str) -> None:
 @pytest.mark.parametrize("path", ["/v1/database", "/v1/data.json"])
 async def test_a_path_with_a_similar_beginning_is_not_found(path: str) -> None:
     assert_no_decision(await opa_answer(Place(None), post(path=path)), 404)
-
-
-def test_authzens_paths_are_not_opas() -> None:
-    """One port serves both APIs."""
-    assert not is_opa_path("/access/v1/evaluation")
-    assert not is_opa_path("/health/live")
 
 
 async def test_an_empty_prefix_asks_by_resource_type() -> None:
@@ -163,7 +155,6 @@ async def test_before_the_acls_are_loaded_only_super_users_are_answered() -> Non
 async def test_health_reports_whether_the_acls_are_loaded() -> None:
     """As in OPA, any caller may ask."""
     health = post(b"", path="/health", method="GET")
-    assert is_opa_path("/health")
     response = await opa_answer(Place(None), health)
     assert (response.status, response.body) == (200, b"{}")
     assert_no_decision(await opa_answer(Place(None, loaded=False), health), 503)
