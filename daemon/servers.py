@@ -54,6 +54,7 @@ from authorizerd.protocol.http.messages import (
     Response,
     bearer_token,
 )
+from authorizerd.protocol.http.streamed import StreamedResponse
 from authorizerd.tls.server import TlsServer
 
 _HEALTH_REQUEST_BYTES_MAX: Final = 4096
@@ -143,7 +144,7 @@ def _new_health_servers(
 def require_credentials(handler: Handler, callers: Callers) -> Handler:
     """Return a handler that answers only callers with a token or a certificate."""
 
-    async def answer(request: Request) -> Response:
+    async def answer(request: Request) -> Response | StreamedResponse:
         caller = callers.identify(bearer_token(request), "admin", certified=request.principal)
         return UNIDENTIFIED if caller is None else await handler(request)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -15,6 +16,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
+from authorizerd.daemon.http.body_writer import BodyWriter
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -43,9 +45,10 @@ from authorizerd.protocol.http.request_head import (
     check_head,
     remembered_head,
 )
+from authorizerd.protocol.http.streamed import StreamedResponse
 from authorizerd.tls.server import TlsServer
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response | StreamedResponse]]
 Router = Callable[[Request], Route | None]
 """A function from a request without its body to what answers it at once, if anything does."""
 
@@ -68,7 +71,7 @@ _NO_MEMORY: Final = text_response(
 )
 _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
-_IDLE, _RECEIVING, _ANSWERING, _SENDING = Phase
+_IDLE, _RECEIVING, _ANSWERING, _SENDING, _ = Phase
 _FIRST_ERROR_STATUS: Final = 400
 """A response with this status or above, such as 401, does not establish the connection."""
 
@@ -144,6 +147,7 @@ class HttpServer(ConnectionServer):
         self.router: Final = router
         self.known_head: Final = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(self._know_head)
         """``_know_head`` with a cache: a client's requests rarely differ in their heads."""
+        self._writers: Final[set[BodyWriter]] = set()
 
     async def converse(self, connection: Connection) -> None:
         conversation = _Conversation(self, connection)
@@ -192,6 +196,23 @@ class HttpServer(ConnectionServer):
         except ValueError:  # the general path logs it
             return None
         return _KnownHead(head.length, route.answer, before, after, head.echo + head.connection)
+
+    @contextmanager
+    def watching_for_drain(self, writer: BodyWriter) -> Iterator[None]:
+        """End the body of ``writer`` when the server drains, if it is live."""
+        self._writers.add(writer)
+        if self.is_draining:
+            writer.end_if_live()
+        try:
+            yield
+        finally:
+            self._writers.discard(writer)
+
+    async def drain(self) -> None:
+        """Do as ``ConnectionServer.drain``. Live bodies are completed, since they have no end."""
+        for writer in self._writers:
+            writer.end_if_live()
+        await super().drain()
 
     def allows_host(self, headers: Mapping[bytes, bytes]) -> bool:
         """Return True if requests with this Host header are answered."""
@@ -342,7 +363,7 @@ class _Conversation:
                 await admission.wait()
                 continue
             connection.phase = _ANSWERING
-            answer = await self._answer(event)
+            answer = await self._answer(event, answers)
             answers.append(answer)
             answered += 1
             size += len(answer)
@@ -367,7 +388,12 @@ class _Conversation:
         if connection.ending is not None:
             connection.finish_answer()
 
-    async def _answer(self, event: Request | BadRequest | Interim) -> bytes:
+    async def _answer(self, event: Request | BadRequest | Interim, before: list[bytes]) -> bytes:
+        """Return the answer to one event, or what completes its streamed answer.
+
+        Args:
+            before: the answers that are not sent yet. A streamed answer sends them first.
+        """
         server, connection, protocol = self._server, self._connection, self._protocol
         if isinstance(event, Interim):
             return event.data
@@ -385,14 +411,42 @@ class _Conversation:
             response = await server.handler(event)
             if not connection.is_established and response.status < _FIRST_ERROR_STATUS:
                 server.establish(connection)
-            size = len(response.body)
-            if not connection.reservation.reserve_answer(size) and not connection.reserve_answer(
-                size
-            ):
-                server.statistics.requests_refused += 1
-                response = _NO_MEMORY
-            return protocol.send(response, close=server.is_draining)
+            if isinstance(response, Response):
+                return protocol.send(self._fit(response), close=server.is_draining)
+            before.append(self._start(response))
         except Exception:  # a fault in one answer must not end the daemon
             server.statistics.requests_failed += 1
             _logger.exception("%s: no answer to %s %.200s", server.name, event.method, event.path)
             return protocol.send(_INTERNAL_ERROR, close=True)
+        return await self._send_body(response, before)
+
+    def _fit(self, response: Response) -> Response:
+        """Return the response, or a refusal if there is no memory for it."""
+        connection, size = self._connection, len(response.body)
+        if connection.reservation.reserve_answer(size) or connection.reserve_answer(size):
+            return response
+        self._server.statistics.requests_refused += 1
+        return _NO_MEMORY
+
+    def _start(self, response: StreamedResponse) -> bytes:
+        try:
+            return self._protocol.start(response, close=self._server.is_draining)
+        except BaseException:
+            response.close()
+            raise
+
+    async def _send_body(self, response: StreamedResponse, before: list[bytes]) -> bytes:
+        """Send ``before``, and a body in parts. Return the bytes that complete the body."""
+        server, connection, protocol = self._server, self._connection, self._protocol
+        try:
+            # The time that a body takes must not count as work of this turn.
+            connection.admission.leave(has_backlog=False)
+            await self._send(before)
+            before.clear()
+            if protocol.has_body:
+                writer = BodyWriter(connection, protocol, response)
+                with server.watching_for_drain(writer):
+                    await writer.run()
+        finally:
+            response.close()
+        return protocol.end()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
 """The largest frame read before a log-in or hello: it fits in the connection's free bytes."""
+_LOOK_AGAIN_SECONDS: Final = 1.0
 
 
 class Phase(Enum):
@@ -37,6 +38,8 @@ class Phase(Enum):
     RECEIVING = auto()
     ANSWERING = auto()
     SENDING = auto()
+    STREAMING = auto()
+    """A live answer has begun, and its next part is not there yet. No timeout applies."""
 
 
 class Ending(Enum):
@@ -216,6 +219,18 @@ class Connection:
     def _refuse(self, what: str) -> MemoryBudgetError:
         self._server.statistics.requests_refused += 1
         return MemoryBudgetError(f"the memory limit is reached: cannot hold {what}")
+
+    async def wait_until_disconnected(self) -> None:
+        """Return once the peer has ended the connection. Read nothing of what it sends.
+
+        If the peer has sent more, which is then unread, this looks only once a second. Without a
+        socket, it never returns.
+        """
+        if self._socket is None:
+            await trio.sleep_forever()
+        await trio.lowlevel.wait_readable(self._socket)
+        while not self.is_disconnected:  # noqa: ASYNC110 - the kernel has no event for it
+            await trio.sleep(_LOOK_AGAIN_SECONDS)
 
     @property
     def is_disconnected(self) -> bool:

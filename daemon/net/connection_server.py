@@ -45,6 +45,8 @@ STALL_SECONDS_MIN: Final = 1.0
 REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
 _LOOKED_AT_MAX: Final = 1024
+_EXEMPT: Final = (Phase.ANSWERING, Phase.STREAMING)
+"""The phases in which a connection does not wait for its peer, so it is neither late nor idle."""
 _WARNING_SECONDS: Final = 60.0
 _TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
 """The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
@@ -212,7 +214,7 @@ class ConnectionServer(ABC):
                     if connection.ending is None:
                         self.statistics.connections_expired += 1
                     connection.end_after_answer(Ending.EXPIRED)
-                elif connection.phase is Phase.ANSWERING:
+                elif connection.phase in _EXEMPT:
                     continue
                 elif self._is_overdue(connection, now):
                     if connection.ending is None:
@@ -315,7 +317,7 @@ class ConnectionServer(ABC):
         least = IDLE_SECONDS_MIN if connection.is_established else STALL_SECONDS_MIN
         return (
             connection in self._open
-            and connection.phase is not Phase.ANSWERING
+            and connection.phase not in _EXEMPT
             and connection.since + least <= trio.current_time()
         )
 

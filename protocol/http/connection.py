@@ -28,6 +28,12 @@ from authorizerd.protocol.http.request_head import (
     parse_head,
     remembered_head,
 )
+from authorizerd.protocol.http.streamed import (
+    LAST_CHUNK,
+    StreamedResponse,
+    encode_chunk,
+    encode_streamed_head,
+)
 
 # No control characters in extensions: two readers must not disagree where a body ends.
 _CHUNK_LINE: Final = re.compile(
@@ -63,6 +69,15 @@ PAUSE: Final = Pause()
 Event = Request | BadRequest | Interim | Pause
 
 
+class _Body(Enum):
+    """How the body of a streamed answer is sent."""
+
+    NONE = auto()
+    """Not at all: there is no streamed answer, or it answers HEAD."""
+    CHUNKS = auto()
+    UNTIL_CLOSED = auto()
+
+
 class _State(Enum):
     HEAD = auto()
     BODY = auto()
@@ -75,12 +90,15 @@ class ServerConnection:
 
     Pass received data to ``receive_data``, then call ``next_event`` until it returns None. Answer
     each Request and BadRequest by one ``send`` before the next event, so that answers keep the
-    order of the requests.
+    order of the requests. A Request may also be answered by ``start``, any number of ``part``, and
+    ``end``.
     """
 
     __slots__ = (
+        "_body",
         "_buffer",
         "_chunks",
+        "_closes",
         "_echo",
         "_empty_lines",
         "_head",
@@ -102,6 +120,8 @@ class ServerConnection:
         self._echo = b""
         self._head: Head | None = None
         self._unanswered = False
+        self._body = _Body.NONE
+        self._closes = False
 
     @property
     def closed(self) -> bool:
@@ -182,6 +202,48 @@ class ServerConnection:
         # Clear this only after encoding: if encoding fails, an answer is still owed.
         self._unanswered = False
         if close:
+            self._close()
+        return data
+
+    def start(self, response: StreamedResponse, *, close: bool = False) -> bytes:
+        """Return the head that begins to answer the last event. Parts follow, then ``end``.
+
+        With ``close``, the connection ends after the body.
+
+        Raises:
+            ValueError: the response cannot be sent. An answer is still expected.
+        """
+        head = self._head
+        assert self._unanswered, "there is nothing to answer"
+        assert head is not None, "only a request can have a streamed answer"
+        # HTTP/1.0 has no chunks: the end of the connection ends the body.
+        close = close or not head.keep_alive or not head.is_newer
+        data = encode_streamed_head(
+            response,
+            connection=self._echo + (CONNECTION_CLOSE if close else head.connection),
+            chunked=head.is_newer,
+        )
+        self._closes = close
+        if head.method != "HEAD":
+            self._body = _Body.CHUNKS if head.is_newer else _Body.UNTIL_CLOSED
+        return data
+
+    @property
+    def has_body(self) -> bool:
+        """True if a streamed answer was started and its body is to be sent; not for HEAD."""
+        return self._body is not _Body.NONE
+
+    def part(self, data: bytes) -> bytes:
+        """Return the bytes of the next part of a body. ``data`` must not be empty."""
+        assert self.has_body, "no body was started"
+        return encode_chunk(data) if self._body is _Body.CHUNKS else data
+
+    def end(self) -> bytes:
+        """Return the bytes that complete a streamed answer. The next event may follow."""
+        data = LAST_CHUNK if self._body is _Body.CHUNKS else b""
+        self._body = _Body.NONE
+        self._unanswered = False
+        if self._closes:
             self._close()
         return data
 

@@ -66,7 +66,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A request without its body, which has ``length`` bytes or is ``CHUNKED``.
 
     ``connection`` is the header line for answers while the connection stays open, and ``echo`` is
-    the header line that every answer repeats: the request's id.
+    the header line that every answer repeats: the request's id. ``is_newer`` is True for HTTP/1.1.
     """
 
     method: str
@@ -78,6 +78,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     echo: bytes
     length: int
     expects_continue: bool
+    is_newer: bool
 
 
 def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
@@ -152,6 +153,7 @@ def parse_head(head: bytes) -> Head:
         echo=find_echo(head) if b"x-request-id" in headers else b"",
         length=length,
         expects_continue=newer and b"expect" in headers and _expects_continue(headers, length),
+        is_newer=newer,
     )
 
 

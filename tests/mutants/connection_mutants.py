@@ -177,4 +177,40 @@ CONNECTION_MUTANTS: Final = (
         found_by="tests/daemon/net/test_selector.py"
         "::test_connections_that_never_pause_do_not_keep_others_waiting",
     ),
+    Mutant(
+        name="the sweep treats a live answer as an idle connection",
+        file="daemon/net/connection_server.py",
+        text="elif connection.phase in _EXEMPT:",
+        becomes="elif connection.phase is Phase.ANSWERING:",
+        found_by="tests/daemon/http/test_streamed_answers.py"
+        "::test_live_answer_outlives_every_timeout",
+    ),
+    Mutant(
+        name="a client that reads nothing keeps its streamed answer",
+        file="daemon/http/body_writer.py",
+        text="trio.move_on_after(self._response.stall_seconds)",
+        becomes="trio.move_on_after(1e9)",
+        found_by="tests/daemon/http/test_streamed_answers.py"
+        "::test_slow_reader_is_dropped_and_holds_one_part",
+    ),
+    Mutant(
+        name="parts of streamed answers take memory that nobody counts",
+        file="daemon/http/body_writer.py",
+        text="        connection.hold_answer(len(data))\n",
+        found_by="tests/daemon/http/test_streamed_answers.py"
+        "::test_part_without_memory_ends_its_connection",
+    ),
+    Mutant(
+        name="a drain cuts off live answers",
+        file="daemon/http/server.py",
+        text="        for writer in self._writers:\n            writer.end_if_live()\n",
+        found_by="tests/daemon/http/test_streamed_answers.py::test_drain_completes_a_live_answer",
+    ),
+    Mutant(
+        name="a live answer goes on after its client has gone",
+        file="daemon/http/body_writer.py",
+        text="            nursery.start_soon(self._end_with_peer)\n",
+        found_by="tests/daemon/http/test_streamed_answers.py"
+        "::test_lost_peer_ends_a_live_answer_that_has_nothing_to_send",
+    ),
 )
