@@ -104,7 +104,7 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     if principal in settings.super_users:
         return True
     if principal == WILDCARD_PRINCIPAL:
-        raise _wildcard_principal()
+        raise everyone_error()
     index = snapshot.types[resource_type]
     everyone = index.everyone
     allows = ALLOWS[operation]
@@ -152,7 +152,8 @@ def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
     return 0
 
 
-def _wildcard_principal() -> InvalidQuestionError:
+def everyone_error() -> InvalidQuestionError:
+    """Return the error of a question about ``User:*``, which is no principal but means everyone."""
     return InvalidQuestionError(
         f"principal {WILDCARD_PRINCIPAL} means everyone: ask about one principal"
     )
@@ -192,7 +193,7 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     if principal in settings.super_users:
         return SUPER_USER
     if principal == WILDCARD_PRINCIPAL:
-        raise _wildcard_principal()
+        raise everyone_error()
     index = snapshot.types[resource_type]
     everyone = index.everyone
     rules = index.principals.get(principal, NO_RULES)

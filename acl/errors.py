@@ -26,6 +26,10 @@ class InvalidQuestionError(AclError):
     """A question that cannot be answered. It never leads to an allow."""
 
 
+class SearchLimitError(AclError):
+    """A search would list more than a limit. The text names the limit."""
+
+
 class NotReadyError(AclError):
     """There are no ACLs to decide by, and the principal is not a super user (AUTHORIZER_NOT_READY).
 

@@ -190,7 +190,7 @@ DECISION_MUTANTS: Final = (
         name="User:* is answered like a user",
         file="acl/decision.py",
         text=(
-            "    if principal == WILDCARD_PRINCIPAL:\n        raise _wildcard_principal()\n"
+            "    if principal == WILDCARD_PRINCIPAL:\n        raise everyone_error()\n"
             "    index = snapshot.types[resource_type]\n    everyone = index.everyone\n    allows"
         ),
         becomes=(

@@ -1,0 +1,63 @@
+"""What can, by name: the known resources that a principal may use from one host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Final
+
+from authorizerd.acl.decision import AuthorizerSettings, authorize, everyone_error
+from authorizerd.acl.model import WILDCARD_PRINCIPAL
+from authorizerd.acl.question_cost import bound_lookups
+from authorizerd.acl.search.places import LOOKUPS_PER_STEP
+from authorizerd.acl.search.sorting import SmallestNames
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+
+NAMES_PER_STEP: Final = 256
+_NAME_CHARACTERS_MAX: Final = 32_767
+"""The length of Kafka's longest string."""
+
+
+def find_names(
+    snapshot: AclSnapshot,
+    settings: AuthorizerSettings,
+    principal: str,
+    host: str | None,
+    operation: int,
+    resource_type: int,
+    known_names: Iterable[str],
+    *,
+    after: str | None = None,
+    limit: int | None = None,
+) -> Steps[tuple[str, ...]]:
+    """Return, in steps, the names for which ``acl.decision.authorize`` returns True, sorted.
+
+    Examined are the names of literal ACLs, whoever has them, and ``known_names``. A page costs a
+    look at every name, but few decisions beyond those that it returns if most names are allowed.
+
+    Args:
+        known_names: names that exist, such as the topics of the cluster; may repeat names.
+        after: only names that sort after this one. For the next page: the last one of this page.
+        limit: at most this many names, at least 1. To learn whether there are more, ask for one
+            more than needed.
+
+    Raises:
+        InvalidQuestionError: the principal is ``User:*``, which means everyone.
+    """
+    if principal == WILDCARD_PRINCIPAL and principal not in settings.super_users:
+        raise everyone_error()
+    chosen = SmallestNames(after, limit)
+    # Each decision may look up all prefix lengths, in four sets of patterns.
+    per_step = max(1, LOOKUPS_PER_STEP // bound_lookups(snapshot, _NAME_CHARACTERS_MAX))
+    per_step = min(per_step, NAMES_PER_STEP)
+    literals = snapshot.types[resource_type].resources.literals
+    for number, name in enumerate(chain(literals, known_names), 1):
+        if chosen.wants(name) and authorize(
+            snapshot, settings, principal, host, operation, resource_type, name
+        ):
+            chosen.add(name)
+        if not number % per_step:
+            yield from chosen.compact()
+            yield
+    return tuple((yield from chosen.finish()))

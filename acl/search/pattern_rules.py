@@ -1,0 +1,104 @@
+"""The rules that may matter for one principal and operation, sorted by pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from typing import Final, TypeAlias
+
+from authorizerd.acl.model import WILDCARD, PatternType
+from authorizerd.acl.patterns import Patterns
+from authorizerd.acl.snapshot import Rules
+from authorizerd.acl.steps import Steps
+
+ITEMS_PER_STEP: Final = 256
+
+LITERAL: Final = int(PatternType.LITERAL)
+PREFIXED: Final = int(PatternType.PREFIXED)
+EVERYTHING: Final = ""
+"""The prefix that matches every name. Only logs of other programs may contain such an ACL."""
+
+Pattern: TypeAlias = tuple[int, str]
+"""A pattern's type (a code) and name."""
+
+PatternRule: TypeAlias = tuple[str, bool, str, int]
+"""A pattern's name, whether it is a literal, a host or ``*``, and the bits of its rules.
+
+In this order, a prefix is followed by the patterns inside it.
+"""
+
+
+class PatternRules:
+    """Rules by pattern, except those of the wildcard and of the prefix of length 0.
+
+    Args:
+        mask: the bits of rules that matter.
+        star_mask: those of rules for names that begin with ``*``.
+        after: leave out patterns up to this one, except prefixes that contain later patterns.
+    """
+
+    __slots__ = ("_after", "_chunks", "_mask", "_new", "_scanned", "_star_mask")
+
+    def __init__(self, mask: int, star_mask: int, after: Pattern | None) -> None:
+        self._mask: Final = mask
+        self._star_mask: Final = star_mask
+        self._after: tuple[str, bool] | None = None
+        if after is not None and get_position(after)[0]:
+            self._after = after[1], after[0] == LITERAL
+        self._chunks: Final[list[list[PatternRule]]] = []
+        self._new: list[PatternRule] = []
+        self._scanned = 0
+
+    def collect(self, rules: Rules) -> Steps[None]:
+        """Add all rules of one principal."""
+        yield from self._collect_at(WILDCARD, rules.any_host)
+        for host, patterns in rules.hosts.items():
+            yield from self._collect_at(host, patterns)
+
+    def _collect_at(self, host: str, patterns: Patterns) -> Steps[None]:
+        after = self._after
+        for is_literal, sums in ((True, patterns.literals), (False, patterns.prefixes)):
+            for name, bits in sums.items():
+                bits &= self._star_mask if name[:1] == WILDCARD else self._mask
+                if (
+                    bits
+                    and (after is None or (name, is_literal) > after or _contains(name, after[0]))
+                    and (is_literal or name != EVERYTHING)
+                ):
+                    self._new.append((name, is_literal, host, bits))
+                self._scanned += 1
+                if not self._scanned % ITEMS_PER_STEP:
+                    self._sort_new(ITEMS_PER_STEP)
+                    yield
+
+    def _sort_new(self, at_least: int) -> None:
+        if len(self._new) >= at_least:
+            self._new.sort()
+            self._chunks.append(self._new)
+            self._new = []
+
+    def iterate(self) -> Iterator[PatternRule]:
+        """Return an iterator over all rules, in ascending order."""
+        self._sort_new(1)
+        return merge(*self._chunks)
+
+    def free(self) -> Steps[None]:
+        """Free the rules, in steps."""
+        while self._chunks:
+            self._chunks.pop()
+            yield
+
+
+def get_position(pattern: Pattern) -> tuple[int, str, bool]:
+    """Return a key that sorts patterns as results are sorted.
+
+    Its first item is 0 for a pattern that contains nearly all others.
+    """
+    pattern_type, name = pattern
+    is_literal = pattern_type == LITERAL
+    is_root = name == (WILDCARD if is_literal else EVERYTHING)
+    return 0 if is_root else 1, name, is_literal
+
+
+def _contains(name: str, other: str) -> bool:
+    return other.startswith(name)

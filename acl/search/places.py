@@ -1,0 +1,115 @@
+"""The patterns of ACLs that match one name, and the rules at these patterns.
+
+Every principal's rules are looked up at the same patterns. So they are found once, among the
+patterns of all principals; the look-ups of a principal do not depend on its other rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.model import PatternType
+from authorizerd.acl.patterns import Patterns, misses_wildcard
+from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP
+from authorizerd.acl.search.joined_rules import check_hosts
+from authorizerd.acl.snapshot import Rules
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.tables import Table
+
+LOOKUPS_PER_STEP: Final = 512
+
+NO_BITS: Final[Mapping[str, int]] = {}
+
+_LITERAL: Final = int(PatternType.LITERAL)
+
+
+class Places(msgspec.Struct, frozen=True, gc=False):
+    """The patterns that match ``name``, except the literal ``name`` itself.
+
+    Attributes:
+        prefixes: the prefixes of ACLs that match.
+        is_wild: whether the wildcard matches.
+        has_acl: whether some ACL's pattern matches, whatever the ACL says.
+    """
+
+    name: str
+    prefixes: tuple[str, ...]
+    is_wild: bool
+    has_acl: bool
+
+    @property
+    def lookups(self) -> int:
+        """The look-ups that one set of patterns takes."""
+        return 1 + len(self.prefixes)
+
+
+def find_places(patterns: Patterns, name: str) -> Steps[Places]:
+    """Return the places of ``name``.
+
+    Args:
+        patterns: those of all ACLs of the resource type.
+    """
+    prefixes: list[str] = []
+    work, size = 0, len(name)
+    for length, last, characters in patterns.ends:
+        work += 1
+        if length <= size and (characters is None or name[last] in characters):
+            prefix = name[:length]
+            work += length // CHARACTERS_PER_LOOKUP
+            if prefix in patterns.prefixes:
+                prefixes.append(prefix)
+        if work >= LOOKUPS_PER_STEP:
+            work = 0
+            yield
+    is_wild = patterns.wildcard != 0 and not misses_wildcard(name)
+    has_acl = is_wild or bool(prefixes) or name in patterns.literals
+    return Places(name, tuple(prefixes), is_wild, has_acl)
+
+
+def look_up_at(patterns: Patterns, places: Places) -> int:
+    """Return the bits at all places, joined by OR."""
+    bits = patterns.literals.get(places.name, 0)
+    if places.is_wild:
+        bits |= patterns.wildcard
+    if patterns.prefixes:
+        for prefix in places.prefixes:
+            bits |= patterns.prefixes.get(prefix, 0)
+    return bits
+
+
+def find_host_bits(hosts: Table[str, Patterns], places: Places, mask: int) -> Steps[dict[str, int]]:
+    """Return the bits under ``mask`` of each single host that has any.
+
+    Raises:
+        SearchLimitError: there are too many hosts.
+    """
+    found: dict[str, int] = {}
+    work = 0
+    for host, patterns in hosts.items():
+        bits = look_up_at(patterns, places) & mask
+        if bits:
+            found[host] = bits
+            check_hosts(len(found))
+        work += places.lookups
+        if work >= LOOKUPS_PER_STEP:
+            work = 0
+            yield
+    return found
+
+
+def has_rule(rules: Rules, places: Places, mask: int) -> Steps[bool]:
+    """Return True if a rule for any host or for a single host has bits under ``mask``."""
+    if look_up_at(rules.any_host, places) & mask:
+        return True
+    work = 0
+    for patterns in rules.hosts.values():
+        if look_up_at(patterns, places) & mask:
+            return True
+        work += places.lookups
+        if work >= LOOKUPS_PER_STEP:
+            work = 0
+            yield
+    return False

@@ -1,0 +1,268 @@
+"""Regions of resource names that are allowed from the same hosts.
+
+Patterns are nested: the prefix ``a-`` matches everything that ``a-b`` matches. A name is judged by
+the rules of all patterns that match it, so names with the same innermost pattern are allowed from
+the same hosts. A *region* is a pattern where this differs from the surroundings. A pattern inside
+it where less is allowed is its *exception*.
+
+Why sorted patterns? Those inside a prefix follow it directly. So a stack of open prefixes has the
+surroundings of each pattern, and no pattern is compared with all others.
+
+The wildcard ``*`` contains all names except those that begin with ``*``, which it skips. The single
+name ``*`` is an exception from that: both the wildcard and the prefix ``*`` match it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from authorizerd.acl.bits import ALLOWS, DENIES
+from authorizerd.acl.errors import SearchLimitError
+from authorizerd.acl.model import WILDCARD
+from authorizerd.acl.search.hosts import NOWHERE, HostAccess, covers
+from authorizerd.acl.search.joined_rules import (
+    NOTHING_APPLIES,
+    JoinedRules,
+    check_hosts,
+    find_access,
+    join_bits,
+)
+from authorizerd.acl.search.pattern_rules import (
+    EVERYTHING,
+    ITEMS_PER_STEP,
+    LITERAL,
+    PREFIXED,
+    Pattern,
+    PatternRule,
+    get_position,
+)
+from authorizerd.acl.search.places import Places, find_host_bits, look_up_at
+from authorizerd.acl.snapshot import Rules
+from authorizerd.acl.steps import Steps
+
+_WILDCARD_PATTERN: Final = (LITERAL, WILDCARD)
+_STAR_PREFIX: Final = (PREFIXED, WILDCARD)
+_ROOT_PATTERN: Final = (PREFIXED, EVERYTHING)
+
+# No literal has the name `*`, which is the wildcard, so these look up nothing else.
+_ROOT_PLACES: Final = Places(WILDCARD, (EVERYTHING,), False, True)
+_WILDCARD_PLACES: Final = Places(WILDCARD, (), True, True)
+
+_get_pattern: Final = itemgetter(0, 1)
+
+
+class Region:
+    """A region, while patterns inside it are still to come.
+
+    Attributes:
+        surroundings: the region around it; None: there is none.
+        is_listed: whether it is a result, so that its exceptions are needed.
+        has_exceptions: whether there are any, needed or not.
+    """
+
+    __slots__ = ("access", "exceptions", "has_exceptions", "is_listed", "pattern", "surroundings")
+
+    def __init__(self, pattern: Pattern, access: HostAccess, surroundings: Region | None) -> None:
+        self.pattern: Final = pattern
+        self.access: Final = access
+        self.surroundings: Final = surroundings
+        self.is_listed = False
+        self.has_exceptions = False
+        self.exceptions: list[Pattern] = []
+
+
+class RegionList:
+    """The regions to return: those of one page where something is allowed.
+
+    Args:
+        after, limit, exceptions_max: as for ``acl.search.resources.find_resources``.
+    """
+
+    def __init__(
+        self, after: Pattern | None, limit: int | None, exceptions_max: int | None
+    ) -> None:
+        self._after: Final = None if after is None else get_position(after)
+        self._limit: Final = limit
+        self._exceptions_max: Final = exceptions_max
+        self.regions: Final[list[Region]] = []
+        self.next_after: Pattern | None = None
+
+    def add(self, region: Region) -> None:
+        """List ``region``, if something is allowed there and it belongs to the page."""
+        if region.access.is_nowhere:
+            return
+        if self._after is not None and get_position(region.pattern) <= self._after:
+            return
+        if len(self.regions) == self._limit:
+            self.next_after = self.regions[-1].pattern
+            return
+        region.is_listed = True
+        self.regions.append(region)
+
+    def add_exception(self, region: Region, exception: Pattern) -> None:
+        """Note an exception of ``region``.
+
+        Raises:
+            SearchLimitError: there are too many.
+        """
+        region.has_exceptions = True
+        if not region.is_listed:
+            return
+        if len(region.exceptions) == self._exceptions_max:
+            raise SearchLimitError(
+                f"more than {self._exceptions_max} exceptions inside the pattern "
+                f"{region.pattern[1]!r}: ask about single names instead"
+            )
+        region.exceptions.append(exception)
+
+
+class _Open(NamedTuple):
+    """A pattern that may contain those to come; the rules that apply there, and its region."""
+
+    name: str
+    joined: JoinedRules
+    region: Region
+
+
+class RegionWalk:
+    """Goes through sorted patterns, and finds their regions.
+
+    ``mask`` and ``star_mask`` are the bits of rules that can still change something, inside the
+    wildcard and for names that begin with ``*``. They are known after ``enter_roots``.
+    """
+
+    def __init__(self, results: RegionList, operation: int) -> None:
+        self._results: Final = results
+        self._operation: Final = operation
+        self.mask = self.star_mask = ALLOWS[operation] | DENIES[operation]
+        outside = Region(_ROOT_PATTERN, NOWHERE, None)
+        self._root = self._wild = _Open(EVERYTHING, NOTHING_APPLIES, outside)
+        self._stack: Final[list[_Open]] = []
+        self._star: tuple[Region, int, dict[str, int]] | None = None
+        """The prefix ``*``, once it is met: its region and the bits of its rules."""
+
+    def enter_roots(self, sources: Iterable[Rules]) -> Steps[None]:
+        """Begin with the patterns that contain nearly all others."""
+        self._root = yield from self._enter_root(_ROOT_PATTERN, _ROOT_PLACES, sources)
+        self._wild = yield from self._enter_root(_WILDCARD_PATTERN, _WILDCARD_PLACES, sources)
+        self.star_mask = self._find_useful(self._root.joined)
+        self.mask = self._find_useful(self._wild.joined)
+
+    def _enter_root(
+        self, pattern: Pattern, places: Places, sources: Iterable[Rules]
+    ) -> Steps[_Open]:
+        joined = self._root.joined
+        for rules in sources:
+            hosts = yield from find_host_bits(rules.hosts, places, self.mask)
+            any_host = look_up_at(rules.any_host, places)
+            joined = join_bits(joined, self._operation, any_host, hosts)
+            yield
+        access = yield from find_access(joined)
+        return _Open(pattern[1], joined, self._make_region(pattern, access, self._root.region))
+
+    def _find_useful(self, joined: JoinedRules) -> int:
+        """Return the bits of rules that are not without effect next to ``joined``."""
+        if joined.denies:
+            return 0
+        return DENIES[self._operation] if joined.allows else self.mask
+
+    def visit(self, rules: Iterator[PatternRule]) -> Steps[None]:
+        """Find the regions of all patterns."""
+        work = 0
+        for (name, is_literal), some in groupby(rules, _get_pattern):
+            any_host = 0
+            hosts: dict[str, int] = {}
+            for _, _, host, bits in some:
+                if host == WILDCARD:
+                    any_host |= bits
+                else:
+                    hosts[host] = hosts.get(host, 0) | bits
+                work += 1
+                if work >= ITEMS_PER_STEP:
+                    work = 0
+                    check_hosts(len(hosts))
+                    yield
+            yield from self._enter(name, is_literal, any_host, hosts)
+            if self._results.next_after is not None and self._is_page_complete():
+                return
+        self._close_all()
+        yield from self._settle_star()
+        if self._wild.region is not self._root.region:
+            self._close(self._wild.region)
+
+    def _enter(
+        self, name: str, is_literal: bool, any_host: int, hosts: dict[str, int]
+    ) -> Steps[None]:
+        """Enter one pattern; leave those that do not contain it."""
+        self._close_until(name)
+        is_star = name[:1] == WILDCARD
+        outer = self._stack[-1] if self._stack else self._root if is_star else self._wild
+        joined = join_bits(outer.joined, self._operation, any_host, hosts)
+        if joined is outer.joined:
+            return
+        access = joined.access
+        if access is None:
+            access = yield from find_access(joined)
+            yield
+        pattern = LITERAL if is_literal else PREFIXED, name
+        region = self._make_region(pattern, access, outer.region)
+        if pattern == _STAR_PREFIX:
+            self._star = region, any_host, hosts
+        if not is_literal:
+            self._stack.append(_Open(name, joined, region))
+        elif region is not outer.region:
+            self._close(region)
+
+    def _make_region(self, pattern: Pattern, access: HostAccess, surroundings: Region) -> Region:
+        """Return a region, or its surroundings if the same is allowed there."""
+        if access == surroundings.access:
+            return surroundings
+        region = Region(pattern, access, surroundings)
+        self._results.add(region)
+        return region
+
+    def _close_until(self, name: str) -> None:
+        """Leave open prefixes, up to one that contains ``name``."""
+        while self._stack and not name.startswith(self._stack[-1].name):
+            self._close_last()
+
+    def _close_all(self) -> None:
+        while self._stack:
+            self._close_last()
+
+    def _close_last(self) -> None:
+        name, _, region = self._stack.pop()
+        if region.pattern == (PREFIXED, name):  # else it is the region of the surroundings
+            self._close(region)
+
+    def _close(self, region: Region) -> None:
+        """Make ``region`` an exception of its surroundings if less is allowed somewhere in it."""
+        outer = region.surroundings
+        assert outer is not None, "every region but the outermost one has surroundings"
+        if outer.access.is_nowhere:
+            return
+        if region.has_exceptions or not covers(region.access, outer.access):
+            self._results.add_exception(outer, region.pattern)
+
+    def _settle_star(self) -> Steps[None]:
+        """Exclude the name ``*`` where it is allowed from fewer hosts than its two regions say.
+
+        All rules of both apply to it. No pattern matches only this name, so where one region denies
+        single hosts, neither can say what is left. Then the result says too little, never too much.
+        """
+        if self._star is None or self._wild.joined is self._root.joined:
+            return
+        region, any_host, hosts = self._star
+        joined = join_bits(self._wild.joined, self._operation, any_host, hosts)
+        access = yield from find_access(joined)
+        if not covers(access, region.access):
+            self._results.add_exception(region, _WILDCARD_PATTERN)
+        if not covers(access, self._wild.region.access):
+            self._results.add_exception(self._wild.region, _STAR_PREFIX)
+
+    def _is_page_complete(self) -> bool:
+        """Return True if no region of the page can get another exception."""
+        return not any(open_.region.is_listed for open_ in (self._root, self._wild, *self._stack))

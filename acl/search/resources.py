@@ -1,0 +1,117 @@
+"""What can: the patterns of resources that a principal may use."""
+
+from __future__ import annotations
+
+import msgspec
+
+from authorizerd.acl.decision import AuthorizerSettings, everyone_error
+from authorizerd.acl.model import WILDCARD_PRINCIPAL
+from authorizerd.acl.search.hosts import HostAccess
+from authorizerd.acl.search.pattern_rules import ITEMS_PER_STEP, Pattern, PatternRules
+from authorizerd.acl.search.regions import RegionList, RegionWalk
+from authorizerd.acl.snapshot import AclSnapshot, rules_of
+from authorizerd.acl.steps import Steps
+
+
+class PatternAccess(msgspec.Struct, frozen=True, gc=False):
+    """A pattern of resources, and the hosts from which they are allowed.
+
+    It is not about names that one of ``exceptions`` matches: there, less is allowed. If something
+    still is, another result says so.
+    """
+
+    resource_type: int
+    pattern_type: int
+    name: str
+    operation: int
+    hosts: HostAccess
+    exceptions: tuple[Pattern, ...]
+
+
+class Resources(msgspec.Struct, frozen=True, gc=False):
+    """What a principal may use.
+
+    A name is allowed from a host if one of ``patterns`` matches the name, none of its exceptions
+    does, and its hosts allow the host; or by ``everything`` or ``unlisted``.
+
+    Attributes:
+        patterns: sorted by name, a prefix before the equal literal. Before them all: the prefix of
+            length 0, and the wildcard.
+        everything: the principal is a super user: every name is allowed from every host.
+        unlisted: names that no ACL's pattern matches, whoever the ACL is for, are allowed from
+            every host (allow.everyone.if.no.acl.found).
+        next_after: with a limit: the ``after`` of the next page, or None if this is the last one.
+    """
+
+    patterns: tuple[PatternAccess, ...]
+    everything: bool = False
+    unlisted: bool = False
+    next_after: Pattern | None = None
+
+
+def find_resources(
+    snapshot: AclSnapshot,
+    settings: AuthorizerSettings,
+    principal: str,
+    operation: int,
+    resource_type: int,
+    *,
+    after: Pattern | None = None,
+    limit: int | None = None,
+    exceptions_max: int | None = None,
+) -> Steps[Resources]:
+    """Return, in steps, the patterns of resources on which the principal may do ``operation``.
+
+    Denials are subtracted, and implied operations count. The result is exact, except for the single
+    name ``*`` if the wildcard and the prefix ``*`` both have rules, and one of them denies single
+    hosts: it may then leave out hosts from which that name is allowed.
+
+    Args:
+        operation, resource_type: codes, as for ``acl.decision.authorize``.
+        after: only patterns that follow this one in the result's order. A page costs a look at
+            every rule of the principal and of ``User:*``.
+        limit: at most this many patterns, at least 1.
+        exceptions_max: the most exceptions that one pattern may have.
+
+    Raises:
+        InvalidQuestionError: the principal is ``User:*``, which means everyone.
+        SearchLimitError: a pattern has more exceptions, or its rules name too many hosts.
+    """
+    if principal in settings.super_users:
+        return Resources((), everything=True)
+    if principal == WILDCARD_PRINCIPAL:
+        raise everyone_error()
+    index = snapshot.types[resource_type]
+    sources = (rules_of(index, principal), index.everyone)
+    results = RegionList(after, limit, exceptions_max)
+    walk = RegionWalk(results, operation)
+    yield from walk.enter_roots(sources)
+    rules = PatternRules(walk.mask, walk.star_mask, after)
+    for source in sources:
+        yield from rules.collect(source)
+    yield from walk.visit(rules.iterate())
+    yield from rules.free()
+    patterns: list[PatternAccess] = []
+    # Regions are freed one by one: freeing thousands at once would block the thread.
+    listed = results.regions[::-1]
+    results.regions.clear()
+    while listed:
+        region = listed.pop()
+        pattern_type, name = region.pattern
+        patterns.append(
+            PatternAccess(
+                resource_type,
+                pattern_type,
+                name,
+                operation,
+                region.access,
+                tuple(region.exceptions),
+            )
+        )
+        if not len(listed) % ITEMS_PER_STEP:
+            yield
+    return Resources(
+        tuple(patterns),
+        unlisted=settings.allow_everyone_if_no_acl_found,
+        next_after=results.next_after,
+    )

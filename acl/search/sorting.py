@@ -1,0 +1,95 @@
+"""Sort in short steps, and select one page of many names.
+
+Why not ``sorted``? Sorting ten thousand names at once would block the thread for milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from heapq import merge
+from itertools import islice
+from typing import Final
+
+from authorizerd.acl.steps import Steps
+
+ITEMS_PER_STEP: Final = 256
+
+
+def sort_in_steps(items: Collection[str]) -> Steps[tuple[str, ...]]:
+    """Return distinct items in ascending order."""
+    if len(items) <= ITEMS_PER_STEP:
+        return tuple(sorted(items))
+    rest = iter(items)
+    chunks: list[list[str]] = []
+    while chunk := sorted(islice(rest, ITEMS_PER_STEP)):
+        chunks.append(chunk)
+        yield
+    return tuple((yield from take_in_steps(merge(*chunks), None)))
+
+
+def take_in_steps(items: Iterable[str], count: int | None) -> Steps[list[str]]:
+    """Return the first ``count`` different items of a sorted iterable; None returns all."""
+    taken: list[str] = []
+    for number, item in enumerate(items, 1):
+        if not taken or item != taken[-1]:
+            if len(taken) == count:
+                break
+            taken.append(item)
+        if not number % ITEMS_PER_STEP:
+            yield
+    return taken
+
+
+class SmallestNames:
+    """Collect names in any order; return the first of those that follow a given name.
+
+    It holds at most about three times as many names as it returns.
+
+    Args:
+        after: only names that sort after this one count; None: all names count.
+        count: how many names to return, at least 1; None: all.
+    """
+
+    __slots__ = ("_after", "_below", "_chunks", "_count", "_names")
+
+    def __init__(self, after: str | None, count: int | None) -> None:
+        self._after = after
+        self._count = count
+        self._below: str | None = None
+        """Names that sort here or later cannot be among the first."""
+        self._names: list[str] = []
+        self._chunks: list[list[str]] = []
+
+    def wants(self, name: str) -> bool:
+        """Return True if ``name`` can be among the names to return."""
+        after, below = self._after, self._below
+        return (after is None or name > after) and (below is None or name < below)
+
+    def add(self, name: str) -> None:
+        """Collect a name that ``wants`` has accepted. A repeated name counts once."""
+        self._names.append(name)
+
+    def compact(self) -> Steps[None]:
+        """Sort what came since the last call, and drop what is not needed.
+
+        Call it once per step, before the number of new names exceeds what one step may sort.
+        """
+        if len(self._names) < ITEMS_PER_STEP:
+            return
+        self._close_chunk()
+        count = self._count
+        if count is not None and sum(map(len, self._chunks)) >= 2 * (count + ITEMS_PER_STEP):
+            kept = yield from take_in_steps(merge(*self._chunks), count)
+            self._chunks = [kept]
+            if len(kept) == count:
+                self._below = kept[-1]
+
+    def finish(self) -> Steps[list[str]]:
+        """Return the names in ascending order."""
+        self._close_chunk()
+        return (yield from take_in_steps(merge(*self._chunks), self._count))
+
+    def _close_chunk(self) -> None:
+        self._names.sort()
+        self._chunks.append(self._names)
+        self._names = []

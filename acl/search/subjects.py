@@ -1,0 +1,153 @@
+"""Who can: the principals that may do an operation on one resource."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.bits import ALLOWS, DENIES
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess, covers
+from authorizerd.acl.search.joined_rules import (
+    HOSTS_MAX,
+    NOTHING_APPLIES,
+    JoinedRules,
+    find_access,
+    join_bits,
+)
+from authorizerd.acl.search.places import (
+    LOOKUPS_PER_STEP,
+    Places,
+    find_host_bits,
+    find_places,
+    has_rule,
+    look_up_at,
+)
+from authorizerd.acl.search.sorting import SmallestNames
+from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
+from authorizerd.acl.steps import Steps
+
+
+class SubjectAccess(msgspec.Struct, frozen=True, gc=False):
+    """A principal, and the hosts from which it is allowed."""
+
+    principal: str
+    hosts: HostAccess
+
+
+class Subjects(msgspec.Struct, frozen=True, gc=False):
+    """Who may do something.
+
+    Attributes:
+        named: principals that are allowed from some host, and to which a rule of their own
+            applies, or that are super users. Sorted.
+        everyone: what holds for every other principal, and so for those that no ACL names.
+        excluded: principals that are denied on a host from which ``everyone`` is allowed. Sorted.
+            One that is still allowed from other hosts is in ``named``, too.
+        next_after: with a limit: the ``after`` of the next page, or None if this is the last one.
+    """
+
+    named: tuple[SubjectAccess, ...]
+    everyone: HostAccess
+    excluded: tuple[SubjectAccess, ...]
+    next_after: str | None = None
+
+
+def find_subjects(
+    snapshot: AclSnapshot,
+    settings: AuthorizerSettings,
+    operation: int,
+    resource_type: int,
+    resource_name: str,
+    *,
+    after: str | None = None,
+    limit: int | None = None,
+) -> Steps[Subjects]:
+    """Return, in steps, who may do ``operation`` on the resource.
+
+    A page costs a look at every principal, but only the principals of the page are decided.
+
+    Args:
+        operation, resource_type: codes, as for ``acl.decision.authorize``.
+        after: only principals that sort after this one.
+        limit: at most this many principals, at least 1. A page with many hosts ends earlier.
+
+    Raises:
+        SearchLimitError: the rules that apply to one principal name too many hosts.
+    """
+    index = snapshot.types[resource_type]
+    places = yield from find_places(index.resources, resource_name)
+    search = _Search(index, settings, places, operation)
+    everyone = yield from search.join(NOTHING_APPLIES, index.everyone)
+    if settings.allow_everyone_if_no_acl_found and not places.has_acl:
+        everyone = everyone.join(allows=True, denies=False)
+    everywhere_else = yield from find_access(everyone)
+    principals = yield from search.list_principals(after, None if limit is None else limit + 1)
+    named: list[SubjectAccess] = []
+    excluded: list[SubjectAccess] = []
+    hosts_listed = 0
+    for number, principal in enumerate(principals):
+        if limit is not None and number and (number == limit or hosts_listed > HOSTS_MAX):
+            return Subjects(tuple(named), everywhere_else, tuple(excluded), principals[number - 1])
+        access = yield from search.find_access_of(principal, everyone)
+        subject = SubjectAccess(principal, access)
+        if not access.is_nowhere:
+            named.append(subject)
+        if not covers(access, everywhere_else):
+            excluded.append(subject)
+        hosts_listed += 1 + len(access.hosts)
+        yield
+    return Subjects(tuple(named), everywhere_else, tuple(excluded))
+
+
+class _Search:
+    """One search: the index of the resource type, and the places of the name."""
+
+    __slots__ = ("_index", "_mask", "_operation", "_places", "_super_users")
+
+    def __init__(
+        self, index: TypeIndex, settings: AuthorizerSettings, places: Places, operation: int
+    ) -> None:
+        self._index: Final = index
+        self._super_users: Final = settings.super_users
+        self._places: Final = places
+        self._operation: Final = operation
+        self._mask: Final = ALLOWS[operation] | DENIES[operation]
+
+    def join(self, others: JoinedRules, rules: Rules) -> Steps[JoinedRules]:
+        """Return ``others`` and those of ``rules`` that apply to the name."""
+        any_host = look_up_at(rules.any_host, self._places)
+        hosts = yield from find_host_bits(rules.hosts, self._places, self._mask)
+        return join_bits(others, self._operation, any_host, hosts)
+
+    def list_principals(self, after: str | None, count: int | None) -> Steps[list[str]]:
+        """Return the first principals with a rule that applies, and super users."""
+        chosen = SmallestNames(after, count)
+        work = 0
+        for principal in self._super_users:
+            if chosen.wants(principal):
+                chosen.add(principal)
+            work += 1
+            if work >= LOOKUPS_PER_STEP:
+                work = 0
+                yield from chosen.compact()
+                yield
+        if self._places.has_acl:
+            for principal, rules in self._index.principals.items():
+                work += self._places.lookups
+                if chosen.wants(principal) and (
+                    yield from has_rule(rules, self._places, self._mask)
+                ):
+                    chosen.add(principal)
+                if work >= LOOKUPS_PER_STEP:
+                    work = 0
+                    yield from chosen.compact()
+                    yield
+        return (yield from chosen.finish())
+
+    def find_access_of(self, principal: str, everyone: JoinedRules) -> Steps[HostAccess]:
+        if principal in self._super_users:
+            return EVERYWHERE
+        rules = self._index.principals.get(principal, NO_RULES)
+        return (yield from find_access((yield from self.join(everyone, rules))))

@@ -1,0 +1,98 @@
+"""What can, by name, compared with every decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.model import Operation, PatternType, ResourceType
+from authorizerd.acl.search import sorting
+from authorizerd.acl.search.names import find_names
+from authorizerd.acl.steps import Steps, finish
+from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
+from tests.support.acls import acl, snapshot_of
+
+TOPIC, READ = ResourceType.TOPIC, Operation.READ
+NOBODY = AuthorizerSettings()
+
+
+@given(
+    worlds(),
+    st.sampled_from(ASKING),
+    st.sampled_from(FROM_HOSTS),
+    st.sampled_from(OPERATIONS),
+    st.sampled_from(TYPES),
+    st.data(),
+)
+def test_results_agree_with_every_decision(
+    world: World,
+    principal: str,
+    host: str | None,
+    operation: Operation,
+    resource_type: ResourceType,
+    data: st.DataObject,
+) -> None:
+    """Each known name and each literal of an ACL is listed if and only if it is allowed.
+
+    Pages join into the same list.
+    """
+    known = data.draw(st.lists(st.sampled_from(world.probes), max_size=6))
+    asked = (world.snapshot, world.settings, principal, host, operation, resource_type, known)
+    literals = {
+        each.resource_name
+        for each in world.held
+        if each.resource_type == resource_type in range(2, 8)
+        and each.pattern_type == PatternType.LITERAL
+        and each.resource_name != "*"
+    }
+    expected = tuple(
+        name
+        for name in sorted({*literals, *known})
+        if world.allows(principal, host, operation, resource_type, name)
+    )
+    assert finish(find_names(*asked)) == expected
+    paged: list[str] = []
+    while page := finish(find_names(*asked, after=paged[-1] if paged else None, limit=2)):
+        assert len(page) <= 2
+        paged += page
+    assert tuple(paged) == expected
+
+
+def follow(steps: Steps[tuple[str, ...]]) -> Iterator[tuple[str, ...] | None]:
+    """Yield None for each step, and then the result."""
+    result = yield from steps
+    yield result
+
+
+@pytest.mark.parametrize("limit", [None, 1, 7, 1000])
+def test_many_names_are_sorted_in_steps(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page examines every name, and returns the first ones."""
+    monkeypatch.setattr(sorting, "ITEMS_PER_STEP", 16)
+    names = [f"t{number * 7919 % 1000:03}" for number in range(1000)]
+    snapshot = snapshot_of(acl(topic="t", pattern="PREFIXED"), *(acl(topic=n) for n in names[:500]))
+    steps = find_names(snapshot, NOBODY, "User:a", None, READ, TOPIC, names, limit=limit)
+    taken = list(follow(steps))
+    assert taken[-1] == tuple(sorted(names)[:limit])
+    assert len(taken) >= 1500 // 256
+
+
+def test_names_that_only_everyone_or_a_prefix_allows_are_listed() -> None:
+    snapshot = snapshot_of(
+        acl("User:b", topic="orders"),
+        acl("User:b", topic="payments"),
+        acl("User:a", topic="ord", pattern="PREFIXED"),
+        acl("User:*", topic="news", pattern="PREFIXED"),
+    )
+    asked = (snapshot, NOBODY, "User:a", "10.0.0.1", READ, TOPIC)
+    assert finish(find_names(*asked, ["news-eu", "other"])) == ("news-eu", "orders")
+    assert finish(find_names(*asked, ["news-eu"], after="news-eu")) == ("orders",)
+
+
+def test_a_question_about_everyone_is_rejected() -> None:
+    with pytest.raises(InvalidQuestionError, match=r"User:\*"):
+        finish(find_names(snapshot_of(), NOBODY, "User:*", None, READ, TOPIC, []))

@@ -1,0 +1,237 @@
+"""What can: patterns, with denials subtracted, compared with every decision."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from authorizerd.acl import patterns
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.errors import InvalidQuestionError, SearchLimitError
+from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
+from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
+from authorizerd.acl.search.pattern_rules import get_position
+from authorizerd.acl.search.resources import PatternAccess, Resources, find_resources
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
+from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
+from tests.support.acls import acl, snapshot_of
+
+TOPIC = ResourceType.TOPIC
+NOBODY = AuthorizerSettings()
+STAR_DENIED = frozenset(
+    [
+        acl("User:a", topic="*"),
+        acl("User:a", topic="*", pattern="PREFIXED", host="10.0.0.1", deny=True),
+    ]
+)
+
+
+def is_listed(found: Resources, snapshot: AclSnapshot, name: str, host: str | None) -> bool:
+    """Read a result as its documentation says."""
+    return (
+        found.everything
+        or (found.unlisted and not patterns.look_up(snapshot.types[TOPIC].resources, name))
+        or any(
+            patterns.matches(each.pattern_type, each.name, name)
+            and not any(patterns.matches(*pattern, name) for pattern in each.exceptions)
+            and each.hosts.allows(host)
+            for each in found.patterns
+        )
+    )
+
+
+@given(worlds(), st.sampled_from(ASKING), st.sampled_from(OPERATIONS))
+@example(World(STAR_DENIED, NOBODY), "User:a", Operation.READ)
+def test_results_agree_with_every_decision(
+    world: World, principal: str, operation: Operation
+) -> None:
+    """Each name is allowed from a host if and only if a result says so.
+
+    The name ``*`` may be left out if single hosts are denied.
+    """
+    snapshot = world.snapshot
+    found = finish(find_resources(snapshot, world.settings, principal, operation, TOPIC))
+    is_star_exact = not any(each.resource_name == "*" and each.host != "*" for each in world.held)
+    for name in world.probes:
+        for host in FROM_HOSTS:
+            listed = is_listed(found, snapshot, name, host)
+            allowed = world.allows(principal, host, operation, TOPIC, name)
+            if name == "*" and not is_star_exact:
+                assert allowed or not listed
+            else:
+                assert listed == allowed, (name, host, found)
+
+
+@given(worlds(), st.sampled_from(ASKING), st.sampled_from(OPERATIONS), st.sampled_from(TYPES))
+def test_no_result_is_superfluous(
+    world: World, principal: str, operation: Operation, resource_type: ResourceType
+) -> None:
+    """Patterns are distinct and sorted; each allows some host, and its exceptions are inside it."""
+    found = finish(
+        find_resources(world.snapshot, world.settings, principal, operation, resource_type)
+    )
+    keys = [get_position((each.pattern_type, each.name)) for each in found.patterns]
+    assert keys == sorted(set(keys))
+    for each in found.patterns:
+        assert not each.hosts.is_nowhere
+        assert len(set(each.exceptions)) == len(each.exceptions)
+        for _, name in each.exceptions:
+            assert patterns.matches(each.pattern_type, each.name, name)
+
+
+@given(worlds(), st.sampled_from(ASKING), st.sampled_from(OPERATIONS), st.integers(1, 3))
+def test_pages_join_into_the_whole_result(
+    world: World, principal: str, operation: Operation, limit: int
+) -> None:
+    asked = (world.snapshot, world.settings, principal, operation, TOPIC)
+    joined: list[PatternAccess] = []
+    after = None
+    while True:
+        page = finish(find_resources(*asked, after=after, limit=limit))
+        assert len(page.patterns) <= limit
+        joined += page.patterns
+        if page.next_after is None:
+            break
+        after = page.next_after
+        last = page.patterns[-1]
+        assert after == (last.pattern_type, last.name)
+    assert tuple(joined) == finish(find_resources(*asked)).patterns
+
+
+def what_can(*acls: Acl, operation: int = Operation.READ) -> dict[str, str]:
+    """Return what alice may READ, with prefixes as ``name…`` and exceptions after a minus sign."""
+    found = finish(find_resources(snapshot_of(*acls), NOBODY, ALICE, operation, TOPIC))
+    return {
+        " -".join(map(show, [(each.pattern_type, each.name), *each.exceptions])): (
+            f"{'all' if each.hosts.others else 'only'} {' '.join(each.hosts.hosts)}".strip()
+        )
+        for each in found.patterns
+    }
+
+
+def show(pattern: tuple[int, str]) -> str:
+    return pattern[1] + ("…" if pattern[0] == PatternType.PREFIXED else "")
+
+
+def alice(topic: str, pattern: str = "LITERAL", *, host: str = "*", deny: bool = False) -> Acl:
+    return acl(ALICE, topic=topic, pattern=pattern, host=host, deny=deny)
+
+
+ALICE, PREFIXED = "User:alice", "PREFIXED"
+
+
+@pytest.mark.parametrize(
+    ("acls", "expected"),
+    [
+        pytest.param([], {}, id="nothing"),
+        pytest.param([alice("b"), alice("a")], {"a": "all", "b": "all"}, id="literals, sorted"),
+        pytest.param(
+            [alice("a-", PREFIXED), alice("a-b"), alice("a-b", PREFIXED)],
+            {"a-…": "all"},
+            id="patterns inside one that allows the same are left out",
+        ),
+        pytest.param(
+            [alice("a-", PREFIXED), alice("a-secret-", PREFIXED, deny=True), alice("a-secret-x")],
+            {"a-… -a-secret-…": "all"},
+            id="a denied prefix, and an ALLOW inside it that does not count",
+        ),
+        pytest.param(
+            [alice("*"), alice("b", deny=True), alice("a-", PREFIXED, deny=True)],
+            {"* -a-… -b": "all"},
+            id="the wildcard with exceptions",
+        ),
+        pytest.param([alice("*"), alice("*a")], {"*": "all", "*a": "all"}, id="the wildcard skips"),
+        pytest.param(
+            [alice("a-", PREFIXED), alice("a-b", host="h1", deny=True)],
+            {"a-… -a-b": "all", "a-b": "all h1"},
+            id="a host denied inside a prefix",
+        ),
+        pytest.param(
+            [alice("a-", PREFIXED, host="h1"), alice("a-b")],
+            {"a-…": "only h1", "a-b": "all"},
+            id="more allowed inside a prefix is no exception of it",
+        ),
+        pytest.param(
+            [alice("a-", PREFIXED, host="h1"), alice("a-b", host="h2")],
+            {"a-…": "only h1", "a-b": "only h1 h2"},
+            id="the hosts of a literal include those of its prefix",
+        ),
+        pytest.param(
+            [
+                alice("a-", PREFIXED, host="h1"),
+                alice("a-b-", PREFIXED),
+                alice("a-b-c", host="h1", deny=True),
+            ],
+            {"a-… -a-b-…": "only h1", "a-b-… -a-b-c": "all", "a-b-c": "all h1"},
+            id="a wider pattern with a narrower one inside it",
+        ),
+        pytest.param(
+            [acl("User:*", topic="a-", pattern=PREFIXED), alice("a-b", deny=True)],
+            {"a-… -a-b": "all"},
+            id="allowed to everyone, denied to alice",
+        ),
+        pytest.param(
+            [alice("a"), acl("User:*", topic="*", deny=True)],
+            {},
+            id="everyone is denied everything",
+        ),
+        pytest.param(
+            [alice("*"), alice("*", PREFIXED, deny=True)],
+            {"* -*…": "all"},
+            id="the name * is denied by the prefix *",
+        ),
+    ],
+)
+def test_examples(acls: list[Acl], expected: dict[str, str]) -> None:
+    assert what_can(*acls) == expected
+
+
+def test_implied_operations_count() -> None:
+    assert what_can(alice("a"), operation=Operation.DESCRIBE) == {"a": "all"}
+    assert what_can(alice("a"), operation=Operation.WRITE) == {}
+
+
+def test_a_super_user_may_use_everything() -> None:
+    settings = AuthorizerSettings(frozenset({ALICE}))
+    found = finish(find_resources(snapshot_of(), settings, ALICE, Operation.READ, TOPIC))
+    assert found == Resources((), everything=True)
+
+
+def test_unlisted_names_are_one_answer() -> None:
+    """Names that no ACL's pattern matches are not enumerated."""
+    settings = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
+    found = finish(find_resources(snapshot_of(), settings, ALICE, Operation.READ, TOPIC))
+    assert found == Resources((), unlisted=True)
+
+
+def test_a_result_has_all_its_fields() -> None:
+    found = finish(find_resources(snapshot_of(alice("a")), NOBODY, ALICE, Operation.READ, TOPIC))
+    (pattern,) = found.patterns
+    assert pattern == PatternAccess(TOPIC, PatternType.LITERAL, "a", Operation.READ, EVERYWHERE, ())
+
+
+def test_too_many_exceptions_are_rejected() -> None:
+    snapshot = snapshot_of(alice("*"), *(alice(name, deny=True) for name in "abc"))
+    asked = (snapshot, NOBODY, ALICE, Operation.READ, TOPIC)
+    assert len(finish(find_resources(*asked, exceptions_max=3)).patterns[0].exceptions) == 3
+    with pytest.raises(SearchLimitError, match="more than 2 exceptions"):
+        finish(find_resources(*asked, exceptions_max=2))
+
+
+def test_a_question_about_everyone_is_rejected() -> None:
+    with pytest.raises(InvalidQuestionError, match=r"User:\*"):
+        finish(find_resources(snapshot_of(), NOBODY, "User:*", Operation.READ, TOPIC))
+
+
+def test_hosts_of_patterns_are_shared() -> None:
+    """A thousand hosts of a prefix are listed once for all literals inside that deny none."""
+    hosts = [alice("a", PREFIXED, host=f"h{number:03}", deny=True) for number in range(300)]
+    literals = [alice(f"a{number}") for number in range(50)]
+    found = finish(
+        find_resources(snapshot_of(*hosts, *literals), NOBODY, ALICE, Operation.READ, TOPIC)
+    )
+    assert len(found.patterns) == 50
+    assert len({id(each.hosts) for each in found.patterns}) == 1
+    assert found.patterns[0].hosts == HostAccess(True, tuple(f"h{n:03}" for n in range(300)))

@@ -1,0 +1,205 @@
+"""Who can, compared with the decision of every principal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.errors import SearchLimitError
+from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.acl.patterns import Patterns
+from authorizerd.acl.search import joined_rules, places, subjects
+from authorizerd.acl.search.hosts import HostAccess
+from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjects
+from authorizerd.acl.steps import finish
+from tests.acl.search.worlds import ASKING, CROWD, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
+from tests.support.acls import acl, snapshot_of
+
+TOPIC = ResourceType.TOPIC
+NOBODY = AuthorizerSettings()
+PRINCIPALS = sorted({*ASKING, "User:root", *(each.principal for each in CROWD)} - {"User:*"})
+
+
+def access_of(found: Subjects, principal: str) -> HostAccess:
+    """Read a result as its documentation says."""
+    own = {each.principal: each.hosts for each in (*found.excluded, *found.named)}
+    return own.get(principal, found.everyone)
+
+
+@given(worlds(), st.sampled_from(OPERATIONS), st.sampled_from(TYPES), st.data())
+def test_results_agree_with_every_decision(
+    world: World, operation: Operation, resource_type: ResourceType, data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(world.probes))
+    found = finish(find_subjects(world.snapshot, world.settings, operation, resource_type, name))
+    for principal in PRINCIPALS:
+        for host in FROM_HOSTS:
+            assert access_of(found, principal).allows(host) == world.allows(
+                principal, host, operation, resource_type, name
+            ), (principal, host)
+
+
+@given(worlds(), st.sampled_from(OPERATIONS), st.data())
+def test_lists_say_who_differs(world: World, operation: Operation, data: st.DataObject) -> None:
+    """Named principals have a rule of their own that applies, or are super users."""
+    name = data.draw(st.sampled_from(world.probes))
+    found = finish(
+        find_subjects(world.snapshot, world.settings, operation, ResourceType.TOPIC, name)
+    )
+    mine = {each.principal for each in world.held} | world.settings.super_users
+    for listed in (found.named, found.excluded):
+        names = [each.principal for each in listed]
+        assert names == sorted(set(names))
+        assert set(names) <= mine - {"User:*"}
+    assert not any(each.hosts.is_nowhere for each in found.named)
+    for each in found.excluded:
+        assert any(
+            found.everyone.allows(host) and not each.hosts.allows(host) for host in FROM_HOSTS
+        ) or (found.everyone.others and not each.hosts.others)
+
+
+@given(worlds(), st.sampled_from(OPERATIONS), st.integers(1, 3), st.data())
+def test_pages_join_into_the_whole_result(
+    world: World, operation: Operation, limit: int, data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(world.probes))
+    asked = (world.snapshot, world.settings, operation, ResourceType.TOPIC, name)
+    named: list[SubjectAccess] = []
+    excluded: list[SubjectAccess] = []
+    after = None
+    while True:
+        page = finish(find_subjects(*asked, after=after, limit=limit))
+        assert len({each.principal for each in (*page.named, *page.excluded)}) <= limit
+        named += page.named
+        excluded += page.excluded
+        if page.next_after is None:
+            break
+        assert after is None or page.next_after > after
+        after = page.next_after
+    whole = finish(find_subjects(*asked))
+    assert Subjects(tuple(named), page.everyone, tuple(excluded)) == whole
+
+
+def who_can(*acls: Acl, allow_everyone: bool = False, super_users: str = "") -> tuple[object, ...]:
+    """Return who may READ the topic ``t``: named, everyone, excluded; nowhere as None."""
+    settings = AuthorizerSettings(frozenset(super_users.split()), allow_everyone)
+    found = finish(find_subjects(snapshot_of(*acls), settings, Operation.READ, TOPIC, "t"))
+    named, excluded = (
+        {each.principal: describe(each.hosts) for each in listed}
+        for listed in (found.named, found.excluded)
+    )
+    return named, describe(found.everyone), excluded
+
+
+def describe(access: HostAccess) -> str:
+    if access.is_nowhere:
+        return "nowhere"
+    return ("not " if access.others else "only ") * bool(access.hosts) + (
+        " ".join(access.hosts) or "everywhere"
+    )
+
+
+ALICE, EVERYONE = "User:alice", "User:*"
+
+
+@pytest.mark.parametrize(
+    ("acls", "named", "everyone", "excluded"),
+    [
+        pytest.param([], {}, "nowhere", {}, id="no rule allows"),
+        pytest.param([acl(ALICE)], {ALICE: "everywhere"}, "nowhere", {}, id="one principal"),
+        pytest.param([acl(EVERYONE)], {}, "everywhere", {}, id="everyone, nobody is enumerated"),
+        pytest.param(
+            [acl(EVERYONE), acl(ALICE, topic="u")], {}, "everywhere", {}, id="another topic"
+        ),
+        pytest.param(
+            [acl(EVERYONE), acl(ALICE, deny=True)],
+            {},
+            "everywhere",
+            {ALICE: "nowhere"},
+            id="everyone except one",
+        ),
+        pytest.param(
+            [acl(EVERYONE), acl(ALICE, host="h1", deny=True)],
+            {ALICE: "not h1"},
+            "everywhere",
+            {ALICE: "not h1"},
+            id="one principal not from one host",
+        ),
+        pytest.param(
+            [acl(EVERYONE, host="h1"), acl(ALICE, host="h2")],
+            {ALICE: "only h1 h2"},
+            "only h1",
+            {},
+            id="hosts of both rules",
+        ),
+        pytest.param(
+            [acl(ALICE), acl(EVERYONE, deny=True)], {}, "nowhere", {}, id="all are denied"
+        ),
+        pytest.param(
+            [acl(ALICE, topic="", pattern="PREFIXED"), acl(EVERYONE, host="h1", deny=True)],
+            {ALICE: "not h1"},
+            "nowhere",
+            {},
+            id="a host that is denied to everyone",
+        ),
+        pytest.param(
+            [acl(ALICE, "WRITE"), acl(ALICE, "DESCRIBE")], {}, "nowhere", {}, id="other operations"
+        ),
+    ],
+)
+def test_examples(
+    acls: list[Acl], named: dict[str, str], everyone: str, excluded: dict[str, str]
+) -> None:
+    assert who_can(*acls) == (named, everyone, excluded)
+
+
+def test_allow_everyone_applies_only_if_no_acls_pattern_matches() -> None:
+    """This includes the patterns of ACLs for others and for other operations."""
+    assert who_can(allow_everyone=True) == ({}, "everywhere", {})
+    assert who_can(acl(ALICE, topic="u"), allow_everyone=True) == ({}, "everywhere", {})
+    assert who_can(acl(ALICE, "WRITE"), allow_everyone=True) == ({}, "nowhere", {})
+
+
+def test_super_users_are_named_whatever_is_denied() -> None:
+    denied = acl(EVERYONE, "ALL", topic="*", deny=True)
+    assert who_can(denied, super_users="User:root User:admin") == (
+        {"User:admin": "everywhere", "User:root": "everywhere"},
+        "nowhere",
+        {},
+    )
+
+
+def test_more_hosts_than_the_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined_rules, "HOSTS_MAX", 2)
+    rules = [acl(ALICE, host=f"h{number}") for number in range(3)]
+    assert who_can(*rules[:2])[0] == {ALICE: "only h0 h1"}
+    with pytest.raises(SearchLimitError, match="more than 2 single hosts"):
+        who_can(*rules)
+    with pytest.raises(SearchLimitError):
+        who_can(*rules[:2], acl(EVERYONE, host="h9"))
+
+
+def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tasks run while many principals and hosts are examined."""
+    monkeypatch.setattr(places, "LOOKUPS_PER_STEP", 16)
+    monkeypatch.setattr(subjects, "LOOKUPS_PER_STEP", 16)
+    rules = [acl(f"User:{number}") for number in range(400)]
+    rules += [acl(ALICE, host=f"h{number}") for number in range(400)]
+    lookups: list[int] = [0]
+    look_up_at = places.look_up_at
+
+    def count(found: Patterns, where: places.Places) -> int:
+        lookups[0] += 1
+        return look_up_at(found, where)
+
+    monkeypatch.setattr(places, "look_up_at", count)
+    monkeypatch.setattr(subjects, "look_up_at", count)
+    steps = find_subjects(snapshot_of(*rules), NOBODY, Operation.READ, TOPIC, "t")
+    each_step = []
+    for _ in steps:
+        each_step.append(lookups[0])
+        lookups[0] = 0
+    assert sum(each_step) >= 800
+    assert max(each_step) <= 32

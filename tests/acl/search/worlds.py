@@ -1,0 +1,60 @@
+"""Small worlds to search: some ACLs and settings, and everything that can be asked about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
+from authorizerd.acl.snapshot import AclSnapshot
+from tests.support.acls import snapshot_of
+from tests.support.strategies import HOSTS, PRINCIPALS, acls, crowd
+
+ASKING = [*(each for each in PRINCIPALS if each != WILDCARD_PRINCIPAL), "User:unnamed"]
+FROM_HOSTS = [None, "10.9.9.9", *(host for host in HOSTS if host != "*")]
+OPERATIONS = list(Operation)
+TYPES = [ResourceType.TOPIC, ResourceType.GROUP, ResourceType.USER, ResourceType.ANY]
+CROWD = frozenset(crowd())
+
+
+@dataclass(frozen=True)
+class World:
+    """ACLs and settings."""
+
+    held: frozenset[Acl]
+    settings: AuthorizerSettings
+
+    @cached_property
+    def snapshot(self) -> AclSnapshot:
+        return snapshot_of(*self.held)
+
+    def allows(
+        self, principal: str, host: str | None, operation: int, resource_type: int, name: str
+    ) -> bool:
+        """Return the decision, which tests compare with a plain scan elsewhere."""
+        return authorize(
+            self.snapshot, self.settings, principal, host, operation, resource_type, name
+        )
+
+    @property
+    def probes(self) -> list[str]:
+        """Names inside, just outside, and far from every pattern."""
+        named = {acl.resource_name for acl in self.held - CROWD} | {"", "*", "aa", "c", "zz"}
+        return sorted(
+            {probe for name in named for probe in (name, f"{name}a", f"{name}*", name[:-1])}
+        )
+
+
+def worlds() -> st.SearchStrategy[World]:
+    """Return worlds of few ACLs, some of them with unknown codes, or of many."""
+    few = st.frozensets(acls(), max_size=8)
+    held = few | st.frozensets(acls(unknown_codes=True), max_size=8) | few.map(CROWD.union)
+    settings = st.builds(
+        AuthorizerSettings,
+        super_users=st.frozensets(st.sampled_from(["User:b", "User:root"]), max_size=2),
+        allow_everyone_if_no_acl_found=st.booleans(),
+    )
+    return st.builds(World, held, settings)
