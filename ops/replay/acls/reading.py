@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from authorizerd.acl.formats.text import AclTextError, read_acl_text
 from authorizerd.acl.model import Acl
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -16,7 +17,6 @@ from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.acls.as_of import AsOf, parse_as_of
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.listing import ListingError, read_listing
 from authorizerd.replay.acls.live import SCHEME, ListingFailedError, list_acls
 from authorizerd.replay.acls.log import (
     LogState,
@@ -27,7 +27,6 @@ from authorizerd.replay.acls.log import (
 )
 
 _CHECKPOINT_SUFFIX = ".checkpoint"
-_DOCUMENT_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read_acl_source(
@@ -83,16 +82,13 @@ def _read(source: str, as_of: AsOf | None, command_config: Path | None) -> LogSt
             listing = list_acls(source, command_config)
         except ListingFailedError as error:
             raise AclSourceError(source, str(error)) from error
-        return _of_listing(source, listing)
+        return _of_text(source, listing, "")
     if path.name.endswith(_CHECKPOINT_SUFFIX):
         try:
             return read_checkpoint(path)
         except (MetadataLogError, ChangeError, OSError) as error:
             raise AclSourceError(source, str(error)) from error
-    text = _text(source, path)
-    if path.suffix.lower() in _DOCUMENT_SUFFIXES:
-        return _of_document(source, text, path.suffix.lower())
-    return _of_listing(source, text)
+    return _of_text(source, _text(source, path), path.suffix)
 
 
 def _of_log(source: str, path: Path, as_of: AsOf | None) -> LogState:
@@ -116,23 +112,13 @@ def _text(source: str, path: Path) -> str:
         raise AclSourceError(source, "not valid UTF-8", f"byte {error.start}") from error
 
 
-def _of_listing(source: str, text: str) -> LogState:
+def _of_text(source: str, text: str, suffix: str) -> LogState:
     try:
-        return _undated(read_listing(text))
-    except ListingError as error:
-        raise AclSourceError(source, error.reason, f"line {error.line}") from error
-
-
-def _of_document(source: str, text: str, suffix: str) -> LogState:
-    # Imported late: `authorizerd replay --help` must work without PyYAML.
-    from authorizerd.replay.acls.document import PARSERS, DocumentError, read_document
-
-    try:
-        return _undated(read_document(PARSERS[suffix](text)))
-    except DocumentError as error:
+        return _undated(read_acl_text(text, suffix))
+    except AclTextError as error:
         raise AclSourceError(source, error.reason, error.place) from error
 
 
 def _undated(acls: Iterable[Acl]) -> LogState:
     """Return ACLs without dates. The offset is -1, since the source has no offsets."""
-    return LogState(sort_acls(DatedAcl(acl) for acl in dict.fromkeys(acls)), -1, None)
+    return LogState(sort_acls(DatedAcl(acl) for acl in acls), -1, None)

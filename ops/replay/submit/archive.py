@@ -18,6 +18,7 @@ import authorizerd
 
 PACKAGES: Final = ("acl", "image", "protocol", "replay")
 NOT_SHIPPED: Final = (
+    "acl/formats/",
     "replay/__main__.py",
     "replay/acls/",
     "replay/cli.py",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.acl.formats.listing import ListingError, read_listing
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.cli.acls.output import format_acls, format_by_principal
-from authorizerd.replay.acls.listing import ListingError, read_listing
 
 HEADING = (
     "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`: "
@@ -25,7 +25,9 @@ listable = st.builds(
     st.sampled_from([int(code) for code in ResourceType if code > 1]),
     names,
     st.sampled_from([3, 4]),
-    names.map("User:".__add__) | st.just("User:a, operation=READ, permissionType=DENY)"),
+    # A principal with ", host=" is ambiguous in a listing; a row below expects the error.
+    names.filter(lambda name: ", host=" not in name).map("User:".__add__)
+    | st.just("User:a, operation=READ, permissionType=DENY)"),
     st.sampled_from(["*", "10.0.0.1", "0:0:0:0:0:0:0:1", "h, operation=ALL", ""]),
     st.sampled_from([int(code) for code in Operation if code > 1]),
     st.sampled_from([2, 3]),

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from authorizerd.acl.model import Acl
-from authorizerd.replay.acls.document import (
+from authorizerd.acl.formats.document import (
     PARSERS,
     DocumentError,
     parse_json,
     parse_yaml,
     read_document,
 )
+from authorizerd.acl.model import Acl
 from authorizerd.replay.usage.report import named
 from tests.support.strategies import acls
 
