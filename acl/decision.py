@@ -201,7 +201,7 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     matches, is_mixed = 0, False
     named, can_deny = principal, rules.denials
     if rules is not NO_RULES:
-        # In scan order (see ``_scan_key``), so that of several ALLOWs the last one decides.
+        # In scan order (see ``scan_key``), so that of several ALLOWs the last one decides.
         patterns = rules.any_host
         bits = patterns.literals.get(resource_name, 0) & mask
         if bits:

@@ -51,18 +51,19 @@ APPLIES: Final = tuple(
 )
 """For each operation code of a question: the bits of plain ACLs that allow or deny it."""
 
-_APPLICABLE: Final = tuple(
+APPLICABLE: Final = tuple(
     (
         *((allow_bit(rule), rule, _ALLOW) for rule in allowing_operations(operation)),
         *((deny_bit(rule), rule, _DENY) for rule in denying_operations(operation)),
     )
     for operation in OPERATION_CODES
 )
-"""For each operation code of a question: the bits that apply, and the rule of each bit."""
+"""For each operation code of a question: the bits that apply, and the operation and permission of
+each."""
 
 
 def _list_rules() -> Iterator[tuple[int, tuple[int, int, bool]]]:
-    for applicable in _APPLICABLE:
+    for applicable in APPLICABLE:
         for chosen in product((False, True), repeat=len(applicable)):
             some = list(compress(applicable, chosen))
             denied = [rule for _, rule, permission in some if permission == _DENY]
@@ -91,12 +92,12 @@ def choose_deciding(acls: list[Acl], name: str) -> Acl:
     denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
     if denying:
         wildcard_section = 1 if name != WILDCARD else 0
-        return min(denying, key=lambda acl: _scan_key(acl, wildcard_section))
+        return min(denying, key=lambda acl: scan_key(acl, wildcard_section))
     wildcard_section = (name > WILDCARD) - (name < WILDCARD)
-    return max(acls, key=lambda acl: _scan_key(acl, wildcard_section))
+    return max(acls, key=lambda acl: scan_key(acl, wildcard_section))
 
 
-def _scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, bytes, bytes, int]:
+def scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, bytes, bytes, int]:
     """Return a sort key that orders the ACLs matching one name as Kafka's scan meets them.
 
     Kafka first scans the section of the name (0), longer patterns before shorter ones. It then
@@ -193,7 +194,7 @@ def _find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | N
         else:
             acls += _denials_of_hosts(rules, principal, question, hosts_max)
     if snapshot.unindexed:
-        acls += (acl for acl in snapshot.unindexed if _denies_unindexed(acl, question))
+        acls += (acl for acl in snapshot.unindexed if denies_unindexed(acl, question))
     return acls
 
 
@@ -205,7 +206,7 @@ def _matching_at(patterns: Patterns, principal: str, host: str, question: Questi
         for bits, pattern_type, pattern_name in find_leaves(
             patterns, question.resource_name, APPLIES[operation]
         )
-        for bit, rule, permission in _APPLICABLE[operation]
+        for bit, rule, permission in APPLICABLE[operation]
         if bits & bit
     ]
 
@@ -230,7 +231,7 @@ def _denials_of_hosts(
 def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
     """Return the leaves that match ``name`` and have bits under ``mask``.
 
-    They are in the order of Kafka's scan, if ``name`` sorts after ``*`` (see ``_scan_key``).
+    They are in the order of Kafka's scan, if ``name`` sorts after ``*`` (see ``scan_key``).
     """
     leaves: list[Leaf] = []
     bits = patterns.literals.get(name, 0) & mask
@@ -248,7 +249,8 @@ def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
     return leaves
 
 
-def _denies_unindexed(acl: Acl, question: Question) -> bool:
+def denies_unindexed(acl: Acl, question: Question) -> bool:
+    """Return True if ``acl`` denies the question and the bits of the index cannot identify it."""
     # The first two tests are the quickest, and most unindexed ACLs fail one of them.
     return (
         acl.resource_type == question.resource_type

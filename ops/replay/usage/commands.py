@@ -1,10 +1,4 @@
-"""kafka-acls' flags for an ACL, and the script that carries out the suggestions.
-
-**Invariant:** a command affects exactly its ACL, whatever characters the names contain. An ACL that
-kafka-acls cannot express is rejected, not approximated. The script adds before it removes.
-
-Source: Kafka 4.3 AclCommand, which trims names, principals and hosts.
-"""
+"""The script that carries out the suggestions with kafka-acls. It adds before it removes."""
 
 from __future__ import annotations
 
@@ -12,27 +6,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from authorizerd.acl.errors import InvalidAclError
-from authorizerd.acl.model import (
-    CLUSTER_NAME,
-    Acl,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
-from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.kafka_acls import entry_arguments
+from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.acl.validation import validate_new_acl
-
-_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # the characters that String.trim removes
-_FLAGS: Final = {
-    ResourceType.TOPIC: "--topic",
-    ResourceType.GROUP: "--group",
-    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
-    ResourceType.DELEGATION_TOKEN: "--delegation-token",
-    ResourceType.USER: "--user-principal",
-}
 
 _OPENING: Final = """\
 set -eu
@@ -42,43 +18,6 @@ if [ $# -eq 0 ]; then
 fi
 : "${KAFKA_ACLS:=kafka-acls}" # or kafka-acls.sh, or authorizerd acls
 """
-
-
-def why_inexpressible(acl: Acl) -> str | None:
-    """Return why kafka-acls cannot add or remove exactly ``acl``; None if it can."""
-    try:
-        validate_new_acl(acl)
-    except InvalidAclError as error:
-        return str(error)
-    resource_type = ResourceType(acl.resource_type)
-    if acl.operation not in (Operation.ALL, *SUPPORTED[resource_type]):
-        return f"kafka-acls does not accept {Operation(acl.operation).name} on {resource_type.name}"
-    if resource_type == ResourceType.CLUSTER:
-        if (acl.resource_name, acl.pattern_type) != (CLUSTER_NAME, PatternType.LITERAL):
-            return f"kafka-acls only accepts the literal name {CLUSTER_NAME} for the cluster"
-        texts: tuple[str, ...] = (acl.principal, acl.host)
-    else:
-        texts = (acl.resource_name, acl.principal, acl.host)
-    if any("\0" in text for text in texts):
-        return "a command line cannot contain the character NUL"
-    if resource_type == ResourceType.TRANSACTIONAL_ID:
-        texts = texts[1:]  # kafka-acls does not trim this name
-    if any(text != text.strip(_JAVA_BLANKS) for text in texts):
-        return "kafka-acls removes blanks at the ends of names"
-    return None if acl.host else "kafka-acls does not accept an empty host"
-
-
-def entry_arguments(acl: Acl) -> list[str]:
-    """Return the flags after ``--add`` or ``--remove``, for an ACL that is expressible."""
-    kind = "allow" if acl.permission_type == PermissionType.ALLOW else "deny"
-    operation = Operation(acl.operation).name.title().replace("_", "")
-    arguments = [f"--{kind}-principal", acl.principal, f"--{kind}-host", acl.host]
-    arguments += ["--operation", operation]
-    if acl.resource_type == ResourceType.CLUSTER:
-        return [*arguments, "--cluster"]
-    pattern_type = PatternType(acl.pattern_type).name.lower()
-    flag = _FLAGS[ResourceType(acl.resource_type)]
-    return [*arguments, flag, acl.resource_name, "--resource-pattern-type", pattern_type]
 
 
 def script(comments: Sequence[str], added: Iterable[Acl], removed: Sequence[Acl]) -> str:

@@ -11,11 +11,11 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+from authorizerd.acl.kafka_acls import why_inexpressible
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
 from authorizerd.acl.patterns import Patterns, is_wildcard, look_up, prefix_lengths
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import build_index
-from authorizerd.replay.usage.commands import why_inexpressible
 from authorizerd.replay.usage.matching import is_wide
 
 

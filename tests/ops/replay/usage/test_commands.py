@@ -9,12 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from authorizerd.acl.kafka_acls import entry_arguments, why_inexpressible
 from authorizerd.acl.model import CLUSTER_NAME, Acl, Operation, ResourceType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Addition, Removal, make_plan
-from authorizerd.replay.usage.commands import entry_arguments, script, why_inexpressible
+from authorizerd.replay.usage.commands import script
 from tests.ops.replay.acl_sets import topic_read
 
 SERVER = ["--bootstrap-server", "h:9092"]

@@ -1,0 +1,6 @@
+"""Explanations: why a question was decided so, what almost matches, and which change would flip it.
+
+``explainer`` assembles an explanation, ``description`` is its text. ``matches`` lists the ACLs that
+match, ``default_access`` the patterns that turn off allow.everyone.if.no.acl.found, ``changes`` the
+ACLs to add or to remove, and ``near_misses`` what almost allows a denied question.
+"""

@@ -1,0 +1,155 @@
+"""The shortest sequence of ACL changes after which the answer is the other one.
+
+**Invariant:** an ACL that is added is one that Kafka accepts, and names exactly what was asked
+about. For an unknown host, the changes give the other answer for every host.
+
+A denial needs all matching DENYs removed, and then an ALLOW, unless one matches already. An allowed
+question needs one change: the only ALLOW removed, if it is as narrow as the question, or else a
+DENY.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from authorizerd.acl.bits import ALLOWS
+from authorizerd.acl.decision import Decision, DefaultRule
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.explanation.matches import Matches
+from authorizerd.acl.explanation.model import AclChange, Changes, DefaultAccess
+from authorizerd.acl.explanation.words import name_operation, name_resource
+from authorizerd.acl.model import (
+    OPERATIONS,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    PatternType,
+    PermissionType,
+    Question,
+)
+from authorizerd.acl.patterns import look_up
+from authorizerd.acl.snapshot import AclSnapshot, rules_of
+from authorizerd.acl.steps import Steps
+from authorizerd.acl.validation import validate_new_acl, validate_resource
+
+HOSTS_PER_STEP: Final = 128
+HOSTS_SEARCHED_MAX: Final = 65_536
+
+
+def find_changes(
+    snapshot: AclSnapshot,
+    question: Question,
+    decision: Decision,
+    matches: Matches,
+    default: DefaultAccess,
+) -> Steps[Changes]:
+    """Return, in steps, the shortest changes that flip ``decision``."""
+    if decision.rule is DefaultRule.SUPER_USER:
+        return Changes(
+            reason=f"{question.principal} is a super user. No ACL changes what a super user may do:"
+            " remove the principal from super.users instead."
+        )
+    if not decision.allowed:
+        return _grant(question, matches, default)
+    alone = _only_exact_allow(question, matches, default)
+    if alone is not None and not (yield from _is_allowed_from_some_host(snapshot, question)):
+        return Changes(listed=(AclChange(False, alone),))
+    return _deny(question, default)
+
+
+def _grant(question: Question, matches: Matches, default: DefaultAccess) -> Changes:
+    """Return the changes that make a denied question allowed."""
+    removals = tuple(AclChange(False, acl) for acl in matches.denials)
+    left_out = matches.denial_count - len(removals)
+    if matches.allow_count:
+        return Changes(listed=removals, left_out=left_out)
+    if default.is_set and default.acl_count == matches.denial_count:
+        resource = name_resource(question.resource_type, question.resource_name)
+        effect = (
+            f"Then no ACL matches {resource}, so allow.everyone.if.no.acl.found allows every"
+            " principal everything on it."
+        )
+        return Changes(listed=removals, left_out=left_out, effects=(effect,))
+    acl = make_exact_acl(question, PermissionType.ALLOW)
+    reason = why_not_creatable(acl)
+    if reason is not None:
+        return Changes(reason=reason)
+    return Changes(listed=(*removals, AclChange(True, acl)), left_out=left_out)
+
+
+def _only_exact_allow(question: Question, matches: Matches, default: DefaultAccess) -> Acl | None:
+    """Return the ALLOW whose removal denies the question, if it is as narrow as the question."""
+    if matches.allow_count != 1:
+        return None
+    (acl,) = matches.allows
+    # Without its last ACL, a resource is open to everyone if the setting says so.
+    is_replaced_by_default = default.is_set and default.acl_count == 1
+    is_exact = acl == make_exact_acl(question, PermissionType.ALLOW)
+    return acl if is_exact and not is_replaced_by_default else None
+
+
+def _is_allowed_from_some_host(snapshot: AclSnapshot, question: Question) -> Steps[bool]:
+    """Return, in steps, True if an ALLOW for a single host matches a question of unknown host.
+
+    Also return True if there are too many hosts to search.
+    """
+    if question.host is not None:
+        return False
+    index = snapshot.types[question.resource_type]
+    name, allows = question.resource_name, ALLOWS[question.operation]
+    searched = 0
+    for principal in (question.principal, WILDCARD_PRINCIPAL):
+        tables = iter(rules_of(index, principal).hosts.values())
+        while some := list(islice(tables, HOSTS_PER_STEP)):
+            searched += len(some)
+            if searched > HOSTS_SEARCHED_MAX or any(
+                look_up(patterns, name) & allows for patterns in some
+            ):
+                return True
+            yield
+    return False
+
+
+def _deny(question: Question, default: DefaultAccess) -> Changes:
+    """Return the change that makes an allowed question denied by a DENY."""
+    acl = make_exact_acl(question, PermissionType.DENY)
+    reason = why_not_creatable(acl)
+    if reason is not None:
+        return Changes(reason=reason)
+    effects: tuple[str, ...] = ()
+    if default.applies:
+        resource = name_resource(question.resource_type, question.resource_name)
+        effects = (
+            f"Then an ACL matches {resource}, so allow.everyone.if.no.acl.found no longer allows"
+            " every principal everything on it.",
+        )
+    return Changes(listed=(AclChange(True, acl),), effects=effects)
+
+
+def make_exact_acl(question: Question, permission_type: int) -> Acl:
+    """Return the narrowest ACL that decides the question. It may be one that Kafka refuses."""
+    name = question.resource_name
+    # The literal `*` matches every name; the prefix `*` only names that begin with `*`.
+    pattern_type = PatternType.PREFIXED if name == WILDCARD else PatternType.LITERAL
+    return Acl(
+        question.resource_type,
+        name,
+        int(pattern_type),
+        question.principal,
+        WILDCARD if question.host is None else question.host,
+        question.operation,
+        int(permission_type),
+    )
+
+
+def why_not_creatable(acl: Acl) -> str | None:
+    """Return a sentence that says why Kafka refuses to create ``acl``; None if Kafka accepts it."""
+    if acl.operation not in OPERATIONS:
+        return f"No ACL names the operation {name_operation(acl.operation)}."
+    try:
+        validate_resource(acl)
+        validate_new_acl(acl)
+    except InvalidAclError as error:
+        return f"Kafka refuses an ACL for exactly this question: {error}."
+    return None

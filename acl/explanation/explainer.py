@@ -1,0 +1,72 @@
+"""The full explanation of one decision.
+
+**Invariant:** the decision and its rule are those of ``acl.decision.explain``. The work is bounded
+and done in short steps, however many ACLs there are.
+"""
+
+from __future__ import annotations
+
+from authorizerd.acl.decision import AuthorizerSettings, Decision, MatchingAcl, explain
+from authorizerd.acl.explanation.changes import find_changes
+from authorizerd.acl.explanation.default_access import find_default_access
+from authorizerd.acl.explanation.matches import Matches, find_matches
+from authorizerd.acl.explanation.model import Explanation, MatchingAclMeaning, NearMiss
+from authorizerd.acl.explanation.near_misses import find_near_misses
+from authorizerd.acl.model import Acl, PermissionType, Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+
+
+def explain_fully(
+    snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question
+) -> Steps[Explanation]:
+    """Return, in steps, why ``question`` is allowed or denied, and what would change that.
+
+    Raises:
+        InvalidQuestionError: the principal is ``User:*``, which means everyone.
+    """
+    decision = explain(snapshot, settings, question)
+    yield
+    matches = yield from find_matches(snapshot, question)
+    default = yield from find_default_access(snapshot, settings, question)
+    changes = yield from find_changes(snapshot, question, decision, matches, default)
+    acls = _describe_matches(question, decision, matches)
+    unsearched: list[str] = []
+    near_misses: tuple[NearMiss, ...] = ()
+    if not decision.allowed:
+        near_misses = yield from find_near_misses(
+            snapshot, settings, question, matches, changes, unsearched
+        )
+    return Explanation(
+        question=question,
+        decision=decision,
+        offset=snapshot.offset,
+        acl_count=len(snapshot.acls),
+        acls=acls,
+        acls_left_out=matches.denial_count + matches.allow_count - len(acls),
+        default=default,
+        changes=changes,
+        near_misses=near_misses,
+        unsearched=tuple(unsearched),
+    )
+
+
+def _describe_matches(
+    question: Question, decision: Decision, matches: Matches
+) -> tuple[MatchingAclMeaning, ...]:
+    """Return what each listed ACL means. The ACL that decides is listed in any case."""
+    rule = decision.rule
+    deciding = rule.acl if isinstance(rule, MatchingAcl) else None
+    listed: tuple[Acl, ...] = matches.listed
+    if deciding is not None and deciding not in listed:
+        # Of many ALLOWs, the last one decides.
+        listed = (*listed, deciding)
+    return tuple(
+        MatchingAclMeaning(
+            acl=acl,
+            allows=acl.permission_type == PermissionType.ALLOW,
+            is_implied=acl.operation != question.operation,
+            decides=acl == deciding,
+        )
+        for acl in listed
+    )

@@ -1,0 +1,231 @@
+"""The ACLs that match a question, in the order of Kafka's scan, and their number.
+
+Why not ``acl.matching.matching_acls``? Its list has no order and no bound: for an unknown host it
+has an ACL for each denied host. Here hosts that are not listed are only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.bits import denying_operations
+from authorizerd.acl.denying_hosts import NO_HOSTS
+from authorizerd.acl.explanation.scan import Pace, find_prefix_lengths, iterate_patterns
+from authorizerd.acl.matching import APPLICABLE, APPLIES, denies_unindexed, scan_key
+from authorizerd.acl.model import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    PermissionType,
+    Question,
+)
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight
+from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
+from authorizerd.acl.steps import Steps
+
+ACLS_LISTED_MAX: Final = 100
+CHARACTERS_LISTED_MAX: Final = 64 * 1024
+"""The names of the listed ACLs together. Names may be long, and the list is encoded in one step."""
+UNINDEXED_PER_STEP: Final = 256
+
+_ALLOW: Final = int(PermissionType.ALLOW)
+_DENY: Final = int(PermissionType.DENY)
+
+_Key: TypeAlias = tuple[Any, ...]
+"""The place of an ACL in Kafka's scan. See ``scan_key``."""
+_Alike: TypeAlias = tuple[_Key, Acl, Iterable[str], int]
+"""ACLs that differ only in their host: the first one's place, the first one, all hosts, their
+number."""
+
+
+class Matches(msgspec.Struct, frozen=True, kw_only=True):
+    """The ACLs that match a question.
+
+    Attributes:
+        listed: the first in the order of Kafka's scan.
+        denials, allows: the first that deny, and the first that allow.
+        denial_count, allow_count: the number of all that deny, and of all that allow.
+    """
+
+    listed: tuple[Acl, ...]
+    denials: tuple[Acl, ...]
+    allows: tuple[Acl, ...]
+    denial_count: int
+    allow_count: int
+
+
+def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
+    """Return, in steps, the ACLs that allow or deny ``question``."""
+    found = _Found(question)
+    index = snapshot.types[question.resource_type]
+    principals = dict.fromkeys((question.principal, WILDCARD_PRINCIPAL))
+    rules = [(principal, rules_of(index, principal)) for principal in principals]
+    tables = list(_list_tables(rules, question.host))
+    denied_hosts = [each for each in rules if question.host is None and each[1].denying_hosts]
+    searched = [patterns for _, _, patterns in tables]
+    searched += (each.host_denials for _, each in denied_hosts)
+    name, pace = question.resource_name, Pace()
+    lengths = yield from find_prefix_lengths(searched, name)
+    for pattern_type, pattern_name in iterate_patterns(name, lengths):
+        some = [
+            *_make_plain(question, tables, pattern_type, pattern_name),
+            *_make_denied_hosts(question, denied_hosts, pattern_type, pattern_name),
+        ]
+        found.add(some)
+        if pace.is_due(pattern_name, len(searched)):
+            yield
+    unindexed = iter(snapshot.unindexed)
+    while acls := list(islice(unindexed, UNINDEXED_PER_STEP)):
+        found.add_unindexed([acl for acl in acls if denies_unindexed(acl, question)])
+        yield
+    return found.finish()
+
+
+def _list_tables(
+    rules: Iterable[tuple[str, Rules]], host: str | None
+) -> Iterator[tuple[str, str, Patterns]]:
+    """Yield the principal, the host and the patterns of all plain rules for ``host``."""
+    for principal, each in rules:
+        if each.any_host is not NO_PATTERNS:
+            yield principal, WILDCARD, each.any_host
+        if host is not None and host in each.hosts:
+            yield principal, host, each.hosts[host]
+
+
+def _make_plain(
+    question: Question,
+    tables: Iterable[tuple[str, str, Patterns]],
+    pattern_type: int,
+    pattern_name: str,
+) -> Iterator[_Alike]:
+    """Yield the plain ACLs with one pattern."""
+    operation = question.operation
+    for principal, host, patterns in tables:
+        bits = get_weight(patterns, pattern_type, pattern_name) & APPLIES[operation]
+        if not bits:
+            continue
+        for bit, rule, permission in APPLICABLE[operation]:
+            if bits & bit:
+                acl = Acl(
+                    question.resource_type, pattern_name, pattern_type, principal, host, rule,
+                    permission,
+                )  # fmt: skip
+                yield _place(acl, question), acl, (host,), 1
+
+
+def _make_denied_hosts(
+    question: Question,
+    denied_hosts: Iterable[tuple[str, Rules]],
+    pattern_type: int,
+    pattern_name: str,
+) -> Iterator[_Alike]:
+    """Yield the plain denials of single hosts with one pattern, for an unknown host."""
+    for principal, rules in denied_hosts:
+        for rule in denying_operations(question.operation):
+            hosts = rules.denying_hosts.get((pattern_type, pattern_name, rule), NO_HOSTS)
+            first = next(iter(hosts.values()), None)
+            if first is not None:
+                acl = Acl(
+                    question.resource_type, pattern_name, pattern_type, principal, first, rule,
+                    _DENY,
+                )  # fmt: skip
+                yield _place(acl, question), acl, hosts.values(), len(hosts)
+
+
+def _place(acl: Acl, question: Question) -> _Key:
+    """Return the place at which Kafka's scan meets the ACL for the first time."""
+    return scan_key(acl, 1 if question.resource_name != WILDCARD else 0)
+
+
+class _Found:
+    """Collects ACLs that arrive in the order of Kafka's scan, except unindexed ones."""
+
+    __slots__ = ("_allow_count", "_allows", "_denial_count", "_denials", "_listed", "_question")
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._listed = _Shortlist()
+        self._denials = _Shortlist()
+        self._allows = _Shortlist()
+        self._denial_count = self._allow_count = 0
+
+    def add(self, some: list[_Alike]) -> None:
+        """Add the plain ACLs of one pattern."""
+        some.sort(key=itemgetter(0))
+        for key, first, hosts, count in some:
+            if first.permission_type == _ALLOW:
+                self._allow_count += count
+                kind = self._allows
+            else:
+                self._denial_count += count
+                kind = self._denials
+            for shortlist in (self._listed, kind):
+                shortlist.add(key, first, hosts)
+
+    def add_unindexed(self, acls: Iterable[Acl]) -> None:
+        """Add ACLs that deny, wherever they are in the scan."""
+        for acl in acls:
+            self._denial_count += 1
+            key = _place(acl, self._question)
+            for shortlist in (self._listed, self._denials):
+                shortlist.insert(key, acl)
+
+    def finish(self) -> Matches:
+        return Matches(
+            listed=self._listed.take(),
+            denials=self._denials.take(),
+            allows=self._allows.take(),
+            denial_count=self._denial_count,
+            allow_count=self._allow_count,
+        )
+
+
+class _Shortlist:
+    """The first ACLs by their places: a bounded number, with a bounded length of their names."""
+
+    __slots__ = ("_characters", "_placed", "_unplaced")
+
+    def __init__(self) -> None:
+        self._placed: list[tuple[_Key, Acl]] = []
+        self._unplaced: list[tuple[_Key, Acl]] = []
+        self._characters = 0
+
+    def add(self, key: _Key, first: Acl, hosts: Iterable[str]) -> None:
+        """Add ACLs that differ only in their host, after all that were added before."""
+        for host in islice(hosts, ACLS_LISTED_MAX - len(self._placed)):
+            if self._characters >= CHARACTERS_LISTED_MAX:
+                return
+            acl = first if host == first.host else msgspec.structs.replace(first, host=host)
+            self._characters += count_characters(acl)
+            self._placed.append((key, acl))
+
+    def insert(self, key: _Key, acl: Acl) -> None:
+        """Add an ACL anywhere."""
+        self._unplaced.append((key, acl))
+        if len(self._unplaced) >= 2 * ACLS_LISTED_MAX:
+            self._unplaced.sort(key=itemgetter(0))
+            del self._unplaced[ACLS_LISTED_MAX:]
+
+    def take(self) -> tuple[Acl, ...]:
+        """Return the ACLs in order."""
+        if not self._unplaced:
+            return tuple(acl for _, acl in self._placed)
+        # The sort is stable, so ACLs that differ only in their host stay together.
+        taken: list[Acl] = []
+        characters = 0
+        for _, acl in sorted([*self._placed, *self._unplaced], key=itemgetter(0)):
+            if len(taken) >= ACLS_LISTED_MAX or characters >= CHARACTERS_LISTED_MAX:
+                break
+            characters += count_characters(acl)
+            taken.append(acl)
+        return tuple(taken)
+
+
+def count_characters(acl: Acl) -> int:
+    """Return the length of the ACL's names together."""
+    return len(acl.resource_name) + len(acl.principal) + len(acl.host)

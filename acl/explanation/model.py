@@ -1,0 +1,149 @@
+"""What an explanation consists of.
+
+**Invariant:** every part is bounded, and says how much was left out.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from authorizerd.acl.decision import Decision, DefaultRule
+from authorizerd.acl.model import Acl, Question
+
+
+class MatchingAclMeaning(msgspec.Struct, frozen=True, kw_only=True):
+    """One ACL that matches the question.
+
+    Attributes:
+        allows: whether it allows or denies.
+        is_implied: whether its operation is another one, which implies the one asked: READ implies
+            DESCRIBE, and ALL implies every operation.
+        decides: whether it is the rule of the decision.
+    """
+
+    acl: Acl
+    allows: bool
+    is_implied: bool
+    decides: bool
+
+
+class PatternCount(msgspec.Struct, frozen=True):
+    """A resource pattern, and the number of ACLs that have it, of all principals."""
+
+    pattern_type: int
+    name: str
+    acl_count: int
+
+
+class DefaultAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What allow.everyone.if.no.acl.found means for one resource.
+
+    Attributes:
+        is_set: whether the setting is true.
+        acl_count: the number of ACLs whose pattern matches the resource, whatever their principal,
+            host and operation. The setting applies only if it is 0.
+        patterns: the first of their patterns, in the order of Kafka's scan.
+    """
+
+    is_set: bool
+    acl_count: int
+    patterns: tuple[PatternCount, ...]
+
+    @property
+    def applies(self) -> bool:
+        """Whether everyone is allowed, since the setting is true and no ACL matches."""
+        return self.is_set and self.acl_count == 0
+
+
+class AclChange(msgspec.Struct, frozen=True):
+    """An ACL to add, or else to remove."""
+
+    adds: bool
+    acl: Acl
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """The shortest sequence of changes after which the answer is the other one.
+
+    For an unknown host, the other answer then holds for every host. An ACL that is added names
+    exactly the principal, operation and resource that were asked about. The only exception is the
+    resource ``*``: a literal ``*`` would match every name, so the prefix ``*`` is added.
+
+    Attributes:
+        listed: the first changes. Empty if no such sequence exists.
+        left_out: the number of removals that are not listed.
+        reason: why no sequence exists, or None.
+        effects: sentences about what else changes for other principals.
+    """
+
+    listed: tuple[AclChange, ...] = ()
+    left_out: int = 0
+    reason: str | None = None
+    effects: tuple[str, ...] = ()
+
+    @property
+    def smallest(self) -> AclChange | None:
+        """The change, if a single one suffices."""
+        is_single = len(self.listed) == 1 and not self.left_out
+        return self.listed[0] if is_single else None
+
+
+class NearMissKind(StrEnum):
+    """What almost leads to the other answer."""
+
+    SINGLE_DENIAL = "single_denial"
+    UNKNOWN_HOST = "unknown_host"
+    PRINCIPAL = "principal"
+    RESOURCE_NAME = "resource_name"
+    PATTERN = "pattern"
+    HOST = "host"
+    OPERATION = "operation"
+
+
+class NearMiss(msgspec.Struct, frozen=True, kw_only=True):
+    """Something close to the question, or to an ACL, with which the answer would be allow.
+
+    Attributes:
+        text: one sentence.
+        acl: the ACL that almost allows, or that alone denies.
+        instead: a similar question, which is allowed.
+        rewritten: what ``acl`` would have to be to allow the question.
+    """
+
+    kind: NearMissKind
+    text: str
+    acl: Acl | None = None
+    instead: Question | None = None
+    rewritten: Acl | None = None
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a question was decided so.
+
+    Attributes:
+        offset: the log offset of the ACLs.
+        acl_count: the number of all ACLs.
+        acls: ACLs that match the question, in the order of Kafka's scan. Those of an unknown host
+            that differ only in their host are in no particular order.
+        acls_left_out: the number of matching ACLs that are not listed.
+        near_misses: for a denial, the closest first.
+        unsearched: sentences that say what was not searched for near misses.
+    """
+
+    question: Question
+    decision: Decision
+    offset: int
+    acl_count: int
+    acls: tuple[MatchingAclMeaning, ...]
+    acls_left_out: int
+    default: DefaultAccess
+    changes: Changes
+    near_misses: tuple[NearMiss, ...] = ()
+    unsearched: tuple[str, ...] = ()
+
+    @property
+    def is_super_user(self) -> bool:
+        """Whether the principal is a super user, to whom ACLs do not apply."""
+        return self.decision.rule is DefaultRule.SUPER_USER

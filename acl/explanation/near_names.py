@@ -1,0 +1,206 @@
+"""Resource names and patterns that almost match, and would allow the question.
+
+Patterns are compared as text. So letter case, blanks, or a dot instead of a dash make another name.
+A literal ``orders-*`` is no prefix, and the prefix ``orders-`` does not match ``orders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from authorizerd.acl.explanation.model import NearMiss, NearMissKind
+from authorizerd.acl.explanation.probe import Probe
+from authorizerd.acl.explanation.words import name_resource
+from authorizerd.acl.matching import LITERAL, PREFIXED
+from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Acl, ResourceType
+from authorizerd.acl.patterns import Patterns, get_weight, misses_wildcard
+from authorizerd.acl.steps import Steps
+
+PATTERNS_SEARCHED_MAX: Final = 65_536
+PATTERNS_PER_STEP: Final = 256
+CHARACTERS_MAX: Final = 1024
+"""Longer names are not compared, so that a step stays short."""
+PADDING_MAX: Final = 4
+"""The most characters by which names differ that are equal without blanks and quotes."""
+
+_SEPARATORS: Final = "-._"
+_ALIKE: Final = str.maketrans(dict.fromkeys(_SEPARATORS, "-"))
+_PADDING: Final = " \t\r\n'\"`"
+
+_Table: TypeAlias = tuple[str, str, Patterns]
+"""A principal, a host, and the patterns of its rules."""
+
+
+def find_near_name(probe: Probe, unsearched: list[str]) -> Steps[NearMiss | None]:
+    """Return, in steps, a resource that is named almost like the one asked about, and is allowed.
+
+    Args:
+        unsearched: gets a sentence if not all patterns are searched.
+    """
+    question = probe.question
+    name = question.resource_name
+    if question.resource_type == ResourceType.CLUSTER:
+        return _find_cluster(probe)
+    if not name or len(name) > CHARACTERS_MAX:
+        return None
+    key = _normalize(name)
+    searched = 0
+    for _, _, patterns in probe.tables():
+        for is_prefix, table in ((False, patterns.literals), (True, patterns.prefixes)):
+            items = iter(table.items())
+            while some := list(islice(items, PATTERNS_PER_STEP)):
+                searched += len(some)
+                if searched > PATTERNS_SEARCHED_MAX:
+                    unsearched.append(f"Only {PATTERNS_SEARCHED_MAX} patterns were compared.")
+                    return None
+                allowed = [text for text, bits in some if bits & probe.allows]
+                for near in _iterate_near(name, key, allowed, is_prefix):
+                    instead = probe.with_name(near)
+                    if near != name and probe.is_allowed(instead):
+                        return _make_near_name(probe, near)
+                yield
+    return None
+
+
+def _find_cluster(probe: Probe) -> NearMiss | None:
+    """Return that the cluster was asked about under a wrong name, if it is allowed."""
+    instead = probe.with_name(CLUSTER_NAME)
+    if probe.question.resource_name == CLUSTER_NAME or not probe.is_allowed(instead):
+        return None
+    return NearMiss(
+        kind=NearMissKind.RESOURCE_NAME,
+        text=f"It is allowed on `{CLUSTER_NAME}`, which is the cluster's only name in ACLs, but the"
+        f" question names `{probe.question.resource_name}`.",
+        acl=probe.rule_acl(instead),
+        instead=instead,
+    )
+
+
+def _iterate_near(name: str, key: str, patterns: Iterable[str], is_prefix: bool) -> Iterator[str]:
+    """Yield the names that match a pattern and are almost ``name``.
+
+    Args:
+        key: ``name``, normalized.
+    """
+    size_min, size_max = len(name) - PADDING_MAX, len(name) + PADDING_MAX
+    for pattern in patterns:
+        if len(pattern) > size_max or (not is_prefix and len(pattern) < size_min):
+            continue
+        normalized = _normalize(pattern)
+        if is_prefix and normalized and key.startswith(normalized):
+            if not name.startswith(pattern):
+                yield pattern + name.strip(_PADDING)[len(normalized) :]
+        elif normalized == key:
+            yield pattern
+
+
+def _normalize(name: str) -> str:
+    """Return what names have in common that are easily taken for each other."""
+    return name.strip(_PADDING).casefold().translate(_ALIKE)
+
+
+def _make_near_name(probe: Probe, near: str) -> NearMiss:
+    question = probe.question
+    instead = probe.with_name(near)
+    near_resource = name_resource(question.resource_type, near)
+    asked = question.resource_name
+    if near.strip(_PADDING) == asked.strip(_PADDING):
+        difference = "blanks or quotes at the ends differ"
+    elif near.casefold() == asked.casefold():
+        difference = "the letter case differs"
+    elif near.translate(_ALIKE) == asked.translate(_ALIKE):
+        difference = "a dot, dash or underscore differs"
+    else:
+        difference = "they are written differently"
+    return NearMiss(
+        kind=NearMissKind.RESOURCE_NAME,
+        text=f"It is allowed on {near_resource}, but the question names `{asked}`: {difference}.",
+        acl=probe.rule_acl(instead),
+        instead=instead,
+    )
+
+
+def find_near_patterns(probe: Probe) -> Steps[list[NearMiss]]:
+    """Return, in steps, patterns that were probably meant to match, the closest first."""
+    name = probe.question.resource_name
+    if not name or len(name) > CHARACTERS_MAX:
+        return []
+    misses: list[NearMiss] = []
+    for table in probe.tables():
+        if not probe.has_denial:
+            misses += _find_misspelt_patterns(probe, table)
+            yield
+        misses += _find_longer_prefix(probe, table)
+    return misses
+
+
+def _find_misspelt_patterns(probe: Probe, table: _Table) -> Iterator[NearMiss]:
+    """Yield ALLOWs that would match if they were written as they were probably meant."""
+    name = probe.question.resource_name
+    principal, host, patterns = table
+    wildcard = patterns.wildcard & probe.allows
+    if wildcard and misses_wildcard(name):
+        acl = probe.make_allow(principal, host, LITERAL, WILDCARD, wildcard)
+        text = f"As in Kafka, the literal `*` does not match `{name}`, which begins with `*`."
+        rewritten = replace(acl, pattern_type=PREFIXED)
+        yield _make_pattern(text, acl, rewritten)
+    yield from _find_starred(probe, table)
+    for size in range(len(name) - 1, 0, -1):
+        prefix = name[:size]
+        bits = patterns.literals.get(prefix, 0) & probe.allows
+        if bits and (name[size] in _SEPARATORS or prefix[-1] in _SEPARATORS):
+            acl = probe.make_allow(principal, host, LITERAL, prefix, bits)
+            text = f"As a literal, `{prefix}` does not match `{name}`; as a prefix, it would."
+            yield _make_pattern(text, acl, replace(acl, pattern_type=PREFIXED))
+
+
+def _find_starred(probe: Probe, table: _Table) -> Iterator[NearMiss]:
+    """Yield ALLOWs whose name ends with a star, and would match without it."""
+    principal, host, patterns = table
+    name = probe.question.resource_name
+    for size in range(len(name), -1, -1):
+        starred = name[:size] + WILDCARD
+        for pattern_type in (LITERAL, PREFIXED):
+            if starred == WILDCARD and pattern_type == LITERAL:
+                continue  # the wildcard
+            bits = get_weight(patterns, pattern_type, starred) & probe.allows
+            if bits:
+                acl = probe.make_allow(principal, host, pattern_type, starred, bits)
+                yield _make_starred(acl, name[:size])
+
+
+def _make_starred(acl: Acl, prefix: str) -> NearMiss:
+    """Return that in ``prefix*``, the star is an ordinary character."""
+    kind = "prefix" if acl.pattern_type == PREFIXED else "literal"
+    if not prefix:
+        text = "The prefix `*` matches only names that begin with `*`; the literal `*` would match."
+        return _make_pattern(text, acl, replace(acl, pattern_type=LITERAL))
+    text = (
+        f"In the {kind} `{acl.resource_name}`, the star is an ordinary character; the prefix"
+        f" `{prefix}` would match."
+    )
+    rewritten = replace(acl, pattern_type=PREFIXED, resource_name=prefix)
+    return _make_pattern(text, acl, rewritten)
+
+
+def _make_pattern(text: str, acl: Acl, rewritten: Acl) -> NearMiss:
+    return NearMiss(kind=NearMissKind.PATTERN, text=text, acl=acl, rewritten=rewritten)
+
+
+def _find_longer_prefix(probe: Probe, table: _Table) -> Iterator[NearMiss]:
+    """Yield allowed prefixes that are the name and a separator."""
+    principal, host, patterns = table
+    name = probe.question.resource_name
+    for separator in _SEPARATORS:
+        prefix = name + separator
+        bits = patterns.prefixes.get(prefix, 0) & probe.allows
+        instead = probe.with_name(prefix)
+        if bits and probe.is_allowed(instead):
+            acl = probe.make_allow(principal, host, PREFIXED, prefix, bits)
+            resource = name_resource(probe.question.resource_type, name)
+            text = f"The prefix `{prefix}` is allowed, but {resource} does not begin with it."
+            yield NearMiss(kind=NearMissKind.PATTERN, text=text, acl=acl, instead=instead)

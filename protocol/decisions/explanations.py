@@ -1,0 +1,232 @@
+"""The JSON of an explanation: the answer of ``POST /v1/explain``, and of ``explain --json``."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from authorizerd.acl.explanation.description import (
+    describe_meaning,
+    describe_settings,
+    make_command,
+)
+from authorizerd.acl.explanation.model import (
+    AclChange,
+    Explanation,
+    MatchingAclMeaning,
+    NearMiss,
+    NearMissKind,
+)
+from authorizerd.acl.model import (
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+
+
+class AclAnswer(msgspec.Struct, frozen=True):
+    """An ACL, with Kafka's names in capitals. A code of a later Kafka version reads UNKNOWN."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission_type: str
+
+
+class QuestionAnswer(msgspec.Struct, frozen=True):
+    """A question in Kafka's terms. ``host`` is null if it is unknown."""
+
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+
+
+class MatchingAclAnswer(msgspec.Struct, frozen=True):
+    """An ACL that matches the question.
+
+    ``implied`` says whether its operation is another one that implies the one asked, ``decides``
+    whether it is the rule of the decision, and ``text`` what it means.
+    """
+
+    acl: AclAnswer
+    allows: bool
+    implied: bool
+    decides: bool
+    text: str
+
+
+class PatternAnswer(msgspec.Struct, frozen=True):
+    """A resource pattern, and the number of ACLs that have it."""
+
+    pattern_type: str
+    resource_name: str
+    acl_count: int
+
+
+class SettingsAnswer(msgspec.Struct, frozen=True):
+    """The settings that matter.
+
+    ``acl_count`` is the number of ACLs whose pattern matches the resource, whatever their
+    principal. allow.everyone.if.no.acl.found applies only if it is 0. ``patterns`` are the first of
+    their patterns.
+    """
+
+    super_user: bool
+    allow_everyone_if_no_acl_found: bool
+    applies: bool
+    acl_count: int
+    patterns: tuple[PatternAnswer, ...]
+    text: str
+
+
+class NearMissAnswer(msgspec.Struct, frozen=True):
+    """Something close to the question, or to an ACL, with which the answer would be allow.
+
+    ``instead`` is a similar question, which is allowed. ``rewritten`` is what ``acl`` would have to
+    be to allow the question.
+    """
+
+    kind: NearMissKind
+    text: str
+    acl: AclAnswer | None
+    instead: QuestionAnswer | None
+    rewritten: AclAnswer | None
+
+
+class ChangeAnswer(msgspec.Struct, frozen=True):
+    """An ACL to add or to remove.
+
+    ``kafka_acls`` is the line of a shell, or null if kafka-acls cannot express the ACL.
+    """
+
+    change: Literal["add", "remove"]
+    acl: AclAnswer
+    kafka_acls: str | None
+
+
+class ExplanationAnswer(msgspec.Struct, frozen=True):
+    """Why a question is allowed or denied, and what would change that.
+
+    ``smallest_change`` gives the other answer. It is null if no single change does: ``changes`` is
+    then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
+    """
+
+    decision: bool
+    offset: int
+    rule: str
+    question: QuestionAnswer
+    acls: tuple[MatchingAclAnswer, ...]
+    acls_left_out: int
+    settings: SettingsAnswer
+    near_misses: tuple[NearMissAnswer, ...]
+    unsearched: tuple[str, ...]
+    smallest_change: ChangeAnswer | None
+    changes: tuple[ChangeAnswer, ...]
+    changes_left_out: int
+    no_change: str | None
+    effects: tuple[str, ...]
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def encode_explanation(explanation: Explanation) -> bytes:
+    """Return the JSON of an explanation."""
+    return _encode(make_explanation_answer(explanation))
+
+
+def make_explanation_answer(explanation: Explanation) -> ExplanationAnswer:
+    """Return an explanation with names instead of codes."""
+    changes = tuple(map(_make_change, explanation.changes.listed))
+    is_single = explanation.changes.smallest is not None
+    return ExplanationAnswer(
+        decision=explanation.decision.allowed,
+        offset=explanation.offset,
+        rule=str(explanation.decision.rule),
+        question=_make_question(explanation.question),
+        acls=tuple(_make_matching_acl(explanation, meaning) for meaning in explanation.acls),
+        acls_left_out=explanation.acls_left_out,
+        settings=_make_settings(explanation),
+        near_misses=tuple(map(_make_near_miss, explanation.near_misses)),
+        unsearched=explanation.unsearched,
+        smallest_change=changes[0] if is_single else None,
+        changes=changes,
+        changes_left_out=explanation.changes.left_out,
+        no_change=explanation.changes.reason,
+        effects=explanation.changes.effects,
+    )
+
+
+def make_acl_answer(acl: Acl) -> AclAnswer:
+    """Return an ACL with names instead of codes."""
+    return AclAnswer(
+        resource_type=ResourceType.read(acl.resource_type).name,
+        resource_name=acl.resource_name,
+        pattern_type=PatternType.read(acl.pattern_type).name,
+        principal=acl.principal,
+        host=acl.host,
+        operation=Operation.read(acl.operation).name,
+        permission_type=PermissionType.read(acl.permission_type).name,
+    )
+
+
+def _make_question(question: Question) -> QuestionAnswer:
+    return QuestionAnswer(
+        principal=question.principal,
+        host=question.host,
+        operation=Operation.read(question.operation).name,
+        resource_type=ResourceType.read(question.resource_type).name,
+        resource_name=question.resource_name,
+    )
+
+
+def _make_matching_acl(explanation: Explanation, meaning: MatchingAclMeaning) -> MatchingAclAnswer:
+    return MatchingAclAnswer(
+        acl=make_acl_answer(meaning.acl),
+        allows=meaning.allows,
+        implied=meaning.is_implied,
+        decides=meaning.decides,
+        text=describe_meaning(explanation, meaning),
+    )
+
+
+def _make_settings(explanation: Explanation) -> SettingsAnswer:
+    default = explanation.default
+    return SettingsAnswer(
+        super_user=explanation.is_super_user,
+        allow_everyone_if_no_acl_found=default.is_set,
+        applies=default.applies and not explanation.is_super_user,
+        acl_count=default.acl_count,
+        patterns=tuple(
+            PatternAnswer(PatternType.read(each.pattern_type).name, each.name, each.acl_count)
+            for each in default.patterns
+        ),
+        text=describe_settings(explanation),
+    )
+
+
+def _make_near_miss(miss: NearMiss) -> NearMissAnswer:
+    return NearMissAnswer(
+        kind=miss.kind,
+        text=miss.text,
+        acl=None if miss.acl is None else make_acl_answer(miss.acl),
+        instead=None if miss.instead is None else _make_question(miss.instead),
+        rewritten=None if miss.rewritten is None else make_acl_answer(miss.rewritten),
+    )
+
+
+def _make_change(change: AclChange) -> ChangeAnswer:
+    return ChangeAnswer(
+        change="add" if change.adds else "remove",
+        acl=make_acl_answer(change.acl),
+        kafka_acls=make_command(change),
+    )

@@ -1,0 +1,328 @@
+"""Near misses: every one is true, and the usual mistakes are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.explanation import near_hosts, near_names, near_principals
+from authorizerd.acl.explanation.explainer import explain_fully
+from authorizerd.acl.explanation.model import NearMiss, NearMissKind
+from authorizerd.acl.explanation.near_misses import NEAR_MISSES_MAX
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    OPERATIONS,
+    Acl,
+    Operation,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.steps import finish
+from tests.acl.explanation.cases import ADDRESSES, OTHER_HOST, Case, cases
+from tests.support.acls import acl, question, snapshot_of
+from tests.support.strategies import acls
+
+CLOSED = AuthorizerSettings()
+SINGLE, UNKNOWN, PRINCIPAL, NAME, PATTERN, HOST, OPERATION = NearMissKind
+
+PRINCIPALS = ("User:a", "User:A", "User:User:a", "Group:a", 'User:"a"', "User:CN=a, O=b", "User:*")
+OTHERS = ("User:a", "User:A", "user:a", "User:User:a", "User:O=b,CN=a", "User: a", "a")
+NAMES = ("a-b", "a.b", "A-b", "a-b ", "a-", "a-*", "a", "*", "a-bc", "*a", "")
+HOSTS = ("*", "10.0.0.1", "10.0.0.7", "10.0.0.0/8", "::1", "a.example", "0:0:0:0:0:0:0:1")
+
+
+@st.composite
+def almost(draw: st.DrawFn) -> Case:
+    """Return a case whose ACLs and question are written in many similar ways."""
+    some = acls().map(lambda each: replace(each, resource_type=draw(st.sampled_from([2, 2, 4]))))
+    held = draw(
+        st.frozensets(
+            st.builds(
+                replace,
+                some,
+                resource_name=st.sampled_from((*NAMES, CLUSTER_NAME)),
+                principal=st.sampled_from(PRINCIPALS),
+                host=st.sampled_from(HOSTS),
+                permission_type=st.sampled_from((2, 3, 3, 3)),
+            ),
+            max_size=6,
+        )
+    )
+    asked = Question(
+        draw(st.sampled_from(OTHERS)),
+        draw(st.sampled_from([None, *ADDRESSES])),
+        draw(st.sampled_from([3, 3, 4, 8])),
+        draw(st.sampled_from([2, 2, 2, 4])),
+        draw(st.sampled_from((*NAMES, CLUSTER_NAME))),
+    )
+    admins = draw(st.sampled_from([frozenset(), frozenset({"User:A", "User:*"})]))
+    return Case(held, AuthorizerSettings(admins, draw(st.booleans())), asked)
+
+
+def check(case: Case, miss: NearMiss) -> None:
+    """Check that a near miss is true."""
+    asked = case.question
+    assert miss.acl is None or miss.acl in case.held
+    if miss.instead is not None:
+        assert miss.instead != asked
+        assert case.is_allowed(case.held, miss.instead)
+    if miss.rewritten is not None:
+        assert miss.acl is not None
+        assert case.is_allowed((case.held - {miss.acl}) | {miss.rewritten}, asked)
+    if miss.instead is None and miss.rewritten is None:
+        assert miss.acl is not None
+        assert miss.acl.permission_type == PermissionType.DENY
+        if miss.kind == SINGLE:
+            assert case.is_allowed(case.held - {miss.acl}, asked)
+        else:
+            assert case.is_allowed(case.held, replace(asked, host="10.77.77.77"))
+
+
+@given(cases() | almost())
+def test_every_near_miss_is_true(case: Case) -> None:
+    explanation = case.explain()
+    assert len(explanation.near_misses) <= NEAR_MISSES_MAX
+    assert not (explanation.decision.allowed and explanation.near_misses)
+    for miss in explanation.near_misses:
+        check(case, miss)
+
+
+@given(cases() | almost())
+def test_allowed_hosts_and_operations_and_single_denials_are_found(case: Case) -> None:
+    """Brute force over all hosts and operations finds one exactly if the explanation does."""
+    explanation = case.explain()
+    asked = case.question
+    misses = explanation.near_misses
+    if explanation.decision.allowed or len(misses) == NEAR_MISSES_MAX:
+        return
+    kinds = {miss.kind for miss in misses}
+    hosts = [host for host in (*ADDRESSES, OTHER_HOST) if host != asked.host]
+    if any(case.is_allowed(case.held, replace(asked, host=host)) for host in hosts):
+        assert kinds & {HOST, UNKNOWN, SINGLE}
+    others = {*SUPPORTED.get(ResourceType.read(asked.resource_type), ())} - {asked.operation}
+    allowed = any(case.is_allowed(case.held, replace(asked, operation=each)) for each in others)
+    if asked.operation in OPERATIONS:
+        assert (OPERATION in kinds) == allowed
+    removals = [case.is_allowed(case.held - {each}, asked) for each in case.held]
+    denials = [each for each in explanation.acls if not each.allows]
+    if any(removals) and denials:
+        assert kinds & {SINGLE, HOST, UNKNOWN}
+
+
+A, T = "User:alice", "orders"
+FROM = "10.0.0.9"
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "kind", "text"),
+    [
+        (
+            [acl(A, "WRITE", topic=T, host="10.0.0.7")],
+            question(A, "WRITE", topic=T, host=FROM), HOST,
+            "User:alice may WRITE topic `orders` from host 10.0.0.7, but not from host 10.0.0.9.",
+        ),
+        (
+            [acl(A, topic=T, host=host) for host in ("10.0.0.7", "10.1.0.9", "10.0.0.98")],
+            question(A, topic=T, host=FROM), HOST,
+            "User:alice may READ topic `orders` from host 10.0.0.98 and 2 other hosts, but not"
+            " from host 10.0.0.9.",
+        ),
+        (
+            [acl(A, topic=T, host="10.0.0.7")],
+            question(A, topic=T, host=None), UNKNOWN,
+            "If the host were known to be 10.0.0.7, User:alice may READ topic `orders`.",
+        ),
+        (
+            [acl(A, topic=T), acl("User:*", topic=T, host="10.0.0.7", deny=True)],
+            question(A, topic=T, host=None), UNKNOWN,
+            "It is denied only because the host is unknown: an ACL denies host 10.0.0.7. From"
+            " other hosts, User:alice may READ topic `orders`.",
+        ),
+        (
+            [acl(A, topic=T), acl("User:*", topic=T, host=FROM, deny=True)],
+            question(A, topic=T, host=FROM), HOST,
+            "An ACL denies host 10.0.0.9. From hosts that no ACL names, User:alice may READ topic"
+            " `orders`.",
+        ),
+        (
+            [acl(A, topic=T, host="10.0.0.0/24")],
+            question(A, topic=T, host=FROM), HOST,
+            "An ACL allows host `10.0.0.0/24`, which never matches: Kafka compares single"
+            " addresses, not networks.",
+        ),
+        (
+            [acl(A, topic=T, host="::1")],
+            question(A, topic=T, host="0:0:0:0:0:0:0:1"), HOST,
+            "An ACL allows host `::1`, which never matches: Kafka writes this address as"
+            " 0:0:0:0:0:0:0:1.",
+        ),
+        (
+            [acl(A, topic=T, host="client-7.example")],
+            question(A, topic=T, host=FROM), HOST,
+            "An ACL allows host `client-7.example`, which never matches: Kafka compares hosts only"
+            " as IP addresses.",
+        ),
+        (
+            [acl(A, topic=T)], question(A, "WRITE", topic=T), OPERATION,
+            "User:alice is allowed READ and DESCRIBE on topic `orders`, but not WRITE.",
+        ),
+        (
+            [acl(A, topic=T), acl("User:*", "ALL", topic=T, deny=True)],
+            question(A, topic=T), SINGLE,
+            "Only the DENY of ALL on literal `orders` for User:* from host * prevents it: without"
+            " it, the ALLOW of READ on literal `orders` for User:alice from host * allows READ.",
+        ),
+        (
+            [acl(A, topic=T, pattern="PREFIXED"), acl(A, topic="orders-", pattern="PREFIXED")],
+            question("User:User:alice", topic=T), PRINCIPAL,
+            "`User:alice` is allowed, but the question is about `User:User:alice`: the type is"
+            " repeated.",
+        ),
+        (
+            [acl("User:Alice", topic=T)], question(A, topic=T), PRINCIPAL,
+            "`User:Alice` is allowed, but the question is about `User:alice`: the letter case"
+            " differs.",
+        ),
+        (
+            [acl("user:alice", topic=T)], question(A, topic=T), PRINCIPAL,
+            "`user:alice` is allowed, but the question is about `User:alice`: the letter case of"
+            " the type differs.",
+        ),
+        (
+            [acl("Group:alice", topic=T)], question(A, topic=T), PRINCIPAL,
+            "`Group:alice` is allowed, but the question is about `User:alice`: the type differs.",
+        ),
+        (
+            [acl(A, topic=T)], question('User:"alice"', topic=T), PRINCIPAL,
+            "`User:alice` is allowed, but the question is about `User:\"alice\"`: blanks or quotes"
+            " around the name differ.",
+        ),
+        (
+            [acl("User:CN=alice,OU=shop,O=acme", topic=T)],
+            question("User:O=acme, OU = shop, CN=alice", topic=T), PRINCIPAL,
+            "`User:CN=alice,OU=shop,O=acme` is allowed, but the question is about `User:O=acme,"
+            " OU = shop, CN=alice`: the distinguished names are written differently.",
+        ),
+        (
+            [acl(A, topic="Orders")], question(A, topic=T), NAME,
+            "It is allowed on topic `Orders`, but the question names `orders`: the letter case"
+            " differs.",
+        ),
+        (
+            [acl(A, topic="orders.", pattern="PREFIXED")], question(A, topic="orders-eu"), NAME,
+            "It is allowed on topic `orders.eu`, but the question names `orders-eu`: a dot, dash"
+            " or underscore differs.",
+        ),
+        (
+            [acl(A, topic=T)], question(A, topic=" orders"), NAME,
+            "It is allowed on topic `orders`, but the question names ` orders`: blanks or quotes"
+            " at the ends differ.",
+        ),
+        (
+            [acl(A, "ALTER", cluster=True)],
+            Question(A, FROM, Operation.ALTER, 4, "my-cluster"), NAME,
+            "It is allowed on `kafka-cluster`, which is the cluster's only name in ACLs, but the"
+            " question names `my-cluster`.",
+        ),
+        (
+            [acl(A, topic="orders-", pattern="PREFIXED")], question(A, topic=T), PATTERN,
+            "The prefix `orders-` is allowed, but topic `orders` does not begin with it.",
+        ),
+        (
+            [acl(A, topic="orders-*")], question(A, topic="orders-eu"), PATTERN,
+            "In the literal `orders-*`, the star is an ordinary character; the prefix `orders-`"
+            " would match.",
+        ),
+        (
+            [acl(A, topic="orders-*", pattern="PREFIXED")],
+            question(A, topic="orders-eu"), PATTERN,
+            "In the prefix `orders-*`, the star is an ordinary character; the prefix `orders-`"
+            " would match.",
+        ),
+        (
+            [acl(A, topic="*", pattern="PREFIXED")], question(A, topic=T), PATTERN,
+            "The prefix `*` matches only names that begin with `*`; the literal `*` would match.",
+        ),
+        (
+            [acl(A, topic="*")], question(A, topic="*orders"), PATTERN,
+            "As in Kafka, the literal `*` does not match `*orders`, which begins with `*`.",
+        ),
+        (
+            [acl(A, topic=T)], question(A, topic="orders-eu"), PATTERN,
+            "As a literal, `orders` does not match `orders-eu`; as a prefix, it would.",
+        ),
+    ],
+)  # fmt: skip
+def test_sentence_of_each_near_miss(
+    held: list[Acl], asked: Question, kind: NearMissKind, text: str
+) -> None:
+    """It is the first, so the closest, and true."""
+    case = Case(frozenset(held), CLOSED, asked)
+    explanation = case.explain()
+    assert explanation.near_misses[0].text == text
+    assert explanation.near_misses[0].kind == kind
+    for miss in explanation.near_misses:
+        check(case, miss)
+
+
+@pytest.mark.parametrize(
+    ("held", "asked"),
+    [
+        ([acl("User:alicia", topic=T)], question(A, topic=T)),
+        ([acl(A, topic="order")], question(A, topic=T)),
+        ([acl(A, topic=T, host="10.9.0.0/24")], question(A, topic=T, host=FROM)),
+        ([acl("User:*", "ALL", topic=T, deny=True), acl(A, topic="x")], question(A, topic=T)),
+        ([acl(A, group=T)], question(A, topic=T)),
+    ],
+)
+def test_unrelated_acls_are_no_near_misses(held: list[Acl], asked: Question) -> None:
+    assert Case(frozenset(held), CLOSED, asked).explain().near_misses == ()
+
+
+def test_super_user_with_a_similar_name_is_found() -> None:
+    settings = AuthorizerSettings(frozenset({"User:Alice"}))
+    (miss,) = Case(frozenset(), settings, question(A, topic=T)).explain().near_misses
+    assert (miss.kind, miss.acl) == (PRINCIPAL, None)
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "make", "found"),
+    [
+        (
+            near_hosts, "HOSTS_SEARCHED_MAX",
+            lambda number: acl(A, topic=T, host=f"10.0.0.{number}"),
+            "Only the ACLs of 50 hosts were compared.",
+        ),
+        (
+            near_names, "PATTERNS_SEARCHED_MAX",
+            lambda number: acl(A, topic=f"t{number}"),
+            "Only 50 patterns were compared.",
+        ),
+        (
+            near_principals, "PRINCIPALS_SEARCHED_MAX",
+            lambda number: acl(f"User:{number}", topic=T),
+            "Only 50 principals were compared.",
+        ),
+    ],
+)  # fmt: skip
+def test_searches_are_bounded_and_say_so(
+    module: ModuleType,
+    limit: str,
+    make: Callable[[int], Acl],
+    found: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, limit, 50)
+    for count, unsearched in ((50, ()), (51, (found,))):
+        snapshot = snapshot_of(*map(make, range(count)))
+        asked = question(A, topic=T, host="10.250.0.1")
+        explanation = finish(explain_fully(snapshot, CLOSED, asked))
+        assert explanation.unsearched == unsearched
