@@ -1,11 +1,12 @@
 """``make bench``: print one table of our figures, each with a peer's figure from the same run.
 
-    python -m ops.bench [--quick] [--parts NAMES] [--write] [--directory DIRECTORY]
+    python -m ops.bench [--quick] [--parts NAMES] [--continue] [--write] [--directory DIRECTORY]
 
 The command prints the table to standard output, and its progress and the seconds of each part to
 standard error. It writes the same lines to ``DIRECTORY/bench.json`` after each part, and a plot of
 the growth to ``DIRECTORY/growth.svg``. ``--quick`` runs every part on small sets, without a JVM.
 ``--write`` writes the table into the page of the documentation (``page``).
+``--continue`` keeps the parts of the last run and measures only those that it lacks.
 
 The exit code is 1 if a part failed, or if a limit that must hold was exceeded. The other parts run
 and are printed nevertheless.
@@ -28,7 +29,7 @@ from ops.bench.machine import describe_machine, find_versions
 from ops.bench.page import PAGE, PageError, write_page
 from ops.bench.parts import FULL, PARTS, QUICK, PartRunner, Plan, Run
 from ops.bench.processes import ProcessError
-from ops.bench.report import Part, Report
+from ops.bench.report import Part, Report, ReportError, read_report
 
 _RUN_DIRECTORY: Final = Path(".run")
 
@@ -81,6 +82,12 @@ def _arguments() -> argparse.Namespace:
         help=f"only these parts, separated by commas: {', '.join(PARTS)}",
     )
     parser.add_argument(
+        "--continue",
+        dest="continues",
+        action="store_true",
+        help="keep what the last run has measured, and measure the rest",
+    )
+    parser.add_argument(
         "--write", action="store_true", help=f"write the table into {PAGE}, unless the run fails"
     )
     parser.add_argument(
@@ -93,29 +100,42 @@ def main() -> int:
     arguments = _arguments()
     # The wall clock only dates the run: it may be set while the run is timed.
     began, started = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
-    machine = describe_machine()
     directory = arguments.directory.absolute() / "bench"
     directory.mkdir(parents=True, exist_ok=True)
     plan = QUICK if arguments.quick else FULL
-    report = Report(
-        machine=machine,
-        programs=find_versions(),
-        began=began,
-        seconds=0.0,
-        is_quick=arguments.quick,
-        parts={},
-    )
+    path = arguments.directory / "bench.json"
+    if arguments.continues:
+        try:
+            report = read_report(path)
+        except ReportError as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+        names = [name for name in arguments.parts if name not in report.parts]
+        report = msgspec.structs.replace(report, continued={**report.continued, began: names})
+    else:
+        names = arguments.parts
+        report = Report(
+            machine=describe_machine(),
+            programs=find_versions(),
+            began=began,
+            seconds=0.0,
+            is_quick=arguments.quick,
+            parts={},
+        )
     failed = False
-    for name, part in measure(plan, directory, arguments.parts):
+    before = report.seconds
+    for name, part in measure(plan, directory, names):
         if part is None:
             failed = True
             continue
+        measured = report.parts | {name: part}
         report = msgspec.structs.replace(
-            report, seconds=time.monotonic() - started, parts={**report.parts, name: part}
+            report,
+            seconds=before + time.monotonic() - started,
+            parts={name: measured[name] for name in PARTS if name in measured},
         )
         # After each part: a run that is killed keeps what it has measured.
-        encoded = msgspec.json.format(msgspec.json.encode(report))
-        (arguments.directory / "bench.json").write_bytes(encoded + b"\n")
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     print(f"{report}\n{report.seconds:.0f} s")
     code = judge(report.lines, is_quick=arguments.quick) or int(failed)
     if arguments.write and code == 0:

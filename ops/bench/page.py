@@ -16,11 +16,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from ops.bench.figures import format_table
 from ops.bench.parts import PARTS
-from ops.bench.report import Report
+from ops.bench.report import Report, ReportError, read_report
 
 PAGE: Final = Path("docs/performance.md")
 PLOT: Final = Path("docs/growth.svg")
@@ -56,8 +54,12 @@ def _format(report: Report) -> str:
         for name, part in report.parts.items()
         if part.lines
     )
+    continued = "".join(
+        f" Continued at {when}, it measured {', '.join(names)}."
+        for when, names in report.continued.items()
+    )
     return (
-        f"The run began at {report.began} and took {minutes}.\n\n"
+        f"The run began at {report.began} and took {minutes}.{continued}\n\n"
         f"```\n{report.describe_machine()}```\n\n{''.join(tables)}"
     )
 
@@ -66,13 +68,10 @@ def write_page(directory: Path) -> None:
     """Write the page from the run in ``directory``.
 
     Raises:
-        PageError: see ``replace_figures``; or there is no run.
+        PageError: see ``replace_figures``.
+        ReportError: there is no run.
     """
-    path = directory / "bench.json"
-    try:
-        report = msgspec.json.decode(path.read_bytes(), type=Report)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise PageError(f"{path}: {error}: run python -m ops.bench first") from error
+    report = read_report(directory / "bench.json")
     PAGE.write_text(replace_figures(PAGE.read_text(), report))
     shutil.copyfile(directory / "growth.svg", PLOT)
 
@@ -82,7 +81,7 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, default=Path(".run"), help="of the run")
     try:
         write_page(parser.parse_args().directory)
-    except PageError as error:
+    except (PageError, ReportError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     return 0

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from ops.bench.figures import Line, format_table
 from ops.bench.machine import Machine
+
+
+class ReportError(Exception):
+    """The report of a run cannot be read."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -19,6 +25,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``bench.json``.
 
     ``parts`` has the parts that ran, by name, ``programs`` the versions of other programs.
+    ``began`` and ``seconds`` are those of the whole run, ``continued`` the times at which it was
+    continued, with the names of the parts that were measured then.
     """
 
     machine: Machine
@@ -27,6 +35,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     is_quick: bool
     parts: dict[str, Part]
+    continued: dict[str, list[str]] = {}
 
     @property
     def lines(self) -> list[Line]:
@@ -45,3 +54,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             if part.lines
         )
         return self.describe_machine() + "".join(tables)
+
+
+def read_report(path: Path) -> Report:
+    """Return the report in ``bench.json``.
+
+    Raises:
+        ReportError: there is none, or it cannot be read.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Report)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ReportError(f"{path}: {error}: run python -m ops.bench first") from error

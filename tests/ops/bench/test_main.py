@@ -65,6 +65,17 @@ def test_parts_run_by_name_in_the_order_of_the_table(tmp_path: Path) -> None:
     assert firsts == ["kind", "event loop while loading: longest stretch, CPU"]
 
 
+def test_continued_run_keeps_its_parts_and_measures_the_rest(tmp_path: Path) -> None:
+    assert run_quickly(tmp_path, "--parts", "early-start").returncode == 0
+    first = msgspec.json.decode((tmp_path / "bench.json").read_bytes())
+    done = run_quickly(tmp_path, "--parts", "event-loop,early-start", "--continue")
+    assert done.returncode == 0, done.stderr.decode()
+    report = msgspec.json.decode((tmp_path / "bench.json").read_bytes())
+    assert [*report["parts"]] == ["event-loop", "early-start"]
+    assert report["parts"]["early-start"] == first["parts"]["early-start"]
+    assert [*report["continued"].values()] == [["event-loop"]]
+
+
 def test_unknown_part_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
     done = run_quickly(tmp_path, "--parts", "http,htpt")
     assert done.returncode == 2

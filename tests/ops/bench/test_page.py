@@ -12,7 +12,7 @@ from ops.bench.figures import Line
 from ops.bench.machine import describe_machine
 from ops.bench.page import BEGIN, END, PAGE, PageError, replace_figures, write_page
 from ops.bench.parts import PARTS
-from ops.bench.report import Part, Report
+from ops.bench.report import Part, Report, ReportError
 
 REPORT = Report(
     machine=describe_machine(),
@@ -34,6 +34,12 @@ def test_only_the_text_between_the_markers_changes() -> None:
     assert "opa 1.22.2" in once
     assert REPORT.began in once
     assert replace_figures(once, REPORT) == once
+
+
+def test_continued_run_is_named_as_such() -> None:
+    report = msgspec.structs.replace(REPORT, continued={"later": ["replay", "floods"]})
+    page = replace_figures(BEFORE + AFTER, report)
+    assert "Continued at later, it measured replay, floods." in page
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,7 @@ def test_page_and_plot_are_written_from_a_run(
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(page, "PLOT", tmp_path / "plot.svg")
     (tmp_path / "page.md").write_text(BEFORE + AFTER)
-    with pytest.raises(PageError, match=r"run python -m ops\.bench first"):
+    with pytest.raises(ReportError, match=r"run python -m ops\.bench first"):
         write_page(tmp_path)
     (tmp_path / "bench.json").write_bytes(msgspec.json.encode(REPORT))
     (tmp_path / "growth.svg").write_text("<svg/>")
