@@ -1,6 +1,6 @@
-"""Calls to the nodes of a metadata quorum: read its log, describe it, forward requests to it.
+"""Calls to the nodes of a metadata quorum: read its log, describe it.
 
-Fetch, FetchSnapshot and Envelope need CLUSTER_ACTION on the cluster; DescribeQuorum needs DESCRIBE.
+Fetch and FetchSnapshot need CLUSTER_ACTION on the cluster; DescribeQuorum needs DESCRIBE.
 """
 
 from __future__ import annotations
@@ -17,12 +17,6 @@ from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
-from authorizerd.protocol.kafka.envelope_client import (
-    EnvelopeAnswer,
-    InnerRequest,
-    decode_envelope,
-    encode_envelope,
-)
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.fetch import (
     METADATA_PARTITION,
@@ -102,15 +96,6 @@ def describe_quorum_call() -> Call[QuorumDescription | ApiError]:
         api_key=ApiKey.DESCRIBE_QUORUM,
         encode=lambda version: finish(encode_request(ApiKey.DESCRIBE_QUORUM, version, asked)),
         decode=_read_quorum,
-    )
-
-
-def envelope_call(request: InnerRequest, *, principal: str, host: str) -> Call[EnvelopeAnswer]:
-    """Return the call that forwards a request. See ``encode_envelope`` for the arguments."""
-    return Call(
-        api_key=ApiKey.ENVELOPE,
-        encode=partial(encode_envelope, request=request, principal=principal, host=host),
-        decode=lambda _, body: decode_envelope(request, body),
     )
 
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
-from types import TracebackType
-from typing import Self
 
 from authorizerd.acl.model import Acl, AclFilter, Question
 from ops.kafka_rig.admin import Admin
 from ops.kafka_rig.cluster import Cluster
 from ops.kafka_rig.rig import RigError
 from tests.support.acls import acl, question
+from tests.support.background import Background
 
 TOPICS = [f"churn-{number}" for number in range(40)]
 PRINCIPAL = "User:churn"
@@ -39,7 +36,6 @@ QUESTIONS: list[Question] = [
 CHANGES_MAX = 5
 PAUSE_SECONDS = 0.01
 RETRY_SECONDS = 0.1
-END_SECONDS = 60.0
 
 
 def exact_filter(each: Acl) -> AclFilter:
@@ -50,7 +46,7 @@ def exact_filter(each: Acl) -> AclFilter:
     )  # fmt: skip
 
 
-class Churn:
+class Churn(Background):
     """Change ACLs until the block ends.
 
     ``present`` has the ACLs that exist once the block has ended. ``acknowledged`` counts changes,
@@ -58,35 +54,21 @@ class Churn:
     """
 
     def __init__(self, cluster: Cluster, seed: int) -> None:
+        super().__init__()
         self.present: set[Acl] = set()
         self.acknowledged = 0
         self.repeated = 0
         self._cluster = cluster
         self._random = random.Random(seed)
         self._admin: Admin | None = None
-        self._ends = Event()
-        self._threads = ThreadPoolExecutor(1)
-        self._running: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        self._running = self._threads.submit(self._run)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._ends.set()
-        assert self._running is not None
-        try:
-            self._running.result(END_SECONDS)
-        finally:
-            self._threads.shutdown()
-            self._close()
 
     def _run(self) -> None:
+        try:
+            self._change_until_the_end()
+        finally:
+            self._close()
+
+    def _change_until_the_end(self) -> None:
         while not self._ends.is_set():
             changed = self._random.sample(POOL, self._random.randint(1, CHANGES_MAX))
             self._repeat([each for each in changed if each not in self.present], ())

@@ -7,11 +7,9 @@ import random
 import subprocess
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
-from threading import Event
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +19,7 @@ from ops.kafka_rig.broker import ADMIN
 from ops.kafka_rig.cluster_settings import NODE
 from ops.kafka_rig.properties import PLAIN_LOGIN
 from tests.conformance.churn import QUESTIONS
+from tests.support.background import Background
 from tests.support.daemon_process import COMMAND, ROOT, Answer, ask, wait_until, write_config
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.stream_connection import StreamConnection
@@ -176,33 +175,14 @@ class Decisions:
     reconnected: int = 0
 
 
-class Asker:
+class Asker(Background):
     """Ask a follower random questions until the block ends; connect again after each break."""
 
     def __init__(self, follower: Follower, seed: int) -> None:
+        super().__init__()
         self.decisions = Decisions()
         self._follower = follower
         self._random = random.Random(seed)
-        self._ends = Event()
-        self._threads = ThreadPoolExecutor(1)
-        self._running: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        self._running = self._threads.submit(self._run)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._ends.set()
-        assert self._running is not None
-        try:
-            self._running.result(END_SECONDS)
-        finally:
-            self._threads.shutdown()
 
     def _run(self) -> None:
         while not self._ends.is_set():

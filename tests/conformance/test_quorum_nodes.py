@@ -22,7 +22,6 @@ from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, UnusableNodeError
 from authorizerd.kafka_client.quorum_calls import (
     describe_quorum_call,
-    envelope_call,
     fetch_call,
     fetch_snapshot_call,
 )
@@ -41,6 +40,7 @@ from ops.kafka_rig.rig import Program, Rig
 from tests.kafka_client.tls_cluster import new_settings
 from tests.support.acls import acl
 from tests.support.certificates import Authority, convert_key
+from tests.support.envelopes import envelope_call
 
 LISTENERS: Final = {
     "PLAIN": "PLAINTEXT",

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from types import SimpleNamespace
 
 from authorizerd.acl.steps import finish
+from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.kafka.api import ApiKey, encode_request
+from authorizerd.protocol.kafka.envelope_client import (
+    EnvelopeAnswer,
+    InnerRequest,
+    decode_envelope,
+    encode_envelope,
+)
 
 # What Kafka 4.3.1's EnvelopeRequestData, EnvelopeResponseData and DefaultKafkaPrincipalBuilder
 # wrote for these values.
@@ -50,3 +58,12 @@ def envelope(
 def inner(api_key: int, version: int, body: bytes, *, tags: bytes = b"\0") -> bytes:
     """Return a request for an Envelope: header and body, without its size."""
     return HEADER.pack(api_key, version, 42, 8) + b"client-1" + tags + body
+
+
+def envelope_call(request: InnerRequest, *, principal: str, host: str) -> Call[EnvelopeAnswer]:
+    """Return the call that forwards a request. See ``encode_envelope`` for the arguments."""
+    return Call(
+        api_key=ApiKey.ENVELOPE,
+        encode=partial(encode_envelope, request=request, principal=principal, host=host),
+        decode=lambda _, body: decode_envelope(request, body),
+    )

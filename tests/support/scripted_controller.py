@@ -62,7 +62,6 @@ REQUEST_BYTES_MAX: Final = 16 << 20
 NO_WATERMARK: Final = -1
 
 _HEAD: Final = struct.Struct(">hhih")
-_VERSION_WITH_HIGH_WATERMARK: Final = 18
 _VERSION_WITH_ENDPOINTS: Final = 17
 
 

@@ -17,7 +17,6 @@ from authorizerd.kafka_client.errors import ConnectionFailedError, UnservedError
 from authorizerd.kafka_client.quorum_calls import (
     QuorumDescription,
     describe_quorum_call,
-    envelope_call,
     fetch_call,
     fetch_snapshot_call,
 )
@@ -34,6 +33,7 @@ from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, FetchPositio
 from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from tests.support.acls import acl
+from tests.support.envelopes import envelope_call
 from tests.support.log_files import added
 from tests.support.scripted_quorum import Fault, ScriptedQuorum
 
