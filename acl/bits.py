@@ -71,7 +71,7 @@ def is_unindexed(acl: Acl) -> bool:
 
 
 class Weights(msgspec.Struct, frozen=True, gc=False):
-    """What the index stores of an ACL.
+    """The part of an ACL that the index stores.
 
     Attributes:
         rule: its weight in its leaf.

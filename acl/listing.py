@@ -69,7 +69,7 @@ class Listing:
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What a listing shows once changes are in it.
+    """The signs by which a listing shows that it includes certain changes.
 
     Attributes:
         created: the ids of bindings that it contains.

@@ -147,7 +147,7 @@ class Authorizer(ABC):
 
     @property
     def not_ready_reason(self) -> str:
-        """What a principal that is not served is told, without a final period."""
+        """Return the reason for principals that are not served, without a final period."""
         return NOT_LOADED
 
     @abstractmethod

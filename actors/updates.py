@@ -1,4 +1,4 @@
-"""Updates: what changes the ACLs and the rest of the metadata, whoever writes the log.
+"""Updates: the ways to change the ACLs and other metadata, no matter which process writes.
 
 **Invariant:** an item is acknowledged only once every decision, in this process and in the others,
 is made by a state that includes it. Accepted work is done even if its caller is cancelled.

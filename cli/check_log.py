@@ -28,8 +28,8 @@ EXIT_NOT_CHECKED: Final = CheckParser.exit_code
 EXIT_FAULTS: Final = 2
 
 COPY_ADVICE: Final = (
-    "the log is a copy: at its next start, the daemon cuts the end off or begins anew, and fetches "
-    "what is missing"
+    "the log is a copy: at its next start, the daemon cuts the end off or begins a new copy, and "
+    "fetches what is missing"
 )
 
 

@@ -1,4 +1,4 @@
-"""``authorizerd reset-copy``: remove the copy of a followed cluster, so that it begins anew.
+"""``authorizerd reset-copy``: remove the copy of a followed cluster, so that a new one begins.
 
 **Invariant:** the command removes a copy's files only, and none while a daemon uses them. If it is
 interrupted, the directory is still marked as a copy, and the command can be repeated.

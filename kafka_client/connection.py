@@ -72,7 +72,7 @@ class Node:
     """A connection to one node, on which requests are answered one by one.
 
     Attributes:
-        renewal_time: trio's time from when on the user should connect anew, because the node
+        renewal_time: trio's time from when on the user should connect again, because the node
             closes connections whose log-in is too old (KIP-368). Infinite if it does not.
     """
 

@@ -55,7 +55,7 @@ class Epochs:
 
 @dataclass(slots=True)
 class CopyContent:
-    """What a copy contains.
+    """The contents of a copy.
 
     ``segments`` has the sizes in bytes by base offset, without what is cut. ``cut`` is the end of
     the last segment that cannot be read, ``superseded`` the files that have no further use.

@@ -9,7 +9,7 @@ copy stays behind: what follows is not saved until a later checkpoint of the new
 copy complete again. The daemon goes on meanwhile.
 
 A checkpoint of ours has only the records that the daemon keeps (``KEPT_RECORDS``). For a copy that
-is enough, as nobody else reads it; a version of the daemon that keeps more begins the copy anew.
+is enough, as nobody else reads it; a version of the daemon that keeps more begins a new copy.
 
 Source: KIP-595, KIP-630.
 """
@@ -122,8 +122,8 @@ class LogCopy:
     def open(self) -> None:
         """Read the whole copy, and cut what a crash left unfinished.
 
-        A copy that cannot be trusted is set aside and begun anew, with a warning. If the disk
-        fails, the copy is empty and has a ``fault``.
+        A copy that cannot be trusted is set aside, and a new one begins, with a warning. If the
+        disk fails, the copy is empty and has a ``fault``.
 
         Raises:
             LogDirectoryError: the directory is not marked as a copy.
@@ -201,7 +201,7 @@ class LogCopy:
                 self._content.follow(batch)
 
     def clear(self) -> None:
-        """Remove the copy, so that it can begin anew with any cluster.
+        """Remove the copy, so that a new one can begin with any cluster.
 
         Raises:
             OSError: a file could not be removed.
@@ -373,8 +373,8 @@ class LogCopy:
 
     def _begin_anew(self, mark: CopyMark, reason: MetadataLogError) -> str | None:
         _logger.warning(
-            "the copy of the cluster's metadata cannot be trusted, and begins anew; its files are "
-            "kept in %s: %s", self._log_dir / SET_ASIDE_NAME, reason,
+            "the copy of the cluster's metadata cannot be trusted, and a new one begins; its files "
+            "are kept in %s: %s", self._log_dir / SET_ASIDE_NAME, reason,
         )  # fmt: skip
         return self._files.begin_anew(mark)
 

@@ -69,7 +69,7 @@ KEPT_RECORDS: Final = "{}-{:08x}".format(
         ).encode()
     ),
 )
-"""What a checkpoint of this version keeps of the log: a text that changes whenever more is kept."""
+"""The records that a checkpoint of this version keeps, as a text that changes if more are kept."""
 
 
 class TransactionFrame:

@@ -62,7 +62,7 @@ def examine_settings(configuration: Configuration, follow: FollowSettings) -> It
         yield warning(_CHECK, text, advice)
         if follow.forwarded_privileged:
             kinds = ", ".join(sorted(follow.forwarded_privileged))
-            text = f"{FORWARD_PRIVILEGED} has {kinds}: whoever is one here, is one in the cluster"
+            text = f"{FORWARD_PRIVILEGED} has {kinds}: one here is one in the cluster, too"
             yield warning(_CHECK, text, "remove the kinds that need not change ACLs")
     log_in = follow.log_in
     remote = [

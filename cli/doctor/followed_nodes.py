@@ -63,7 +63,7 @@ _NO_ACL: Final = AclFilter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAnswer:
-    """What a node has answered.
+    """The answers of a node.
 
     ``failure`` is the reason if it could not be reached or did not answer, and ``advice`` what to
     do about it, if that is known here. ``error_code`` is that

@@ -25,7 +25,7 @@ FAULTS_MAX: Final = 10
 
 _CHECK: Final = "log"
 _COPY_ADVICE: Final = (
-    "start the daemon: it cuts the end of the copy off or begins it anew, and fetches what is"
+    "start the daemon: it cuts the end of the copy off or begins a new one, and fetches what is"
     " missing"
 )
 

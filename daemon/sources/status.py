@@ -1,4 +1,4 @@
-"""What a source that follows a cluster knows about its contact, for readiness and metrics."""
+"""The contact of a source with its cluster, for readiness and metrics."""
 
 from __future__ import annotations
 

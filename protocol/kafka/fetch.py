@@ -59,7 +59,7 @@ Endpoints: TypeAlias = Mapping[int, tuple[str, int]]
 
 
 class FetchPosition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a follower has of the log.
+    """How much of the log a follower has.
 
     Args:
         offset: the offset of the next record that is wanted.

@@ -243,7 +243,7 @@ def change_kept_records(log_dir: Path) -> None:
 def test_copy_that_cannot_be_trusted_is_set_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
 ) -> None:
-    """It begins anew, with a warning. The damaged files of one copy are kept."""
+    """A new copy begins, with a warning. The damaged files of one copy are kept."""
     (tmp_path / SET_ASIDE_NAME).mkdir()
     (tmp_path / SET_ASIDE_NAME / "earlier").touch()
     copy = open_copy(tmp_path, segment_bytes_max=150)
@@ -256,7 +256,7 @@ def test_copy_that_cannot_be_trusted_is_set_aside(
     again.open()
     assert (again.last_offset, again.fault) == (-1, "")
     assert list(again.batches()) == []
-    assert "begins anew" in caplog.text
+    assert "a new one begins" in caplog.text
     aside = [each.name for each in (tmp_path / SET_ASIDE_NAME).iterdir()]
     assert len(aside) > 1
     assert "earlier" not in aside

@@ -86,7 +86,7 @@ class ListingCopy:
         return offset <= self.last_offset and not self._is_transaction_open
 
     async def read(self, applier: trio.MemorySendChannel[Message]) -> None:
-        """Open the copy, and pass on all that is in it. A damaged copy is begun anew.
+        """Open the copy, and pass on all that is in it. A damaged copy is replaced by a new one.
 
         Raises:
             LogDirectoryError: the directory is not marked as a copy.
@@ -96,7 +96,7 @@ class ListingCopy:
         try:
             await self._pass_on(applier)
         except MetadataLogError as error:
-            _logger.warning("the copy is damaged, and begins anew: %s", error)
+            _logger.warning("the copy is damaged, and a new one begins: %s", error)
             await trio.to_thread.run_sync(self._log.clear)
             self.high_watermark, self._is_transaction_open = None, False
             await applier.send(Reset())

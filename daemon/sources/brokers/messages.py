@@ -1,4 +1,4 @@
-"""What the machine asks its task to do, and what the task answers: one answer to each action."""
+"""The actions that the machine asks of its task, and the answers: one to each action."""
 
 from __future__ import annotations
 

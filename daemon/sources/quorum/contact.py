@@ -32,9 +32,9 @@ from authorizerd.protocol.kafka.fetch import FetchAnswer
 from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
 
 OLD_EPOCH_SECONDS: Final = 60.0
-"""If a node claims to lead an older epoch for so long, it is no deposed leader.
+"""If a node claims to lead an older epoch for so long, it is not merely a deposed leader.
 
-That one resigns within seconds, because no majority fetches from it.
+A deposed leader resigns within seconds, because no majority fetches from it.
 """
 
 ELECTION_QUESTIONS: Final = 10

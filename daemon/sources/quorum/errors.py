@@ -24,7 +24,7 @@ class RestoredClusterError(PermanentFaultError):
 
     def __init__(self, found: str) -> None:
         super().__init__(
-            f"{found}: the cluster was restored from a backup or formatted anew. If this is "
+            f"{found}: the cluster was restored from a backup or formatted again. If this is "
             "intended, stop the daemon, run `authorizerd reset-copy --config FILE`, and start it "
             "again"
         )

@@ -1,4 +1,4 @@
-"""What the source reports about its contact: a status for metrics, and lines in the log.
+"""Report the source's contact: a status for metrics, and lines in the log.
 
 **Invariant:** a failure that repeats is logged once, until the leader answers again. While the
 contact comes and goes, this is at most once in ``LOGGED_AGAIN_SECONDS``.

@@ -1,4 +1,4 @@
-"""Carry out one change of ACLs: send it, follow the active controller, read one's own write.
+"""Carry out one change of ACLs: send it to the active controller, and wait until it applies here.
 
 **Invariant:** a request that may have been applied is never sent again. It is sent again only if it
 was not sent, if its receiver was not ready, or if its receiver was not the active controller and

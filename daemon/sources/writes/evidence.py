@@ -1,7 +1,7 @@
-"""What the log shows about a change whose outcome is not known.
+"""Find out from the log how a change ended whose outcome is not known.
 
-**Invariant:** a creation succeeds if its binding is visible, whoever made it. The removal of an ACL
-is never attributed to a request, since another writer may have removed it.
+**Invariant:** a creation succeeds if its binding is visible, even if another writer made it. The
+removal of an ACL is never attributed to a request, since another writer may have removed it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The right to have a change forwarded in one's own name.
+"""Decide whose changes may be forwarded under the principal's own name.
 
-The controllers trust the principal that the daemon names, whoever it is: with CLUSTER_ACTION, the
-daemon is as strong as any super user. So it must not name a principal that a caller of its own
-listeners could borrow.
+The controllers trust the principal that the daemon names, even a super user: with
+CLUSTER_ACTION, the daemon is as strong as any super user. So it must not name a principal that a
+caller of its own listeners could borrow.
 
 **Invariant:** a principal is forwarded only if it is listed, and if its caller has proved it by a
 client certificate or by a credential of the cluster. Each exception needs a setting of its own.

@@ -1,4 +1,4 @@
-"""A repeated question is decided anew each time, by the state of that moment."""
+"""A repeated question is decided again each time, by the state of that moment."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ async def test_complete_request_is_answered_without_the_handler(
 async def test_silent_connection_times_out_while_the_selector_has_it(
     nursery: trio.Nursery,
 ) -> None:
-    """A request at once begins its idle time anew."""
+    """The idle time begins again with a request that is answered at once."""
     server = new_server(handle, router=route)
     port = await start(nursery, server)
     async with await connect(port) as client:

@@ -215,7 +215,7 @@ def test_only_records_below_the_high_watermark_are_passed_on() -> None:
 
 
 def test_loaded_is_reported_once_at_the_first_high_watermark() -> None:
-    """What is committed later does not delay it; nor does it count as confirmed yet."""
+    """Later commits do not delay it; nor does it count as confirmed yet."""
     script = Script()
     script.follow()
     batches = [FIRST, *[new_batch(n, EPOCH, 1, b"") for n in range(1, 6)]]
@@ -659,7 +659,7 @@ def test_a_snapshot_is_fetched_in_pieces_and_replaces_the_log() -> None:
     script.tell(piece(0, b"abc", 5))
     assert isinstance(script.request, SendFetchSnapshot)
     assert script.request.position == 3
-    # A broken connection to the same leader does not begin it anew.
+    # A broken connection to the same leader does not begin it again.
     script.tell(ConnectionLost("connection", "cut"))
     script.waited()
     script.tell(Connected(18))

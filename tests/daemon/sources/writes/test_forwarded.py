@@ -241,7 +241,7 @@ async def test_creation_that_a_former_controller_committed_is_not_repeated(
 async def test_deletion_that_a_former_controller_committed_is_not_repeated(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """Meanwhile another writer may have created the ACL anew."""
+    """Meanwhile another writer may have created the ACL again."""
     cluster = AclCluster(nursery)
     cluster.create([ONE, TWO])
 
