@@ -60,3 +60,14 @@ class UnknownIdError(ChangeError):
     def __init__(self, id: bytes) -> None:
         super().__init__(f"cannot remove the ACL with id {id.hex()}: there is none")
         self.id = id
+
+
+class InvalidAsOfError(AclError):
+    """A value that names no moment: it is neither an offset nor a time with its zone."""
+
+
+class PastMismatchError(AclError):
+    """The changes of the log do not lead to the state that they are undone from.
+
+    A state that resulted from undoing them would be wrong.
+    """

@@ -17,3 +17,11 @@ class MemoryBudgetError(ClosingError):
 
 class ForbiddenError(Exception):
     """The caller lacks a right; the text names the right that it needs."""
+
+
+class PastRefusedError(Exception):
+    """A question about a moment that the log does not reach: too old, or in the future."""
+
+
+class PastUnavailableError(Exception):
+    """A question about the past that cannot be answered now. The text says what to do."""

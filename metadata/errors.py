@@ -34,3 +34,24 @@ class CorruptLogError(MetadataLogError):
         self.position = position
         self.offset = offset
         self.reason = reason
+
+
+class PastRangeError(MetadataLogError):
+    """A moment that the log does not reach: too old, or in the future. The text says how far it
+    reaches.
+    """
+
+
+class PastNotReadError(MetadataLogError):
+    """The past could not be read now. A later attempt may succeed."""
+
+
+class PastDamagedError(MetadataLogError):
+    """A part of the past is damaged. The text names the file, and the part that can be read.
+
+    ``readable_from`` is the oldest offset of that part, None if there is none.
+    """
+
+    def __init__(self, text: str, readable_from: int | None) -> None:
+        super().__init__(text)
+        self.readable_from = readable_from

@@ -78,10 +78,15 @@ class Progress:
 
 
 class MetadataLog:
-    """The files of one log, as they were when it was opened."""
+    """The files of one log, as they were when it was opened.
 
-    def __init__(self, files: LogFiles, storage: Storage = DISK) -> None:
+    Args:
+        from_disk: bypass the page cache for the file that may have a torn tail.
+    """
+
+    def __init__(self, files: LogFiles, storage: Storage = DISK, *, from_disk: bool = True) -> None:
         self._storage: Final = storage
+        self._from_disk: Final = from_disk
         self._checkpoints: Final = files.checkpoints
         self._segments: Final = files.segments
         self._may_be_torn: Final = not files.was_shut_down_cleanly
@@ -95,11 +100,7 @@ class MetadataLog:
         Raises:
             LogDirectoryError: there is no log, or a file beside it has a wrong name.
         """
-        if storage.is_file(path):
-            return cls(LogFiles((), (parse_checkpoint_name(path),)), storage)
-        files = find_files(path, storage)
-        check_names(path, storage)
-        return cls(files, storage)
+        return cls(open_files(path, storage), storage)
 
     def batches(self) -> Iterator[LogBatch]:
         """Yield every batch in order. Blocks on the files.
@@ -235,7 +236,8 @@ class MetadataLog:
         expected = segment.base_offset
         # Only the page cache of this file may have data that a failed sync never wrote.
         may_be_torn = following is None and self._may_be_torn
-        with BatchFile(segment.path, expected, self._storage, from_disk=may_be_torn) as file:
+        from_disk = may_be_torn and self._from_disk
+        with BatchFile(segment.path, expected, self._storage, from_disk=from_disk) as file:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:
                 batch = placed.batch
                 if batch.base_offset != expected:
@@ -266,6 +268,19 @@ class MetadataLog:
                 expected,
                 f"the segment begins at offset {following.base_offset}{self._damage()}",
             )
+
+
+def open_files(path: Path, storage: Storage = DISK) -> LogFiles:
+    """Return the files of the log below a log directory, or a single checkpoint file.
+
+    Raises:
+        LogDirectoryError: there is no log, or a file beside it has a wrong name.
+    """
+    if storage.is_file(path):
+        return LogFiles((), (parse_checkpoint_name(path),))
+    files = find_files(path, storage)
+    check_names(path, storage)
+    return files
 
 
 def corrupt_record(log_batch: LogBatch, error: DecodeError) -> CorruptLogError:

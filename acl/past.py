@@ -1,0 +1,182 @@
+"""The ACLs of an earlier moment: the newest snapshot with the later changes undone.
+
+**Invariant:** the result equals a replay of the log that stops there. It shares every unchanged
+part with the newest snapshot, and its cost grows only with the number of later changes. A change
+that does not fit the state is an error, because the log then belongs to another state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.errors import PastMismatchError
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
+from authorizerd.acl.patterns import matches
+from authorizerd.acl.snapshot import (
+    CHANGES_PER_STATE,
+    AclSnapshot,
+    at_offset,
+    with_acl,
+    without_acl,
+)
+from authorizerd.acl.steps import Steps
+from authorizerd.image.errors import ChangeError
+
+CHANGES_TESTED_PER_STEP: Final = 256
+
+
+class PastChange(msgspec.Struct, frozen=True, gc=False):
+    """An ACL that was added or removed, as a whole.
+
+    Attributes:
+        offset: the first offset as of which the change is visible: the last one of its batch.
+        time_ms: the time of that batch, in milliseconds since 1970.
+        id: the ACL's 16-byte uuid.
+    """
+
+    offset: int
+    time_ms: int
+    is_added: bool
+    id: bytes
+    acl: Acl
+
+
+class AnswerChange(msgspec.Struct, frozen=True, gc=False):
+    """A change that made the difference to an answer, and the answer from then on."""
+
+    change: PastChange
+    allowed: bool
+
+
+def undo_changes(
+    snapshot: AclSnapshot,
+    changes: Sequence[PastChange],
+    offset: int,
+    states: list[AclSnapshot],
+) -> Steps[AclSnapshot]:
+    """Return, in steps, the snapshot before ``changes``, which belongs to ``offset``.
+
+    Args:
+        changes: all changes after ``offset`` that ``snapshot`` has, in log order.
+        states: the states in between are appended to this list. Free them from its end, in steps:
+            see ``CHANGES_PER_STATE``.
+
+    Raises:
+        PastMismatchError: a change does not fit the state.
+    """
+    states.append(snapshot)
+    for end in range(len(changes), 0, -CHANGES_PER_STATE):
+        for change in reversed(changes[max(end - CHANGES_PER_STATE, 0) : end]):
+            snapshot = undo_change(snapshot, change)
+        states.append(snapshot)
+        yield
+    return at_offset(snapshot, offset)
+
+
+def undo_change(snapshot: AclSnapshot, change: PastChange) -> AclSnapshot:
+    """Return the snapshot before one change; see ``undo_changes``."""
+    if not change.is_added:
+        try:
+            return with_acl(snapshot, change.id, change.acl)
+        except ChangeError as error:
+            raise _mismatch(change, str(error)) from error
+    if snapshot.acls.get(change.id) != change.acl:
+        raise _mismatch(change, "the newest state does not have the ACL that it added")
+    return without_acl(snapshot, change.id)
+
+
+def _mismatch(change: PastChange, reason: str) -> PastMismatchError:
+    return PastMismatchError(f"the change at offset {change.offset} cannot be undone: {reason}")
+
+
+def concerns(acl: Acl, question: Question, settings: AuthorizerSettings) -> bool:
+    """Return True if a change of ``acl`` may change the answer to ``question``.
+
+    With allow.everyone.if.no.acl.found, any ACL whose pattern matches the resource may.
+    """
+    return (
+        acl.resource_type == question.resource_type
+        and (
+            settings.allow_everyone_if_no_acl_found
+            or acl.principal in (question.principal, WILDCARD_PRINCIPAL)
+        )
+        and matches(acl.pattern_type, acl.resource_name, question.resource_name)
+    )
+
+
+def find_answer_changes(
+    snapshot: AclSnapshot,
+    settings: AuthorizerSettings,
+    question: Question,
+    changes: Sequence[PastChange],
+) -> Steps[tuple[AnswerChange, ...]]:
+    """Return, in steps, each change that made a difference to an answer, the newest first.
+
+    Changes of one batch are visible together. Of those that change the answer there, the last one
+    that makes the difference counts.
+
+    Args:
+        snapshot: the state after ``changes``.
+        changes: all changes of a span of the log, in log order.
+
+    Raises:
+        PastMismatchError: see ``undo_changes``.
+        InvalidQuestionError: the principal is ``User:*``.
+    """
+    concerning = yield from _select(changes, question, settings)
+    found: list[AnswerChange] = []
+    after = is_allowed(snapshot, settings, question)
+    for _, batch in groupby(reversed(concerning), key=attrgetter("offset")):
+        before, last = after, after
+        deciding = None
+        for change in batch:
+            snapshot = undo_change(snapshot, change)
+            before = is_allowed(snapshot, settings, question)
+            if before != last:
+                last = before
+                deciding = deciding or change
+            yield
+        if before != after:
+            assert deciding is not None, "an answer changes only at a change"
+            found.append(AnswerChange(deciding, after))
+        after = before
+    return tuple(found)
+
+
+def _select(
+    changes: Sequence[PastChange], question: Question, settings: AuthorizerSettings
+) -> Steps[list[PastChange]]:
+    """Return the changes that concern the question, and those of other ACLs with their ids.
+
+    Without the latter, an id that was used for two ACLs could not be undone.
+    """
+    ids: set[bytes] = set()
+    for start in range(0, len(changes), CHANGES_TESTED_PER_STEP):
+        some = changes[start : start + CHANGES_TESTED_PER_STEP]
+        ids.update(each.id for each in some if concerns(each.acl, question, settings))
+        yield
+    selected: list[PastChange] = []
+    for start in range(0, len(changes) if ids else 0, CHANGES_TESTED_PER_STEP):
+        some = changes[start : start + CHANGES_TESTED_PER_STEP]
+        selected += [each for each in some if each.id in ids]
+        yield
+    return selected
+
+
+def is_allowed(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> bool:
+    """Return the answer to one question, as ``authorize``."""
+    return authorize(
+        snapshot,
+        settings,
+        question.principal,
+        question.host,
+        question.operation,
+        question.resource_type,
+        question.resource_name,
+    )

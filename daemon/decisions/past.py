@@ -1,0 +1,300 @@
+"""Answers about the past: the state of an earlier moment, with today's settings.
+
+A thread reads the changes since that moment from the log's files. The event loop then undoes them,
+in turns, from the newest snapshot.
+
+**Invariant:** a state is exact, or there is an error. Only a request that asks for the past gets
+such a state, and its answer says so. One read runs at a time; reading, waiting and undoing have
+limits. A state is freed in steps once nobody uses it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+import trio
+
+from authorizerd.acl.as_of import AsOf, Moment
+from authorizerd.acl.errors import NotReadyError, PastMismatchError
+from authorizerd.acl.model import Question
+from authorizerd.acl.past import (
+    AnswerChange,
+    PastChange,
+    find_answer_changes,
+    is_allowed,
+    undo_changes,
+)
+from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
+from authorizerd.acl.steps import free
+from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
+from authorizerd.daemon.utc_time import now_ms
+from authorizerd.metadata.errors import (
+    MetadataLogError,
+    PastDamagedError,
+    PastNotReadError,
+    PastRangeError,
+)
+from authorizerd.metadata.history import ChangesAfter, read_changes_after
+from authorizerd.metadata.past import PastLog, check_time, read_past
+from authorizerd.metadata.storage import DISK, Storage
+
+T = TypeVar("T")
+
+CHANGES_MAX: Final = 10_000
+"""The maximum number of changes that are undone. More would take too much memory and time."""
+STATES_KEPT_MAX: Final = 4
+KEPT_SECONDS: Final = 30.0
+CHANGES_WHILE_KEPT_MAX: Final = 2_000
+"""A state is dropped once the log has grown by this many records. Until then it also keeps the
+newest state of its time, and freeing that takes longer the more has changed since.
+"""
+CHECK_SECONDS: Final = 0.25
+WAITING_MAX: Final = 16
+"""The maximum number of requests that wait for a read."""
+SECONDS_MAX: Final = 10.0
+"""The maximum time in which a state is read and made."""
+
+_logger = logging.getLogger(__name__)
+
+
+class _Kept:
+    """A state of the past that is in use, or was used lately.
+
+    ``states`` are ``newest`` and the states in between.
+    """
+
+    def __init__(self, newest: AclSnapshot, after: ChangesAfter) -> None:
+        self.newest_offset = newest.offset
+        self.moment = after.moment
+        self.changes = list(after.changes)
+        self.states: list[AclSnapshot] = []
+        self.snapshot: AclSnapshot | None = None
+        self.users = 0
+        self.used_at = 0.0
+
+    async def free(self) -> None:
+        """Free everything, the oldest state first."""
+        if self.snapshot is not None:
+            self.states.append(self.snapshot)
+            self.snapshot = None
+        with trio.CancelScope(shield=True):  # what is left would be freed at once
+            await finish_in_turns(free(self.states, STATES_FREED_PER_STEP))
+            await finish_in_turns(free(self.changes))
+
+
+class PastState:
+    """A state of the past; use it only until its context manager ends.
+
+    Attributes:
+        state: the ACLs of then, with the settings of now.
+        moment: the last batch that the state includes.
+        now: the newest state.
+    """
+
+    def __init__(
+        self, past: Past, state: DecisionState, moment: Moment, now: DecisionState, kept: _Kept
+    ) -> None:
+        self._past: Final = past
+        self._kept: Final = kept
+        self.state: Final = state
+        self.moment: Final = moment
+        self.now: Final = now
+
+    async def find_difference(self, question: Question) -> AnswerChange | None:
+        """Return the change since which the answer is what it is now, None if it is the same.
+
+        Raises:
+            PastRefusedError, PastUnavailableError: as ``Past.state_at``.
+            InvalidQuestionError: the principal is ``User:*``.
+        """
+        then, now = self.state.snapshot, self.now.snapshot
+        assert then is not None, "a state of the past has ACLs"
+        assert now is not None, "it was made from the newest state"
+        if is_allowed(then, self.state.settings, question) == is_allowed(
+            now, self.now.settings, question
+        ):
+            return None
+        later = await self._past.read_later(self._kept.newest_offset, now.offset)
+        changes = [*self._kept.changes, *later]
+        with _named_errors():
+            found = await finish_in_turns(
+                find_answer_changes(now, self.now.settings, question, changes)
+            )
+        return found[0]
+
+
+class Past:
+    """Make states of the past.
+
+    Args:
+        log_dir: the log, or the copy of a followed log, from which the decider's state comes.
+        now_ms: returns milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        log_dir: Path,
+        *,
+        storage: Storage = DISK,
+        now_ms: Callable[[], int] = now_ms,
+    ) -> None:
+        self._decider: Final = decider
+        self._log_dir: Final = log_dir
+        self._storage: Final = storage
+        self._now_ms: Final = now_ms
+        self._turn: Final = trio.Lock()
+        self._kept: Final[dict[int, _Kept]] = {}
+        self._added = trio.Event()
+
+    async def run(self) -> None:
+        """Drop states that were not used lately, for ever."""
+        while True:
+            await self._added.wait()
+            while self._kept:
+                await trio.sleep(CHECK_SECONDS)
+                for offset in [each for each in self._kept if self._is_due(self._kept[each])]:
+                    await self._drop(offset)
+            self._added = trio.Event()
+
+    @asynccontextmanager
+    async def state_at(self, as_of: AsOf) -> AsyncIterator[PastState]:
+        """Provide the state at a moment, for as long as the context lasts.
+
+        Raises:
+            PastRefusedError: the moment is too old, or in the future.
+            PastUnavailableError: the log cannot be read now, or too many requests ask for the past.
+            NotReadyError: there are no ACLs to decide by.
+        """
+        with _named_errors():
+            check_time(as_of, self._now_ms())
+        now = self._decider.current_state()
+        if now.snapshot is None:
+            raise NotReadyError(self._decider.not_ready_reason)
+        if not isinstance(self._decider, StandardDecider):
+            raise PastRefusedError("as_of: authorizer.class.name names a class without a past")
+        kept = await self._find_or_make(as_of, now.snapshot)
+        kept.users += 1
+        try:
+            yield PastState(
+                self, DecisionState(kept.snapshot, now.settings), kept.moment, now, kept
+            )
+        finally:
+            kept.users -= 1
+            kept.used_at = trio.current_time()
+            if not kept.users and kept not in self._kept.values():
+                await kept.free()
+
+    async def _find_or_make(self, as_of: AsOf, newest: AclSnapshot) -> _Kept:
+        kept = self._find(as_of)
+        if kept is not None:
+            return kept
+        with self._limits():
+            async with self._turn:
+                # Another request may have asked for it, too.
+                return self._find(as_of) or await self._make(as_of, newest)
+        raise AssertionError("the limits end the block by an error")
+
+    def _find(self, as_of: AsOf) -> _Kept | None:
+        return None if as_of.offset is None else self._kept.get(as_of.offset)
+
+    @contextmanager
+    def _limits(self) -> Iterator[None]:
+        if self._turn.statistics().tasks_waiting >= WAITING_MAX:
+            raise PastUnavailableError("too many requests ask for the past: try again later")
+        with trio.move_on_after(SECONDS_MAX) as scope, _named_errors():
+            yield
+        if scope.cancelled_caught:
+            raise PastUnavailableError(
+                f"the past could not be read in {SECONDS_MAX:.0f} s: try again later, or ask about "
+                "a later moment"
+            )
+
+    async def _make(self, as_of: AsOf, newest: AclSnapshot) -> _Kept:
+        def read(log: PastLog) -> tuple[int, ChangesAfter]:
+            offset = log.find_offset(as_of, newest=newest.offset)
+            after = read_changes_after(log, offset, newest=newest.offset, changes_max=CHANGES_MAX)
+            return offset, after
+
+        offset, after = await self._read(read)
+        kept = _Kept(newest, after)
+        try:
+            kept.snapshot = await finish_in_turns(
+                undo_changes(newest, kept.changes, after.moment.offset, kept.states)
+            )
+        except BaseException:
+            await kept.free()
+            raise
+        await self._keep(offset, kept)
+        return kept
+
+    async def read_later(self, offset: int, newest: int) -> tuple[PastChange, ...]:
+        """Return the changes after ``offset`` up to ``newest``; see ``state_at`` for errors."""
+        if offset == newest:
+            return ()
+        with self._limits():
+            async with self._turn:
+                after = await self._read(
+                    lambda log: read_changes_after(
+                        log, offset, newest=newest, changes_max=CHANGES_MAX
+                    )
+                )
+                return after.changes
+        raise AssertionError("the limits end the block by an error")
+
+    async def _read(self, read: Callable[[PastLog], T]) -> T:
+        return await trio.to_thread.run_sync(
+            lambda: read_past(
+                self._log_dir, read, storage=self._storage, check=trio.from_thread.check_cancelled
+            )
+        )
+
+    async def _keep(self, offset: int, kept: _Kept) -> None:
+        kept.used_at = trio.current_time()
+        replaced = self._kept.pop(offset, None)
+        self._kept[offset] = kept
+        self._added.set()
+        kept.users += 1  # so that nobody frees it while another one is freed
+        if replaced is not None and not replaced.users:
+            await replaced.free()
+        while len(self._kept) > STATES_KEPT_MAX:
+            await self._drop(min(self._kept, key=lambda each: self._kept[each].used_at))
+        kept.users -= 1
+
+    async def _drop(self, offset: int) -> None:
+        kept = self._kept.pop(offset)
+        if not kept.users:
+            await kept.free()
+
+    def _is_due(self, kept: _Kept) -> bool:
+        newest = self._decider.current_state().offset
+        return (
+            trio.current_time() - kept.used_at >= KEPT_SECONDS
+            or newest - kept.newest_offset > CHANGES_WHILE_KEPT_MAX
+        )
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Raise errors of the log as those that callers are told, without paths of files."""
+    try:
+        yield
+    except PastRangeError as error:
+        raise PastRefusedError(str(error)) from error
+    except PastNotReadError as error:
+        raise PastUnavailableError(str(error)) from error
+    except PastDamagedError as error:
+        _logger.warning("the past cannot be read: %s", error)
+        begin = error.readable_from
+        readable = "no part of it" if begin is None else f"only what follows offset {begin - 1}"
+        raise PastUnavailableError(f"the log is damaged, and {readable} can be read") from error
+    except (MetadataLogError, PastMismatchError, OSError) as error:
+        _logger.warning("the past cannot be read: %s", error)
+        raise PastUnavailableError("the log cannot be read: the daemon's log says why") from error

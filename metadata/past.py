@@ -1,0 +1,273 @@
+"""Read the past of a log: its state at an earlier moment, and all that came later.
+
+A state of the past begins with a checkpoint at or below its offset, or with the log's first record.
+Retention (``metadata.max.retention.*``) removes old checkpoints and the segments before them, so
+the oldest checkpoint that is left says how far back the log reaches.
+
+**Invariant:** a state is exact, or an error says which part of the log is missing or damaged. All
+that is used was read by ``MetadataLog``, which checks it.
+
+Nothing is locked. If the daemon that owns the log removes a file in the meantime, reading begins
+again with the files that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from authorizerd.acl.as_of import AsOf, Moment, format_time
+from authorizerd.acl.model import ChangeBatch
+from authorizerd.metadata.checkpoint import CheckpointReader
+from authorizerd.metadata.directory import Checkpoint, LogFiles, parse_checkpoint_name
+from authorizerd.metadata.errors import (
+    CorruptLogError,
+    MetadataLogError,
+    PastDamagedError,
+    PastNotReadError,
+    PastRangeError,
+)
+from authorizerd.metadata.log import LogBatch, MetadataLog, open_files
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DISK, Storage
+
+T = TypeVar("T")
+
+TRIES_MAX: Final = 3
+
+
+class TimedBatch(msgspec.Struct, frozen=True, gc=False):
+    """Changes as ``Replay`` returns them, and the time of their batch.
+
+    A checkpoint's changes have the time of the last record that it covers, None if it is not known.
+    """
+
+    changes: ChangeBatch
+    time_ms: int | None
+    is_checkpoint: bool
+
+
+class PastLog:
+    """The files of one log, as they were when they were listed. Every call blocks on the files.
+
+    Args:
+        check: called before each batch; what it raises ends the reading.
+    """
+
+    def __init__(
+        self,
+        files: LogFiles,
+        storage: Storage = DISK,
+        *,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._files: Final = files
+        self._storage: Final = storage
+        self._check: Final = check
+        self._checkpoints: Final = _usable_checkpoints(files)
+        self._begins_at_0: Final = bool(files.segments) and files.segments[0].base_offset == 0
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The offsets from which reading can begin, oldest first: 0, or the ends of checkpoints."""
+        ends = [checkpoint.end_offset for checkpoint in self._checkpoints]
+        return (0, *ends) if self._begins_at_0 else tuple(ends)
+
+    def oldest(self) -> Moment:
+        """Return the oldest moment that can be asked about, if no file is damaged."""
+        if self._begins_at_0:
+            log = MetadataLog(LogFiles(self._files.segments, ()), self._storage, from_disk=False)
+            try:
+                first = next(log.batches(), None)
+            except MetadataLogError:
+                first = None
+            return Moment(0, None if first is None else first.placed.batch.max_timestamp_ms)
+        oldest = self._checkpoints[0]
+        return Moment(oldest.end_offset - 1, self._time_of(oldest))
+
+    def read(self, offset: int) -> Iterator[TimedBatch]:
+        """Yield the state at the newest checkpoint at or below ``offset``, then all that follows.
+
+        A damaged checkpoint is skipped if an older one, or the whole log, leads to the same state.
+
+        Raises:
+            PastRangeError: the offset is too old.
+            PastDamagedError: a file that leads to the offset, or follows it, is damaged.
+            MetadataLogError: a file cannot be read.
+        """
+        replay = Replay()
+        path, time_ms = None, None
+        for log_batch in self._batches_from(offset):
+            placed = log_batch.placed
+            if not log_batch.is_checkpoint:
+                time_ms = placed.batch.max_timestamp_ms
+            elif placed.path != path:
+                path = placed.path
+                time_ms = self._time_of(parse_checkpoint_name(path))
+            try:
+                for step in replay.steps(log_batch):
+                    if step is not None:
+                        yield TimedBatch(step, time_ms, log_batch.is_checkpoint)
+            except CorruptLogError as error:
+                raise self._damaged(error) from error
+
+    def read_until(self, as_of: AsOf) -> Iterator[TimedBatch]:
+        """Yield the changes that lead to the state at ``as_of``; see ``read`` and ``find_offset``.
+
+        Raises:
+            PastRangeError: the moment is too old, or its offset is not reached yet.
+            MetadataLogError: as ``read``.
+        """
+        offset = self.find_offset(as_of)
+        newest = -1
+        for timed in self.read(offset):
+            newest = timed.changes.last_offset
+            if newest > offset:
+                return
+            yield timed
+            # Do not read on: what follows may be damaged, and does not matter.
+            if newest == offset and timed.changes.is_end and not timed.is_checkpoint:
+                return
+        if newest < offset:
+            raise PastRangeError(describe_future(offset, newest))
+
+    def find_offset(self, as_of: AsOf, *, newest: int | None = None) -> int:
+        """Return the offset that ``as_of`` names: for a time, that of the last batch up to then.
+
+        Args:
+            newest: the last offset of the log that counts; None if all of it does.
+
+        Raises:
+            PastRangeError: the moment is too old, or its offset is above ``newest``.
+            MetadataLogError: as ``read``.
+        """
+        if as_of.offset is not None:
+            if newest is not None and as_of.offset > newest:
+                raise PastRangeError(describe_future(as_of.offset, newest))
+            self._check_reached(as_of, as_of.offset)
+            return as_of.offset
+        assert as_of.time_ms is not None, "an offset or a time"
+        found = self._find_last_until(as_of.time_ms, newest)
+        if found is None:
+            raise self._too_old(as_of)
+        return found
+
+    def _find_last_until(self, time_ms: int, newest: int | None) -> int | None:
+        """Return the last offset of the last batch up to a time, None if there is none."""
+        found, start = self._start_before(time_ms)
+        for log_batch in self._batches_from(start - 1):
+            if newest is not None and log_batch.last_offset > newest:
+                break
+            # Why not end at the first later time? A clock that was set back repeats times. The last
+            # state with such a time is meant.
+            if not log_batch.is_checkpoint and log_batch.placed.batch.max_timestamp_ms <= time_ms:
+                found = log_batch.last_offset
+        return found
+
+    def _start_before(self, time_ms: int) -> tuple[int | None, int]:
+        """Return the end of the newest checkpoint that is not later, and where to read on.
+
+        The former is None if there is no such checkpoint.
+        """
+        for checkpoint in reversed(self._checkpoints):
+            reached = self._time_of(checkpoint)
+            if reached is not None and reached <= time_ms:
+                return checkpoint.end_offset - 1, checkpoint.end_offset
+        return None, next(iter(self.starts), 0)
+
+    def _batches_from(self, offset: int) -> Iterator[LogBatch]:
+        self._check_reached(AsOf(offset=offset), offset)
+        below = tuple(each for each in self._checkpoints if each.end_offset <= offset + 1)
+        files = LogFiles(self._files.segments, below, self._files.was_shut_down_cleanly)
+        # The log's owner may be writing to it: leave its page cache alone.
+        try:
+            for log_batch in MetadataLog(files, self._storage, from_disk=False).batches():
+                self._check()
+                yield log_batch
+        except CorruptLogError as error:
+            raise self._damaged(error) from error
+
+    def _check_reached(self, as_of: AsOf, offset: int) -> None:
+        if not self.starts or offset < self.starts[0] - 1:
+            raise self._too_old(as_of)
+
+    def _too_old(self, as_of: AsOf) -> PastRangeError:
+        if not self.starts:
+            return PastRangeError(
+                f"{as_of} cannot be read: no checkpoint leads to the log's records"
+            )
+        return PastRangeError(f"{as_of} is too old: the log reaches back to {self.oldest()}")
+
+    def _damaged(self, error: CorruptLogError) -> PastDamagedError:
+        """Return the error for a damaged file, which says what else can be read."""
+        for checkpoint in self._checkpoints:
+            end = checkpoint.end_offset
+            after = [each.path for each in self._files.segments if each.base_offset <= end][-1:]
+            if end > error.offset and error.path not in (checkpoint.path, *after):
+                hint = f"{error}; the past can be read from offset {end - 1} on"
+                return PastDamagedError(hint, end - 1)
+        return PastDamagedError(f"{error}; no part of the past can be read", None)
+
+    def _time_of(self, checkpoint: Checkpoint) -> int | None:
+        """Return the time of the last record that a checkpoint covers, None if it is not known."""
+        reader = CheckpointReader(checkpoint, self._storage)
+        try:
+            next(reader.batches(), None)
+        except MetadataLogError:
+            return None  # an older checkpoint may lead to the same state; reading names the damage
+        return None if reader.header is None else reader.header.last_timestamp_ms
+
+
+def _usable_checkpoints(files: LogFiles) -> tuple[Checkpoint, ...]:
+    """Return the checkpoints that the log continues. Without a log, only the newest one counts."""
+    if not files.segments:
+        return files.checkpoints[-1:]
+    base = files.segments[0].base_offset
+    return tuple(each for each in files.checkpoints if each.end_offset >= base)
+
+
+def describe_future(offset: int, newest: int) -> str:
+    """Return why a moment cannot be asked about that the log has not reached."""
+    return f"offset {offset} is in the future: the newest one is {newest}"
+
+
+def check_time(as_of: AsOf, now_ms: int) -> None:
+    """Reject a time in the future, whose state nobody knows yet.
+
+    Raises:
+        PastRangeError: it is later than ``now_ms``.
+    """
+    if as_of.time_ms is not None and as_of.time_ms > now_ms:
+        raise PastRangeError(f"{as_of} is in the future: it is {format_time(now_ms)} now")
+
+
+def read_past(
+    path: Path,
+    read: Callable[[PastLog], T],
+    *,
+    storage: Storage = DISK,
+    check: Callable[[], None] = lambda: None,
+) -> T:
+    """Return what ``read`` returns for the log at ``path``: a log directory, or a checkpoint file.
+
+    If the owner of the log removes a file in the meantime, ``read`` is called again.
+
+    Raises:
+        MetadataLogError: there is no log, or as ``read``.
+        PastNotReadError: files are removed again and again.
+    """
+    for _ in range(TRIES_MAX):
+        files = open_files(path, storage)
+        try:
+            return read(PastLog(files, storage, check=check))
+        except MetadataLogError as error:
+            left = open_files(path, storage)
+            if {*files.segments, *files.checkpoints} <= {*left.segments, *left.checkpoints}:
+                raise
+            removed = error
+    raise PastNotReadError(
+        "files of the log were removed while they were read: try again"
+    ) from removed
