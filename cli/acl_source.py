@@ -17,10 +17,12 @@ from typing import Final, NoReturn, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.as_of import Moment
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.offline import read_log
+from authorizerd.cli.question_words import MOMENT_HELP, read_moment
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
@@ -85,6 +87,7 @@ class AclSource(msgspec.Struct, frozen=True):
         place: what kind of place ``name`` is.
         name: a path, or the addresses of brokers.
         offset: the log offset of the ACLs; None if a broker listed them.
+        moment: the moment in the past that --as-of names; None without it.
     """
 
     snapshot: AclSnapshot
@@ -94,6 +97,7 @@ class AclSource(msgspec.Struct, frozen=True):
     place: Place
     name: str
     offset: int | None
+    moment: Moment | None = None
 
     def describe(self) -> Iterator[str]:
         """Yield the lines that end an answer: what the ACLs are, and the settings."""
@@ -101,8 +105,10 @@ class AclSource(msgspec.Struct, frozen=True):
         acls = f"{count} ACL" if count == 1 else f"{count} ACLs"
         if self.offset is None:
             yield f"as listed by {self.name}, with {acls}"
-        else:
+        elif self.moment is None:
             yield f"at log offset {self.offset}, with {acls}"
+        else:
+            yield f"as of {self.moment}, with {acls}; the settings are today's"
         yield self._describe_settings()
 
     def _describe_settings(self) -> str:
@@ -152,6 +158,11 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
     )
     add_config_arguments(group, required=False)
     group.add_argument(
+        "--as-of",
+        metavar="MOMENT",
+        help=f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config",
+    )
+    group.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
         help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
@@ -197,6 +208,8 @@ def _check_flags(arguments: argparse.Namespace) -> None:
         for flag, value in (("--log-dir", arguments.log_dir), ("--config", arguments.config)):
             if value is not None:
                 refuse(f"{flag}: expected either {flag} or --bootstrap-server, found both")
+        if arguments.as_of is not None:
+            refuse("--as-of: expected --log-dir or --config: brokers do not list ACLs of the past")
     elif arguments.command_config is not None:
         refuse("--command-config: expected --bootstrap-server as well")
     if arguments.config is None and arguments.override:
@@ -220,7 +233,8 @@ def _open_log(arguments: argparse.Namespace) -> AclSource:
         _check_authorizer(configuration)
     path: Path = arguments.log_dir or Path(configuration.metadata_log_dir if configuration else "")
     stated = _apply_flags(arguments, _read_file_settings(arguments, configuration))
-    log = read_log(path)
+    as_of = read_moment(arguments.as_of, "--as-of", arguments.refuse)
+    log = read_log(path, as_of)
     return AclSource(
         snapshot=log.snapshot,
         settings=_parse_settings(stated),
@@ -229,6 +243,7 @@ def _open_log(arguments: argparse.Namespace) -> AclSource:
         place=Place.LOG if path.is_dir() else Place.CHECKPOINT,
         name=str(path),
         offset=log.snapshot.offset,
+        moment=None if as_of is None else log.moment,
     )
 
 

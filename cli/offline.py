@@ -5,17 +5,20 @@ Nothing is locked and nothing is changed, so a directory in use can be read.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.filters import scan_acls
-from authorizerd.acl.model import Acl, AclFilter, ResourceType
+from authorizerd.acl.model import Acl, AclFilter, ChangeBatch, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
+from authorizerd.metadata.past import PastLog, check_time, read_past
 from authorizerd.metadata.replay import read_changes
 
 RESOURCE_FLAGS: Final = {
@@ -29,32 +32,51 @@ RESOURCE_FLAGS: Final = {
 
 
 class LogContents(msgspec.Struct, frozen=True):
-    """The ACLs at the end of a log, and the sorted names of its topics."""
+    """The ACLs of a log at one moment, and the sorted names of its topics.
+
+    The time of ``moment`` is known only if the contents of a certain moment were asked for.
+    """
 
     snapshot: AclSnapshot
     topics: tuple[str, ...]
+    moment: Moment
 
 
-def read_log(path: Path) -> LogContents:
+def read_log(path: Path, as_of: AsOf | None = None) -> LogContents:
     """Return the contents of a log directory, or of a checkpoint file.
 
+    Args:
+        as_of: the moment of the contents; None for the end of the log.
+
     Raises:
-        MetadataLogError: there is no log, or it is damaged.
+        MetadataLogError: there is no log, or it is damaged, or does not reach the moment.
         ChangeError: its records contradict each other.
     """
+    if as_of is None:
+        return _build((batch, None) for batch in read_changes(path))
+    check_time(as_of, time.time_ns() // 1_000_000)
+
+    def read(log: PastLog) -> LogContents:
+        return _build((timed.changes, timed.time_ms) for timed in log.read_until(as_of))
+
+    return read_past(path, read)
+
+
+def _build(batches: Iterable[tuple[ChangeBatch, int | None]]) -> LogContents:
+    """Return the contents after these changes, each with its time."""
     builder = SnapshotBuilder()
     topics: dict[bytes, str] = {}
-    offset = -1
-    for batch in read_changes(path):
+    moment = Moment(-1, None)
+    for batch, time_ms in batches:
         builder.apply_changes(batch.changes)
         _apply_topics(topics, batch.cluster_changes)
-        offset = batch.last_offset
-    return LogContents(builder.freeze(offset), tuple(sorted(topics.values())))
+        moment = Moment(batch.last_offset, time_ms)
+    return LogContents(builder.freeze(moment.offset), tuple(sorted(topics.values())), moment)
 
 
-def read_snapshot(path: Path) -> AclSnapshot:
-    """Return the ACLs at the end of a log directory, or of a checkpoint file. See ``read_log``."""
-    return read_log(path).snapshot
+def read_snapshot(path: Path, as_of: AsOf | None = None) -> AclSnapshot:
+    """Return the ACLs of a log directory, or of a checkpoint file. See ``read_log``."""
+    return read_log(path, as_of).snapshot
 
 
 def _apply_topics(topics: dict[bytes, str], changes: Iterable[ClusterChange]) -> None:

@@ -10,6 +10,8 @@ import argparse
 from collections.abc import Callable
 from typing import Final, NoReturn, TypeAlias
 
+from authorizerd.acl.as_of import AsOf, parse_as_of
+from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -30,6 +32,10 @@ Refuse: TypeAlias = Callable[[str], NoReturn]
 
 Resource: TypeAlias = tuple[ResourceType, str]
 
+MOMENT_HELP: Final = (
+    "an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds "
+    "since 1970"
+)
 HOST_HELP: Final = "the client's IP address"
 OPERATION_HELP: Final = (
     "a Kafka operation, such as Read or DescribeConfigs; letter case, _ and - do not count"
@@ -108,6 +114,14 @@ def read_one_principal(text: str, word: str, refuse: Refuse) -> str:
     if text == WILDCARD_PRINCIPAL:
         refuse(f"{word}: {WILDCARD_PRINCIPAL} means everyone: ask about one principal")
     return read_principal(text, word, refuse)
+
+
+def read_moment(text: str | None, word: str, refuse: Refuse) -> AsOf | None:
+    """Return a moment of the past, or None without the flag. See ``read_operation``."""
+    try:
+        return None if text is None else parse_as_of(text)
+    except InvalidAsOfError as error:
+        refuse(f"{word}: {error}")
 
 
 def read_host(text: str | None, refuse: Refuse) -> str | None:

@@ -23,7 +23,7 @@ _shtab_authorizerd_replay_usage_option_strings=(-h --help --events --acls --as-o
 _shtab_authorizerd_replay_load_option_strings=(-h --help --events --target --surface --token-file --cafile --cert --key --mode --speed --rate --profile --max-gap --loop --warmup --duration --lanes --batch --depth --start-margin --max-send-lag --fail-on --dry-run --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose)
 _shtab_authorizerd_replay_report_option_strings=(-h --help --run --out)
 _shtab_authorizerd_replay_option_strings=(-h --help)
-_shtab_authorizerd_explain_option_strings=(-h --help --principal --host --operation --topic --group --transactional-id --delegation-token --user-principal --cluster --log-dir --config --override --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_explain_option_strings=(-h --help --principal --host --operation --topic --group --transactional-id --delegation-token --user-principal --cluster --log-dir --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_option_strings=(-h --help --version)
 
 _shtab_authorizerd_serve___config_COMPGEN=_shtab_compgen_files

@@ -248,6 +248,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using explain' -l cluster -d 'ask
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'

@@ -109,6 +109,7 @@ _shtab_authorizerd_explain_options=(
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
   "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"

@@ -36,9 +36,7 @@ def test_offsets_and_times(value: str | int, moment: AsOf) -> None:
     ["", "yesterday", "-1", -1, "1.5", "2026-13-01T00:00Z", "²", "1e3", 2**63, "9" * 40, "9" * 9999]
 )  # fmt: skip
 def test_other_values_are_refused(value: str | int) -> None:
-    with pytest.raises(
-        InvalidAsOfError, match="^expected an offset of the log, .*, found '"
-    ) as error:
+    with pytest.raises(InvalidAsOfError, match=r"^expected an offset of the log") as error:
         parse_as_of(value)
     assert len(str(error.value)) < 300
 

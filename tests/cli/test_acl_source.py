@@ -22,6 +22,7 @@ from authorizerd.cli.acl_source import (
 from authorizerd.config.command_parser import CommandParser
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import TopicAdded, TopicRemoved
+from authorizerd.metadata.errors import PastRangeError
 from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import added, write_log
 
@@ -189,6 +190,11 @@ def test_other_authorizer_in_the_configuration_is_rejected(config: Path) -> None
             ["--log-dir", "l", "--super-users", "alice"],
             "--super-users: invalid entry 'alice': expected Type:name",
         ),
+        (
+            ["--bootstrap-server", "a:1", "--as-of", "1"],
+            "--as-of: expected --log-dir or --config: brokers do not list ACLs of the past",
+        ),
+        (["--log-dir", "l", "--as-of", "2026-01-01"], "--as-of: '2026-01-01' has no time zone"),
     ],
 )
 def test_flags_that_do_not_fit_are_named(
@@ -198,3 +204,31 @@ def test_flags_that_do_not_fit_are_named(
         opened(*words)
     assert error.value.code == 2
     assert capsys.readouterr().err.startswith(f"command: {said}")
+
+
+def test_moment_of_the_past_gives_acls_and_topics_of_then(log_dir: Path, config: Path) -> None:
+    source = opened("--log-dir", log_dir, "--as-of", "5")
+    assert (len(source.snapshot.acls), source.offset) == (1, 5)
+    assert source.topics == ("a", "b", "c")
+    assert next(source.describe()) == (
+        "as of offset 5 (2026-10-14T17:46:40.000Z), with 1 ACL; the settings are today's"
+    )
+    empty = opened("--config", config, "--as-of", "1")
+    assert (len(empty.snapshot.acls), empty.topics) == (0, ())
+    assert empty.settings.super_users == ROOT
+
+
+@pytest.mark.parametrize(
+    ("moment", "reason"),
+    [
+        ("7", "offset 7 is in the future: the newest one is 6"),
+        ("9999-01-01T00:00Z", "time 9999-01-01T00:00:00.000Z is in the future: it is "),
+        ("2001-09-09T01:46:40Z", "is too old: the log reaches back to offset 0 (2026-10-14T17:46"),
+    ],
+)
+def test_moment_that_the_log_does_not_reach_is_an_error(
+    log_dir: Path, moment: str, reason: str
+) -> None:
+    with pytest.raises(PastRangeError) as refused:
+        opened("--log-dir", log_dir, "--as-of", moment)
+    assert reason in str(refused.value)

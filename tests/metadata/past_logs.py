@@ -1,4 +1,4 @@
-"""Random logs with transactions, segments, checkpoints and retention, and their state at each batch."""
+"""Random logs with transactions, segments, checkpoints and retention, and their states."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from authorizerd.metadata.errors import PastDamagedError, PastNotReadError, Past
 from authorizerd.metadata.history import ChangesAfter, read_changes_after
 from authorizerd.metadata.past import PastLog, read_past
 from authorizerd.protocol.records.batch import ControlType
+from authorizerd.protocol.records.metadata import MetadataRecord
 from tests.metadata.past_logs import (
     BEGIN,
     END,
@@ -118,7 +119,7 @@ def test_state_at_every_offset_equals_a_replay_stopped_there(
     for offset in range(oldest, end + 1):
         assert undo(newest, history(log_dir, offset)) == snapshot_at(batches, offset)
     for offset in range(oldest):
-        with pytest.raises(PastRangeError, match=f"^offset {offset} is too old: .* {oldest} "):
+        with pytest.raises(PastRangeError, match=rf"^offset {offset} is too old: .* {oldest} "):
             history(log_dir, offset)
     with pytest.raises(PastRangeError, match="is in the future"):
         history(log_dir, end + 1)
@@ -142,7 +143,7 @@ def test_later_batches_do_not_count(
 def test_log_that_ends_before_the_newest_state_is_refused(tmp_path: Path) -> None:
     """The copy of a followed log may lack the newest records."""
     write_log(tmp_path, [added(1)])
-    with pytest.raises(PastNotReadError, match="end at offset 2, before .* offset 3: try again"):
+    with pytest.raises(PastNotReadError, match=r"end at offset 2, before .* offset 3: try again"):
         history(tmp_path, 1, newest=3)
 
 
@@ -161,7 +162,7 @@ def test_removal_of_an_unknown_acl_is_refused(tmp_path: Path) -> None:
 
 def test_past_before_a_damaged_batch_is_refused(tmp_path: Path) -> None:
     """The error says which part is readable: what follows a checkpoint needs nothing before it."""
-    records = [[METADATA_VERSION], [added(1)], [added(2)]]
+    records: list[list[MetadataRecord]] = [[METADATA_VERSION], [added(1)], [added(2)]]
     pieces = [data_batch(offset, each) for offset, each in enumerate(records, 1)]
     path = write_segment(
         tmp_path,

@@ -89,7 +89,7 @@ def test_single_checkpoint_answers_for_its_end_only(tmp_path: Path) -> None:
     assert starts(path) == (90,)
     assert set(state(path, AsOf(offset=89)).acls.keys()) == {added(1).id}
     assert state(path, AsOf(time_ms=TIME_MS)).offset == 89
-    with pytest.raises(PastRangeError, match="offset 88 is too old: .* offset 89 "):
+    with pytest.raises(PastRangeError, match=r"offset 88 is too old: .* offset 89 "):
         state(path, AsOf(offset=88))
     with pytest.raises(PastRangeError, match="offset 90 is in the future: the newest one is 89"):
         state(path, AsOf(offset=90))
@@ -123,7 +123,7 @@ def test_damage_after_the_moment_does_not_matter(tmp_path: Path) -> None:
     pieces = data_batch(1, [added(1)]), flipped(data_batch(2, [added(2)]), 70)
     write_segment(tmp_path, 0, control_batch(0, ControlType.LEADER_CHANGE), *pieces)
     assert set(state(tmp_path, AsOf(offset=1)).acls.keys()) == {added(1).id}
-    with pytest.raises(PastDamagedError, match="log offset 2: .*CRC"):
+    with pytest.raises(PastDamagedError, match=r"log offset 2: .*CRC"):
         state(tmp_path, AsOf(offset=2))
 
 
@@ -149,7 +149,7 @@ def test_newest_offset_limits_times(tmp_path: Path) -> None:
 def test_time_in_the_future_is_refused() -> None:
     check_time(AsOf(time_ms=TIME_MS), TIME_MS)
     check_time(AsOf(offset=7), TIME_MS)
-    with pytest.raises(PastRangeError, match="in the future: it is 2026-10-14T17:46:40.000Z now"):
+    with pytest.raises(PastRangeError, match=r"in the future: it is 2026-10-14T17:46:40.000Z now"):
         check_time(AsOf(time_ms=TIME_MS + 1), TIME_MS)
 
 
@@ -188,9 +188,7 @@ def test_reading_begins_again_if_retention_removes_files(tmp_path: Path, offset:
         return read_state(log, AsOf(offset=offset))
 
     if offset == 9:
-        with pytest.raises(
-            PastRangeError, match="offset 9 is too old: .* reaches back to offset 19"
-        ):
+        with pytest.raises(PastRangeError, match=r"offset 9 is too old: .* to offset 19"):
             read_past(tmp_path, read)
     else:
         assert len(read_past(tmp_path, read).acls) == 19
