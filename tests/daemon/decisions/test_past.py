@@ -17,7 +17,13 @@ from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
 from authorizerd.daemon.decisions import past as past_module
-from authorizerd.daemon.decisions.past import KEPT_SECONDS, STATES_KEPT_MAX, WAITING_MAX, Past
+from authorizerd.daemon.decisions.past import (
+    CHECK_SECONDS,
+    KEPT_SECONDS,
+    STATES_KEPT_MAX,
+    WAITING_MAX,
+    Past,
+)
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
 from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.history import read_changes_after
@@ -224,7 +230,7 @@ async def test_states_are_kept_for_a_while(
     small: Fixture,
     monkeypatch: pytest.MonkeyPatch,
     nursery: trio.Nursery,
-    autojump_clock: trio.testing.MockClock,
+    mock_clock: trio.testing.MockClock,
 ) -> None:
     reads: list[int] = []
 
@@ -237,11 +243,14 @@ async def test_states_are_kept_for_a_while(
     for _ in range(2):
         await small.at(AsOf(offset=2))
     assert reads == [2]
-    await trio.sleep(KEPT_SECONDS + 1)
+    await wait_all_tasks_blocked()
+    mock_clock.jump(KEPT_SECONDS)
+    await wait_all_tasks_blocked()
     await small.at(AsOf(offset=2))
     assert reads == [2, 2]
     async with small.past.state_at(AsOf(offset=2)) as then:
-        await trio.sleep(KEPT_SECONDS + 1)
+        mock_clock.jump(KEPT_SECONDS)
+        await wait_all_tasks_blocked()
         assert then.state.snapshot == replay(small.log_dir, 2)
 
 
@@ -249,7 +258,7 @@ async def test_state_is_dropped_once_the_log_has_grown(
     small: Fixture,
     monkeypatch: pytest.MonkeyPatch,
     nursery: trio.Nursery,
-    autojump_clock: trio.testing.MockClock,
+    mock_clock: trio.testing.MockClock,
 ) -> None:
     """It keeps the newest state of its time, which would take long to free later."""
     monkeypatch.setattr(past_module, "CHANGES_WHILE_KEPT_MAX", 10)
@@ -258,7 +267,9 @@ async def test_state_is_dropped_once_the_log_has_grown(
     assert newest is not None
     await small.at(AsOf(offset=2))
     small.snapshot.publish(at_offset(newest, 15))
-    await trio.sleep(1)
+    await wait_all_tasks_blocked()
+    mock_clock.jump(CHECK_SECONDS)
+    await wait_all_tasks_blocked()
     with pytest.raises(PastUnavailableError, match="end at offset 4"):
         await small.at(AsOf(offset=2))
 
