@@ -19,6 +19,8 @@ from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.follower_file import FollowerFile, import_broker
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.faults import parse_or_faults
+from authorizerd.config.hints import find_hints
+from authorizerd.config.keys import find_meant_key
 from authorizerd.config.properties import Property, parse_properties
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import LogDirectoryError
@@ -85,6 +87,7 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _write(arguments.output, _to_ascii(made.write(with_secrets=True)))
         _say(f"wrote {arguments.output}: check it with authorizerd doctor --config")
+    _report_hints(properties, made)
     return _report_faults(made, str(arguments.output or "the configuration above"))
 
 
@@ -99,6 +102,16 @@ def _find_cluster_id(properties: Mapping[str, Property]) -> str | None:
                 return None
             return None if found is None else found.cluster_id
     return None
+
+
+def _report_hints(properties: Mapping[str, Property], made: FollowerFile) -> None:
+    """Print what the broker's file probably does not mean."""
+    for key in made.left_out:
+        meant = find_meant_key(key)
+        if meant is not None:
+            _say(f"warning: left out {key}, which Kafka ignores too: did you mean {meant}?")
+    for hint in find_hints({key: place.value for key, place in properties.items()}):
+        _say(f"warning: {hint}")
 
 
 def _report_faults(made: FollowerFile, source: str) -> int:

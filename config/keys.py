@@ -42,17 +42,23 @@ def is_reloadable(name: str) -> bool:
 
 def describe_ignored_key(name: str) -> str:
     """Return an unknown key, with the key that its author probably meant."""
+    meant = find_meant_key(name)
+    return name if meant is None else f"{name} (did you mean {meant}?)"
+
+
+def find_meant_key(name: str) -> str | None:
+    """Return the key that the author of an unknown key probably meant, None if it has no typo."""
     if name.startswith(LISTENER_PREFIX):
         listener, dot, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
         if listener != listener.lower():
-            return f"{name} (did you mean {LISTENER_PREFIX}{listener.lower()}{dot}{rest}?)"
+            return f"{LISTENER_PREFIX}{listener.lower()}{dot}{rest}"
     if name in KEYS_BY_NAME:
-        return name
+        return None
     # Why not get_close_matches? For log.segment.bytes, it finds metadata.log.segment.bytes.
     for known in KEYS_BY_NAME:
         if _edits(name.lower(), known) <= TYPO_EDITS_MAX:
-            return f"{name} (did you mean {known}?)"
-    return name
+            return known
+    return None
 
 
 def _edits(name: str, known: str) -> int:

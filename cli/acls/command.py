@@ -2,10 +2,11 @@
 
 The order of lines is also the same wherever kafka-acls defines one.
 
-Five things differ on purpose:
+Six things differ on purpose:
 
 - If standard input is not a terminal, kafka-acls fails at its first question; this command reads
   the answers from it.
+- ``--add`` warns, on standard error, of ACLs that probably do not do what they should.
 - Nothing is logged: a failed connection that is retried prints one line on standard error.
 - ``--log-dir`` lists the ACLs of a log, without a server.
 - Invalid flags print a line that names ``--help``, not the whole help.

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol, TextIO, assert_never
 
 from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.surprises import find_surprises
 from authorizerd.cli.acls.errors import CommandError
 from authorizerd.cli.acls.output import (
     format_acls,
@@ -84,6 +86,7 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
         case Listing():
             await execute_listing(plan, admin, terminal)
         case Addition():
+            _warn_of(plan, terminal)
             for group in plan.groups:
                 await _add(group, admin, terminal)
         case Removal():
@@ -107,6 +110,13 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
         terminal.tell(format_by_principal(found, listing.principals))
     else:
         terminal.tell(format_acls(found))
+
+
+def _warn_of(plan: Addition, terminal: Terminal) -> None:
+    """Print what probably is not meant, on standard error alone: the output stays kafka-acls'."""
+    acls = [acl for group in plan.groups for acl in group.acls()]
+    for text in dict.fromkeys(text for acl in acls for text in find_surprises(acl)):
+        terminal.complain(f"authorizerd: warning: {escape_unprintable(text)}\n")
 
 
 async def _add(group: Group, admin: AclAdmin, terminal: Terminal) -> None:

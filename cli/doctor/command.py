@@ -21,6 +21,7 @@ from authorizerd.config.command_parser import CheckParser
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.faults import parse_or_faults
+from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import describe_ignored_key
 
 EXIT_NOT_EXAMINED: Final = 1
@@ -105,3 +106,5 @@ def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:
         names = ", ".join(map(describe_ignored_key, configuration.ignored_keys))
         advice = "remove the keys that only a broker reads, and check for typos"
         yield warning(_CHECK, f"unsupported keys are ignored: {names}", advice)
+    for hint in find_hints(configuration.file_values):
+        yield warning(_CHECK, hint, "correct it, unless it is meant")

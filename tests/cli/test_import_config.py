@@ -131,6 +131,22 @@ def test_printed_configuration_names_what_is_left_out(
     assert comment.endswith("does not need them: num.partitions, ssl.client.auth")
 
 
+def test_probable_mistakes_of_the_broker_are_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is written stays the same, and so does the exit code."""
+    changes = {"super.users": "User:a,User:b", "listner.security.protocol.map": "A:B"}
+    assert main(["import-config", str(write(tmp_path, dict(changes)))]) == 0
+    printed = capfd.readouterr()
+    assert "super.users=User\\:a,User\\:b" in printed.out or "User:a,User:b" in printed.out
+    assert printed.err.splitlines()[-2:] == [
+        "authorizerd: warning: left out listner.security.protocol.map, which Kafka ignores too: did"
+        " you mean listener.security.protocol.map?",
+        "authorizerd: warning: super.users: 'User:a,User:b' is one principal: separate entries by"
+        " semicolons",
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "said"),
     [

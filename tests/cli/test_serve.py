@@ -41,3 +41,15 @@ def test_keystore_that_everybody_may_read_is_warned_of(
     configuration = parse(text.format(path=keystore), source="server.properties")
     warn_of(configuration)
     assert caplog.text.count(f"{keystore}: every user may read the private key") == warnings
+
+
+def test_settings_that_are_probably_not_meant_are_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The daemon uses them as they are."""
+    text = "node.id=1\nlog.dirs=/d\nsuper.users=User:a,User:b\nlistener=x\n"
+    warn_of(parse(text, source="server.properties"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "unsupported keys are ignored: listener (did you mean listeners?)",
+        "super.users: 'User:a,User:b' is one principal: separate entries by semicolons",
+    ]

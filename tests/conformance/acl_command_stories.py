@@ -50,7 +50,9 @@ def comparable(printed: Printed) -> Printed:
     differ between the tools.
     """
     lines = [line for line in printed.out.splitlines(keepends=True) if not _FRAME.match(line)]
-    said = printed.error.split("\n", 1)[0]
+    # Our warnings, which kafka-acls does not have, come before the errors.
+    errors = printed.error.split("\n")
+    said = next(line for line in errors if not line.startswith("authorizerd: warning: "))
     if said.startswith(_LOGGED):
         said = ""
     before, *sections = _PRINCIPAL.split("".join(lines))

@@ -208,6 +208,25 @@ def test_warning_is_printed_on_standard_error() -> None:
     assert printed.error == "authorizerd: nobody knows it\n"
 
 
+def test_addition_warns_of_each_surprise_once_on_standard_error() -> None:
+    """The output and the change are those of kafka-acls."""
+    server = FakeServer()
+    flags = "--operation read --operation write --allow-host a.example --topic t --topic 'u*'"
+    printed = given(server, f"--add --allow-principal user:alice {flags}")
+    warnings = printed.error.splitlines()
+    assert [line.split(": ")[:2] for line in warnings] == 3 * [["authorizerd", "warning"]]
+    for said in ("the type User", "host 'a.example' never matches", "name 'u*'"):
+        assert sum(said in line for line in warnings) == 1
+    assert len(server.acls) == 4
+    assert "warning" not in printed.out
+    assert printed.code == 0
+
+
+@pytest.mark.parametrize("command", ["--list", "--remove --force"])
+def test_only_an_addition_warns(command: str) -> None:
+    assert given(FakeServer(), f"{command} --topic 'u*'").error == ""
+
+
 @pytest.mark.parametrize(
     ("words", "advice"),
     [

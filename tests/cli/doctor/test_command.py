@@ -81,6 +81,15 @@ def test_ignored_keys_are_named(tmp_path: Path, log_dir: Path) -> None:
     assert line.startswith("warning: configuration: ")
 
 
+def test_settings_that_are_probably_not_meant_are_named(tmp_path: Path, log_dir: Path) -> None:
+    _, lines = doctor(write_config(tmp_path, log_dir, super_users="User:a,User:b"))
+    (line,) = [line for line in lines if "super.users" in line]
+    assert line == (
+        "warning: configuration: super.users: 'User:a,User:b' is one principal: separate entries"
+        " by semicolons. Do: correct it, unless it is meant."
+    )
+
+
 def test_json_has_the_worst_level_and_each_finding(tmp_path: Path, log_dir: Path) -> None:
     (log_dir / "meta.properties").write_bytes(PROPERTIES)
     config = write_config(tmp_path, log_dir, node_id="7")

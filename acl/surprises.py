@@ -1,0 +1,75 @@
+"""What ACLs and principals mean to Kafka where their authors probably mean something else.
+
+**Invariant:** a sentence of this module changes nothing. Kafka accepts what it is about, and so
+does the daemon.
+
+Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.letter_case import ascii_lower
+from authorizerd.acl.model import WILDCARD, Acl, PatternType, PermissionType
+
+_USER: Final = "User"
+_EVERYONE: Final = f"{_USER}:{WILDCARD}"
+
+
+def find_surprises(acl: Acl) -> Iterator[str]:
+    """Yield a sentence for each part of an ACL that probably does not do what it should."""
+    if acl.principal == _EVERYONE:
+        if acl.permission_type == PermissionType.DENY:
+            yield f"a DENY rule for {_EVERYONE} overrides every ALLOW rule: only super users pass"
+    else:
+        yield from find_principal_surprises(acl.principal)
+    yield from _find_host_surprises(acl.host)
+    yield from _find_name_surprises(acl)
+
+
+def find_principal_surprises(principal: str) -> Iterator[str]:
+    """Yield a sentence for each part of a principal that clients probably do not have."""
+    principal_type, _, name = principal.partition(":")
+    if principal_type != _USER and ascii_lower(principal_type.strip()) == ascii_lower(_USER):
+        yield f"principal '{principal}': Kafka's clients have the type {_USER}, in this letter case"
+    if ascii_lower(name).startswith(f"{ascii_lower(principal_type)}:"):
+        yield f"principal '{principal}': the name repeats the type"
+    if name != name.strip():
+        yield f"principal '{principal}': blanks around the name are a part of it"
+    if WILDCARD in name:
+        yield (
+            f"principal '{principal}': * is an ordinary character here; only {_EVERYONE} in an ACL"
+            " means everyone"
+        )
+
+
+def _find_host_surprises(host: str) -> Iterator[str]:
+    if host == WILDCARD:
+        return
+    address = host_address(host)
+    if address is None:
+        yield (
+            f"host '{host}' never matches: Kafka compares it, as a text, with the client's IP"
+            " address, and knows neither host names nor ranges; use one ACL for each address, or *"
+        )
+    elif address != host:
+        yield f"host '{host}' never matches: Kafka writes this address as {address}"
+
+
+def _find_name_surprises(acl: Acl) -> Iterator[str]:
+    name = acl.resource_name
+    if name != name.strip():
+        yield f"name '{name}': the blanks around it are a part of it"
+    if WILDCARD not in name:
+        return
+    if acl.pattern_type == PatternType.PREFIXED:
+        meant = "the literal name * matches all" if name == WILDCARD else "leave it out"
+        yield f"prefix '{name}': * is an ordinary character here: {meant}"
+    elif name != WILDCARD:
+        yield (
+            f"name '{name}': * is an ordinary character here; for all names with a beginning, use"
+            " the pattern type PREFIXED"
+        )
