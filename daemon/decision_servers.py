@@ -19,6 +19,11 @@ from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
+from authorizerd.daemon.decisions.endpoints import (
+    DECISION_DESCRIPTION,
+    DECISION_ENDPOINTS,
+    DECISION_TITLE,
+)
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
 from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
@@ -28,6 +33,7 @@ from authorizerd.daemon.endpoints import (
     METRICS_HTTP,
     connections_wanted,
 )
+from authorizerd.daemon.http.api_document import ApiDocument
 from authorizerd.daemon.http.server import Handler, HttpServer, Router
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -38,6 +44,7 @@ from authorizerd.protocol.decisions.discovery import (
     EVALUATION_PATH,
     EVALUATIONS_PATH,
 )
+from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS
 from authorizerd.protocol.http.request_head import HttpLimits
 from authorizerd.tls.server import TlsServer
@@ -87,12 +94,16 @@ def new_decision_server(
     authzen = AuthZenHandler(decider, vocabulary, callers)
     discovery = DiscoveryHandler(configuration.authzen_base_url, is_tls=is_tls, has_searches=False)
     opa = OpaHandler(decider, callers)
+    document = ApiDocument(
+        DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, callers.accepted_schemes
+    )
     handler = PathsHandler(
         {
             EVALUATION_PATH: authzen,
             EVALUATIONS_PATH: authzen,
             DISCOVERY_PATH: discovery,
             HEALTH_PATH: opa,
+            OPENAPI_PATH: document,
         },
         {DATA_PATH: opa},
     )

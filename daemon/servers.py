@@ -36,6 +36,7 @@ from authorizerd.daemon.endpoints import (
     DECISION_STREAM,
     METRICS_HTTP,
 )
+from authorizerd.daemon.http.api_document import ApiDocument
 from authorizerd.daemon.http.server import Handler, HttpServer
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
@@ -45,6 +46,11 @@ from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
 from authorizerd.daemon.telemetry.admin import AdminHandler
+from authorizerd.daemon.telemetry.endpoints import (
+    ADMIN_DESCRIPTION,
+    ADMIN_ENDPOINTS,
+    ADMIN_TITLE,
+)
 from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import (
@@ -119,8 +125,14 @@ def _new_health_servers(
         turn_ms_max=math.inf,
     )
     admin, metrics = configuration.admin_http, configuration.metrics_http
-    handler: Handler = AdminHandler(registry, readiness, metrics_age_max_s=0)
     is_local = is_loopback(admin)
+    document = ApiDocument(
+        ADMIN_TITLE,
+        ADMIN_DESCRIPTION,
+        ADMIN_ENDPOINTS,
+        frozenset if is_local else parts.callers.accepted_schemes,
+    )
+    handler: Handler = AdminHandler(registry, readiness, document=document)
     servers = {
         ADMIN_HTTP: new_server(
             ADMIN_HTTP,

@@ -22,6 +22,7 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.tls import ClientAuth
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
+from authorizerd.protocol.http.openapi import accepted_schemes
 
 
 class Caller(ABC):
@@ -67,6 +68,7 @@ class Callers:
     ) -> None:
         self._decider: Final = decider
         self._tokens_file: Final = tokens_file
+        self._has_client_auth = has_client_auth
         self._trusted = Trusted() if tokens_file is None and not has_client_auth else None
         self.tokens = Tokens({})
 
@@ -75,9 +77,16 @@ class Callers:
         """True if callers need no credentials."""
         return self._trusted is not None
 
+    def accepted_schemes(self) -> frozenset[str]:
+        """Return what identifies a caller, as names of ``SCHEMES``; empty if all are trusted."""
+        return accepted_schemes(
+            has_tokens=self._tokens_file is not None, has_client_auth=self._has_client_auth
+        )
+
     def require_credentials(self) -> None:
         """Require a token or a certificate of every caller from now on."""
         self._trusted = None
+        self._has_client_auth = True
 
     @property
     def text(self) -> str | None:

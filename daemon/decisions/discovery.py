@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from authorizerd.daemon.decisions.http_surface import JSON, method_not_allowed
+from authorizerd.daemon.decisions.http_surface import JSON
 from authorizerd.protocol.decisions.discovery import base_url_of, encode_metadata
-from authorizerd.protocol.http.messages import Request, Response, Route, text_response
+from authorizerd.protocol.http.messages import (
+    Request,
+    Response,
+    Route,
+    method_not_allowed,
+    text_response,
+)
 
 _CACHEABLE: Final = ((b"Cache-Control", b"max-age=3600"),)
 

@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.decider import Decider, DecisionState
@@ -23,6 +21,7 @@ from authorizerd.protocol.http.messages import (
     Response,
     Route,
     has_json_type,
+    method_not_allowed,
     text_response,
 )
 
@@ -119,9 +118,3 @@ class HttpSurface(ABC):
         self._counts.invalid += 1
         shown = escape_unprintable((caller.principal or "")[:SHOWN_PRINCIPAL_CHARACTERS])
         raise ForbiddenError(f"{shown} needs CLUSTER_ACTION on the cluster to ask about others")
-
-
-def method_not_allowed(methods: bytes) -> Response:
-    """Return the response to a request whose method is not one of ``methods``."""
-    response = text_response(405, f"method not allowed: expected {methods.decode()}")
-    return msgspec.structs.replace(response, headers=((b"Allow", methods),))

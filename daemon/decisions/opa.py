@@ -17,7 +17,7 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface, method_not_allowed
+from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.protocol.decisions.opa import (
     ALLOWED,
     DENIED,
@@ -31,6 +31,7 @@ from authorizerd.protocol.http.messages import (
     Response,
     Route,
     bearer_token,
+    method_not_allowed,
     text_response,
 )
 

@@ -32,6 +32,7 @@ class PathsHandler:
         self._by_path: Final = dict(by_path)
         self._below: Final = tuple(below.items())
         known = ", ".join((*by_path, *(f"{start}/…" for start in below)))
+        self.paths: Final = (*by_path, *below)
         self._unknown: Final = text_response(404, f"no such path: expected one of {known}")
 
     async def __call__(self, request: Request) -> Response:

@@ -1,4 +1,6 @@
-"""The admin port and the metrics port: /metrics, /healthz, /readyz, and nothing else.
+"""The admin port and the metrics port: /metrics, /healthz and /readyz.
+
+The admin port also has /openapi.json.
 
 **Invariant:** they answer from the start, even before the ACLs are loaded. They reveal no secret,
 and no name or address of a principal, a client, a resource or a file. Only the admin port says why
@@ -10,15 +12,19 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import msgspec
 import trio
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from authorizerd.daemon.http.api_document import ApiDocument
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.protocol.http.messages import Request, Response, text_response
-
-METHODS: Final = ("GET", "HEAD")
+from authorizerd.protocol.http.endpoints import GET, OPENAPI_PATH
+from authorizerd.protocol.http.messages import (
+    Request,
+    Response,
+    method_not_allowed,
+    text_response,
+)
 
 
 class AdminHandler:
@@ -27,6 +33,7 @@ class AdminHandler:
     Args:
         metrics_age_max_s: how long a collected list of metrics is sent again, in seconds.
         is_public: True if everybody may ask.
+        document: answers at /openapi.json; None if the port has no description.
     """
 
     def __init__(
@@ -36,11 +43,13 @@ class AdminHandler:
         *,
         metrics_age_max_s: float = 0.0,
         is_public: bool = False,
+        document: ApiDocument | None = None,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
         self._metrics_age_max_s = metrics_age_max_s
         self._is_public = is_public
+        self._document = document
         self._collected = b""
         self._collected_until = -math.inf
         self._paths: Final = {
@@ -52,12 +61,14 @@ class AdminHandler:
     async def __call__(self, request: Request) -> Response:
         # One answer per turn and connection, so that a flood leaves time for decisions.
         await trio.lowlevel.checkpoint()  # collecting all metrics takes a millisecond
+        if self._document is not None and request.path == OPENAPI_PATH:
+            return await self._document(request)
         answer = self._paths.get(request.path)
         if answer is None:
-            return text_response(404, f"no such path: expected one of {', '.join(self._paths)}")
-        if request.method not in METHODS:
-            response = text_response(405, "method not allowed: expected GET")
-            return msgspec.structs.replace(response, headers=((b"Allow", b"GET, HEAD"),))
+            known = (*self._paths, OPENAPI_PATH) if self._document else self._paths
+            return text_response(404, f"no such path: expected one of {', '.join(known)}")
+        if request.method not in GET:
+            return method_not_allowed(", ".join(GET).encode())
         return answer()
 
     def _metrics(self) -> Response:

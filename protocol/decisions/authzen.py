@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import partial
 from itertools import takewhile
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower
@@ -61,22 +62,43 @@ class Vocabulary:
 
 
 class _Host(msgspec.Struct, gc=False):
-    host: str | None = None
+    """The client's address. Other fields are ignored."""
+
+    host: Annotated[
+        str | None,
+        Meta(
+            description="The client's IP address. Without it, only ALLOW rules for every host"
+            " allow, and a DENY rule for any host denies."
+        ),
+    ] = None
 
 
 class _Subject(msgspec.Struct, gc=False):
-    type: str
-    id: str
+    """The principal that the question is about."""
+
+    type: Annotated[
+        str, Meta(description="A type of `authorizerd.authzen.subject.types`, such as `user`.")
+    ]
+    id: Annotated[
+        str,
+        Meta(description="The principal's name without its type: `alice` stands for `User:alice`."),
+    ]
     properties: _Host | None = None
 
 
 class _Action(msgspec.Struct, gc=False):
-    name: str
+    """What the subject wants to do."""
+
+    name: Annotated[str, Meta(description="One of Kafka's operations, such as `read`.")]
 
 
 class _Resource(msgspec.Struct, gc=False):
-    type: str
-    id: str
+    """What the subject wants to use."""
+
+    type: Annotated[
+        str, Meta(description="A type of `authorizerd.authzen.resource.types`, such as `topic`.")
+    ]
+    id: Annotated[str, Meta(description="The resource's name; `kafka-cluster` for the cluster.")]
 
 
 class Evaluation(msgspec.Struct, gc=False):
@@ -103,13 +125,29 @@ class Semantic(Enum):
 
 
 class _Options(msgspec.Struct, gc=False):
+    """How the evaluations of one request are answered."""
+
     evaluations_semantic: Semantic = Semantic.EXECUTE_ALL
 
 
-class Evaluations(Evaluation):
-    """Many evaluations with their defaults. Each is decoded separately."""
+_EVALUATION_SCHEMA: Final = {
+    "type": ["array", "null"],
+    "maxItems": EVALUATIONS_MAX,
+    "items": {"$ref": "#/components/schemas/Evaluation"},
+}
 
-    evaluations: msgspec.Raw = msgspec.Raw(b"null")
+
+class Evaluations(Evaluation):
+    """Many evaluations, and defaults for their absent fields.
+
+    Without evaluations, the defaults are the only one.
+    """
+
+    # Raw, because each is decoded separately: an invalid one does not affect the others. A factory,
+    # because a JSON schema cannot show a default that is Raw.
+    evaluations: Annotated[msgspec.Raw, Meta(extra_json_schema=_EVALUATION_SCHEMA)] = msgspec.field(
+        default_factory=partial(msgspec.Raw, b"null")
+    )
     options: _Options | None = None
 
     @property

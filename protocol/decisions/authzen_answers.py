@@ -7,12 +7,15 @@ Source: OpenID AuthZEN Authorization API 1.0, sections 5.5 and 7.2.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from authorizerd.acl.decision import DEFAULT_DENY, Decision, DefaultRule, MatchingAcl
+from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import CLUSTER_NAME, Question, ResourceType
+from authorizerd.protocol.http.endpoints import one_of
 
 _CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with the member takes longer
 
@@ -23,17 +26,29 @@ def describe_hint(question: Question) -> str | None:
     For example, the id ``User:alice`` gives the principal ``User:User:alice``, and the cluster has
     only one name in ACLs.
     """
+    principal, resource_name = question.principal, question.resource_name
     is_about_cluster = question.resource_type == _CLUSTER
-    if not is_about_cluster and question.principal.count(":") == 1:
+    if (
+        not is_about_cluster
+        and principal.count(":") == 1
+        and "*" not in resource_name
+        and " " not in principal
+        and " " not in resource_name
+    ):
         return None  # the common case
-    principal_type, _, name = question.principal.partition(":")
-    if name.startswith(f"{principal_type}:"):
+    principal_type, _, name = principal.partition(":")
+    if ascii_lower(name).startswith(f"{ascii_lower(principal_type)}:"):
         return (
-            f"the subject's id begins with {principal_type}:, which its type adds already:"
-            f" the principal asked about is {question.principal}"
+            f"the subject's id begins with {name[: len(principal_type) + 1]}, which its type adds"
+            f" already: the principal asked about is {principal}"
         )
-    if is_about_cluster and question.resource_name != CLUSTER_NAME:
+    if is_about_cluster and resource_name != CLUSTER_NAME:
         return f"the id of the resource cluster is always {CLUSTER_NAME} in Kafka's ACLs"
+    for what, text in (("subject", name), ("resource", resource_name)):
+        if text != text.strip():
+            return f"the {what}'s id has blanks around it, which Kafka does not remove"
+    if "*" in resource_name:
+        return "the resource's id contains *, which is an ordinary character in a question"
     return None
 
 
@@ -80,23 +95,58 @@ def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
     return start + b"}}" if hint is None else b'%b,"hint":%b}}' % (start, _encode(hint))
 
 
-class _Error(msgspec.Struct, gc=False):
-    status: int
+class EvaluationError(msgspec.Struct, gc=False):
+    """Why one evaluation among many could not be answered."""
+
+    status: Annotated[int, Meta(description="400: it is invalid. 403: the caller may not ask it.")]
     message: str
 
 
-class _ErrorContext(msgspec.Struct, gc=False):
-    error: _Error
+class FailedContext(msgspec.Struct, gc=False):
+    """The context of an evaluation that could not be answered."""
+
+    error: EvaluationError
 
 
-class _FailedAnswer(msgspec.Struct, gc=False):
-    decision: bool
-    context: _ErrorContext
+class FailedEvaluation(msgspec.Struct, gc=False):
+    """The answer to one evaluation among many that could not be answered: a denial."""
+
+    decision: Annotated[bool, Meta(description="Always false.", extra_json_schema={"const": False})]
+    context: FailedContext
+
+
+class AnswerContext(msgspec.Struct, gc=False):
+    """What decided a question."""
+
+    offset: Annotated[int, Meta(description="The log offset of the ACLs that decided.")]
+    reason: Annotated[str, Meta(description="A sentence for people.")]
+    rule: Annotated[
+        str,
+        Meta(description="The ACL that decided, or `SuperUser`, `DefaultAllow`, `DefaultDeny`."),
+    ]
+    hint: Annotated[
+        str | msgspec.UnsetType, Meta(description="The mistake that the question probably has.")
+    ] = msgspec.UNSET
+
+
+class EvaluationAnswer(msgspec.Struct, gc=False):
+    """The answer to one evaluation."""
+
+    # ``encode_answer`` writes it without this struct, which would take longer.
+
+    decision: Annotated[bool, Meta(description="True if the subject may do it.")]
+    context: AnswerContext
+
+
+class EvaluationAnswers(msgspec.Struct, gc=False):
+    """The answers to many evaluations, in their order."""
+
+    evaluations: list[Annotated[Any, one_of(EvaluationAnswer, FailedEvaluation)]]
 
 
 def encode_failed_answer(status: int, message: str) -> bytes:
-    """Return the JSON of one evaluation among many that could not be answered: a denial."""
-    return _encode(_FailedAnswer(False, _ErrorContext(_Error(status, message))))
+    """Return the JSON of a ``FailedEvaluation``."""
+    return _encode(FailedEvaluation(False, FailedContext(EvaluationError(status, message))))
 
 
 def encode_answers(answers: list[bytes]) -> bytes:

@@ -13,6 +13,7 @@ from typing import Annotated, Final
 
 import msgspec
 from kio.schema.index import api_key_map
+from msgspec import Meta
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
@@ -55,52 +56,89 @@ class OpaQuestion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     log_if_denied: bool
 
 
-class _Principal(msgspec.Struct, gc=False, rename="camel"):
-    principal_type: str
+class OpaAnswer(msgspec.Struct, gc=False):
+    """A decision."""
+
+    result: Annotated[bool, Meta(description="True if the principal may do it.")]
+
+
+class Healthy(msgspec.Struct, gc=False):
+    """An empty object."""
+
+
+class _OpaPrincipal(msgspec.Struct, gc=False, rename="camel"):
+    """The principal that the question is about."""
+
+    principal_type: Annotated[str, Meta(description="`User`, as a rule. A colon is an error.")]
     name: str
 
 
-class _HeaderData(msgspec.Struct, gc=False, rename="camel"):
-    request_api_key: int | None = None
+class _OpaHeaderData(msgspec.Struct, gc=False, rename="camel"):
+    """The part of a request's header that the audit log shows."""
+
+    request_api_key: Annotated[
+        int | None, Meta(description="The number of the API that the broker's client used.")
+    ] = None
 
 
-class _Header(msgspec.Struct, gc=False):
+class _OpaHeader(msgspec.Struct, gc=False):
     """The header's data: the plugin sends it as ``name``, but documents it as ``data``."""
 
-    name: _HeaderData | None = None
-    data: _HeaderData | None = None
+    name: _OpaHeaderData | None = None
+    data: _OpaHeaderData | None = None
 
 
-class _RequestContext(msgspec.Struct, gc=False, rename="camel"):
-    client_address: str
-    principal: _Principal
-    header: _Header | None = None
+class _OpaRequestContext(msgspec.Struct, gc=False, rename="camel"):
+    """Who sent a request to the broker, and from where."""
+
+    client_address: Annotated[
+        str, Meta(description="The client's IP address as Java writes it: `host/10.0.0.1`.")
+    ]
+    principal: _OpaPrincipal
+    header: _OpaHeader | None = None
 
 
-class _ResourcePattern(msgspec.Struct, gc=False, rename="camel"):
-    resource_type: str
+class _OpaResourcePattern(msgspec.Struct, gc=False, rename="camel"):
+    """The resource that the question is about."""
+
+    resource_type: Annotated[str, Meta(extra_json_schema={"enum": list(_RESOURCE_TYPES)})]
     name: str
-    pattern_type: str
+    pattern_type: Annotated[
+        str,
+        Meta(
+            description="`PREFIXED` with an empty name asks whether there is any such resource that"
+            " the principal may use.",
+            extra_json_schema={"enum": ["LITERAL", "PREFIXED"]},
+        ),
+    ]
 
 
-class _Action(msgspec.Struct, gc=False, rename="camel"):
-    resource_pattern: _ResourcePattern
-    operation: str
-    resource_reference_count: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 1
+class _OpaAction(msgspec.Struct, gc=False, rename="camel"):
+    """What the principal wants to do. The fields after ``operation`` are for the audit log."""
+
+    resource_pattern: _OpaResourcePattern
+    operation: Annotated[str, Meta(extra_json_schema={"enum": list(_OPERATIONS)})]
+    resource_reference_count: Annotated[
+        int, Meta(ge=0, le=2**31 - 1, description="How often the request names the resource.")
+    ] = 1
     log_if_allowed: bool = True
     log_if_denied: bool = True
 
 
-class _Input(msgspec.Struct, gc=False, rename="camel"):
-    request_context: _RequestContext
-    action: _Action
+class _OpaInput(msgspec.Struct, gc=False, rename="camel"):
+    """A question, as Kafka's OPA plugin writes it."""
+
+    request_context: _OpaRequestContext
+    action: _OpaAction
 
 
-class _Query(msgspec.Struct, gc=False):
-    input: _Input
+class OpaQuery(msgspec.Struct, gc=False):
+    """A request to OPA's data API."""
+
+    input: _OpaInput
 
 
-_decode: Final = msgspec.json.Decoder(_Query).decode
+_decode: Final = msgspec.json.Decoder(OpaQuery).decode
 
 
 def decode_question(body: bytes) -> OpaQuestion:
@@ -138,7 +176,7 @@ def decode_question(body: bytes) -> OpaQuestion:
     )
 
 
-def _principal_of(principal: _Principal) -> str:
+def _principal_of(principal: _OpaPrincipal) -> str:
     """Return ``Type:name``. A colon in the type is rejected: it could imitate another principal."""
     if ":" in principal.principal_type:
         raise OpaError(
@@ -155,7 +193,7 @@ def _host_of(client_address: str) -> str:
     return host
 
 
-def _resource_name_of(pattern: _ResourcePattern) -> str | None:
+def _resource_name_of(pattern: _OpaResourcePattern) -> str | None:
     """Return the resource's name, or None for authorizeByResourceType (an empty prefix)."""
     if pattern.pattern_type == "LITERAL":
         return pattern.name
@@ -165,7 +203,7 @@ def _resource_name_of(pattern: _ResourcePattern) -> str | None:
     raise OpaError(f"{field}: expected LITERAL, or PREFIXED with an empty name")
 
 
-def _request_name_of(header: _Header | None) -> str | None:
+def _request_name_of(header: _OpaHeader | None) -> str | None:
     data = None if header is None else header.name or header.data
     return None if data is None else _API_NAMES.get(data.request_api_key)
 

@@ -104,6 +104,12 @@ def text_response(status: int, reason: str) -> Response:
     return Response(status=status, body=reason.encode() + b"\n")
 
 
+def method_not_allowed(methods: bytes) -> Response:
+    """Return the response to a request whose method is not one of ``methods``."""
+    response = text_response(405, f"method not allowed: expected {methods.decode()}")
+    return msgspec.structs.replace(response, headers=((b"Allow", methods),))
+
+
 UNIDENTIFIED: Final = Response(
     status=401,
     body=b"expected a token (Authorization: Bearer ID.SECRET) or a client certificate\n",

@@ -212,6 +212,27 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/protocol/decisions/test_authzen.py::test_only_a_denial_after_a_likely_mistake_has_a_hint",
     ),
     Mutant(
+        name="a description promises access without credentials after certificates are required",
+        file="daemon/decisions/callers.py",
+        text="        self._trusted = None\n        self._has_client_auth = True\n",
+        becomes="        self._trusted = None\n",
+        found_by="tests/daemon/test_api_documents.py::test_document_names_the_credentials_in_force",
+    ),
+    Mutant(
+        name="the metrics port describes the admin port",
+        file="daemon/telemetry/admin.py",
+        text="if self._document is not None and request.path == OPENAPI_PATH",
+        becomes="if request.path == OPENAPI_PATH",
+        found_by="tests/daemon/test_api_documents.py::test_metrics_port_has_no_document",
+    ),
+    Mutant(
+        name="two structs of one name hide each other in a description",
+        file="protocol/http/openapi.py",
+        text='        if "." in name:',
+        becomes='        if "/" in name:',
+        found_by="tests/protocol/http/test_openapi.py::test_equal_names_of_structs_are_rejected",
+    ),
+    Mutant(
         name="a question at once may repeat a key",
         file="protocol/decisions/authzen.py",
         text="    return found == colons or found ==",

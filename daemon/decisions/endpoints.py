@@ -1,0 +1,169 @@
+"""What the decision port answers, for its OpenAPI document.
+
+A surface adds its own table here, so that the document has it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
+from authorizerd.protocol.decisions.authzen import Evaluation, Evaluations
+from authorizerd.protocol.decisions.authzen_answers import (
+    EvaluationAnswer,
+    EvaluationAnswers,
+    FailedEvaluation,
+)
+from authorizerd.protocol.decisions.discovery import (
+    DISCOVERY_PATH,
+    EVALUATION_PATH,
+    EVALUATIONS_PATH,
+    Metadata,
+)
+from authorizerd.protocol.decisions.opa import Healthy, OpaAnswer, OpaQuery
+from authorizerd.protocol.http.endpoints import (
+    CERTIFICATE,
+    GET,
+    POST,
+    TOKEN,
+    TOKEN_IN_QUERY,
+    Answer,
+    Endpoint,
+    Parameter,
+)
+from authorizerd.protocol.http.openapi import DOCUMENT_ENDPOINT
+
+DECISION_TITLE: Final = "authorizerd: decision port"
+DECISION_DESCRIPTION: Final = (
+    "Ask whether a principal may do something, by the ACLs of Apache Kafka. Errors are one line of"
+    " plain text that names the field, what was expected and what was found. Unknown fields are"
+    " ignored. A JSON object that contains a key twice is rejected, and so is a question of more"
+    " than 32 KiB. A caller may ask about itself; to ask about others, it needs CLUSTER_ACTION on"
+    " the cluster."
+)
+
+INVALID: Final = Answer(400, "The request is invalid: the text names the field to fix.")
+FORBIDDEN: Final = Answer(
+    403,
+    "The caller asks about another principal, without CLUSTER_ACTION. The text names the caller's"
+    " principal.",
+)
+NOT_READY: Final = Answer(
+    503, "`AUTHORIZER_NOT_READY`: the ACLs are not loaded yet, or stale; the text says which."
+)
+REFUSALS: Final = (INVALID, FORBIDDEN, NOT_READY)
+"""The errors of every endpoint that answers questions (``HttpSurface``)."""
+
+_QUESTION: Final = {
+    "subject": {"type": "user", "id": "alice"},
+    "action": {"name": "read"},
+    "resource": {"type": "topic", "id": "orders"},
+    "context": {"host": "10.0.0.1"},
+}
+
+_AUTHZEN: Final = (
+    Endpoint(
+        path=EVALUATION_PATH,
+        methods=POST,
+        name="evaluate",
+        tag="AuthZEN",
+        summary="Decide one question",
+        request=Evaluation,
+        required=("subject", "action", "resource"),
+        example=_QUESTION,
+        answers=(Answer(200, "Decided.", EvaluationAnswer), *REFUSALS),
+    ),
+    Endpoint(
+        path=EVALUATIONS_PATH,
+        methods=POST,
+        name="evaluateAll",
+        tag="AuthZEN",
+        summary="Decide many questions by one state of the ACLs",
+        description="Each evaluation takes its absent fields, as a whole, from the outer object. An"
+        " evaluation that is invalid, or that the caller may not ask, becomes a denial that gives"
+        " the reason. Without evaluations, the outer object is the question, and the answer is"
+        " that to one question.",
+        request=Evaluations,
+        example={
+            "subject": {"type": "user", "id": "alice"},
+            "resource": {"type": "topic", "id": "orders"},
+            "evaluations": [{"action": {"name": "read"}}, {"action": {"name": "write"}}],
+        },
+        answers=(
+            Answer(
+                200,
+                "Decided.",
+                (EvaluationAnswers, EvaluationAnswer),
+                parts=(FailedEvaluation,),
+            ),
+            *REFUSALS,
+        ),
+    ),
+    Endpoint(
+        path=DISCOVERY_PATH,
+        methods=GET,
+        name="discover",
+        tag="AuthZEN",
+        summary="Find the addresses of AuthZEN's endpoints",
+        answers=(
+            Answer(200, "They begin with `authorizerd.authzen.base.url`, if it is set.", Metadata),
+            Answer(400, "The `Host` header names no host."),
+        ),
+        credentials=(),
+    ),
+)
+
+_POLICY_PATH: Final = Parameter(
+    "policy",
+    "path",
+    "The path of a policy rule, of any number of segments. It is ignored.",
+    required=True,
+)
+_OPA: Final = tuple(
+    Endpoint(
+        path=path,
+        methods=POST,
+        name=name,
+        tag="OPA",
+        summary="Decide a question of Kafka's OPA plugin",
+        request=OpaQuery,
+        example={
+            "input": {
+                "requestContext": {
+                    "clientAddress": "/10.0.0.1",
+                    "principal": {"principalType": "User", "name": "alice"},
+                },
+                "action": {
+                    "resourcePattern": {
+                        "resourceType": "TOPIC",
+                        "name": "orders",
+                        "patternType": "LITERAL",
+                    },
+                    "operation": "READ",
+                },
+            }
+        },
+        parameters=parameters,
+        answers=(Answer(200, "Decided.", OpaAnswer), *REFUSALS),
+        credentials=(TOKEN, TOKEN_IN_QUERY, CERTIFICATE),
+    )
+    for path, name, parameters in (
+        (DATA_PATH, "queryData", ()),
+        (f"{DATA_PATH}/{{policy}}", "queryPolicy", (_POLICY_PATH,)),
+    )
+)
+_HEALTH: Final = Endpoint(
+    path=HEALTH_PATH,
+    methods=GET,
+    name="checkHealth",
+    tag="OPA",
+    summary="Check whether the ACLs are loaded",
+    answers=(
+        Answer(200, "They are loaded.", Healthy),
+        Answer(503, "They are not loaded yet, or stale; the text says which."),
+    ),
+    credentials=(),
+)
+
+DECISION_ENDPOINTS: Final = (*_AUTHZEN, *_OPA, _HEALTH, DOCUMENT_ENDPOINT)
+"""All endpoints of the decision port."""

@@ -1,0 +1,41 @@
+"""Every request of these tests, and its answer, must be as the decision port's document says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
+from authorizerd.daemon.decisions.http_surface import HttpSurface
+from authorizerd.daemon.decisions.opa import OpaHandler
+from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.openapi import describe_port
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _described() -> Iterator[None]:
+    """Check every answer of the handlers, if jsonschema is installed, as by ``make setup-dev``."""
+    if find_spec("jsonschema") is None:
+        yield
+        return
+    from tests.support.api_description import ApiDescription, exchange_of
+
+    description = ApiDescription(describe_port("", "", DECISION_ENDPOINTS))
+
+    def check_answers(handler: type[HttpSurface], patch: pytest.MonkeyPatch) -> None:
+        answer = handler.__call__
+
+        async def answer_as_described(self: HttpSurface, request: Request) -> Response:
+            response: Response = await answer(self, request)
+            description.check(exchange_of(request, response))
+            return response
+
+        patch.setattr(handler, "__call__", answer_as_described)
+
+    with pytest.MonkeyPatch.context() as patch:
+        check_answers(AuthZenHandler, patch)
+        check_answers(OpaHandler, patch)
+        yield

@@ -1,0 +1,220 @@
+"""The OpenAPI documents of the ports describe every answer of their handlers."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from authorizerd.config.configuration import parse
+from authorizerd.daemon.decision_servers import new_decision_server
+from authorizerd.daemon.decisions.endpoints import (
+    DECISION_DESCRIPTION,
+    DECISION_ENDPOINTS,
+    DECISION_TITLE,
+)
+from authorizerd.daemon.decisions.paths import PathsHandler
+from authorizerd.daemon.http.api_document import ApiDocument
+from authorizerd.daemon.telemetry.admin import AdminHandler
+from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
+from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS_PATH
+from authorizerd.protocol.http.endpoints import OPENAPI_PATH, Endpoint
+from authorizerd.protocol.http.messages import Request
+from authorizerd.protocol.http.openapi import describe_port
+from tests.daemon.decision_place import Place
+from tests.support.acls import acl
+from tests.support.api_description import ApiDescription, exchange_of
+
+CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
+OTHER_VALUES: tuple[object, ...] = (None, 1, "", "x", [], {}, True)
+
+
+class Ready(Readiness):
+    def __init__(self, *, is_ready: bool) -> None:
+        self._is_ready_now = is_ready
+
+    @property
+    def is_ready(self) -> bool:
+        return self._is_ready_now
+
+    @property
+    def text(self) -> str:
+        return "a line"
+
+
+def ask(
+    method: str, path: str, body: bytes = b"", token: str = "", *, media_type: str | None = None
+) -> Request:
+    headers = {b"content-type": (media_type or "application/json").encode(), b"host": b"h"}
+    if token:
+        headers[b"authorization"] = f"Bearer {token}".encode()
+    return Request(
+        method=method,
+        path=path,
+        query="",
+        headers=headers,
+        body=body,
+        keep_alive=True,
+    )
+
+
+def example_requests(endpoints: tuple[Endpoint, ...], token: str = "") -> Iterator[Request]:
+    """Yield a request to each path and method."""
+    for endpoint in endpoints:
+        body = b"" if endpoint.example is None else json.dumps(endpoint.example).encode()
+        for method in endpoint.methods:
+            yield ask(method, endpoint.path.replace("{policy}", "a/b"), body, token)
+
+
+def changed_documents(document: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield copies of a JSON document with one field changed, removed or added."""
+    for path in places(document):
+        for value in (*OTHER_VALUES, ...):
+            place: Any = copy.deepcopy(document)
+            changed = place
+            for key in path[:-1]:
+                place = place[key]
+            if value is ...:
+                del place[path[-1]]
+            else:
+                place[path[-1]] = value
+            yield changed
+    yield from OTHER_VALUES
+    yield {**document, "unknown": [1]}
+
+
+def places(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value in a JSON document."""
+    if path:
+        yield path
+    if isinstance(document, dict | list):
+        items = document.items() if isinstance(document, dict) else enumerate(document)
+        for key, value in items:
+            yield from places(value, (*path, key))
+
+
+def decision_handler(place: Place) -> PathsHandler:
+    handler = new_decision_server(CONFIGURATION, place.authorizer, place.callers, None).handler
+    assert isinstance(handler, PathsHandler)
+    return handler
+
+
+def admin_handler(*, is_ready: bool) -> AdminHandler:
+    document = ApiDocument("", "", ADMIN_ENDPOINTS, frozenset)
+    return AdminHandler(CollectorRegistry(), Ready(is_ready=is_ready), document=document)
+
+
+def decision_requests() -> Iterator[tuple[Place, Request]]:
+    """Yield valid and invalid requests, and the parts behind the port that they are sent to."""
+    place = Place(None, acl("User:alice", "READ", topic="orders"))
+    yield from ((place, request) for request in example_requests(DECISION_ENDPOINTS))
+    yield place, ask("GET", "/other")
+    for endpoint in DECISION_ENDPOINTS:
+        path = endpoint.path.replace("{policy}", "a")
+        for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
+            yield place, ask(method, path)
+        if endpoint.example is not None:
+            for changed in changed_documents(endpoint.example):
+                yield place, ask("POST", path, json.dumps(changed).encode())
+            yield place, ask("POST", path, json.dumps(endpoint.example).encode(), media_type="a/b")
+            yield place, ask("POST", path, b"{")
+
+
+@pytest.fixture
+def description() -> ApiDescription:
+    return ApiDescription(describe_port("", "", DECISION_ENDPOINTS))
+
+
+async def test_decision_port_answers_as_described(
+    description: ApiDescription, tmp_path: Path
+) -> None:
+    """A generated corpus of requests gives every described answer, and no other."""
+    handlers: dict[Place, PathsHandler] = {}
+    requests = list(decision_requests())
+    with_tokens, not_loaded = Place(tmp_path), Place(None, loaded=False)
+    for place, token in ((with_tokens, ""), (with_tokens, "other.secret"), (not_loaded, "")):
+        requests += [(place, each) for each in example_requests(DECISION_ENDPOINTS, token)]
+    # Only without evaluations, this path answers as the other: a batch has no status of its own.
+    single = json.dumps(DECISION_ENDPOINTS[0].example).encode()
+    requests.append((with_tokens, ask("POST", EVALUATIONS_PATH, single, "other.secret")))
+    no_host = msgspec.structs.replace(ask("GET", DISCOVERY_PATH), headers={})
+    requests.append((not_loaded, no_host))
+    requests.append((not_loaded, msgspec.structs.replace(no_host, method="HEAD")))
+    for place, request in requests:
+        if place not in handlers:
+            handlers[place] = decision_handler(place)
+        description.check(exchange_of(request, await handlers[place](request)))
+    own = {
+        (endpoint.path, method, answer.status)
+        for endpoint in DECISION_ENDPOINTS
+        for method in endpoint.methods
+        for answer in endpoint.answers
+    }
+    assert own - description.seen == set()
+
+
+def test_every_path_of_the_decision_port_is_described() -> None:
+    """A new path must be added to the table of endpoints."""
+    served = {path.removesuffix("/") for path in decision_handler(Place(None)).paths}
+    described = {endpoint.path.partition("/{")[0] for endpoint in DECISION_ENDPOINTS}
+    assert served == described
+
+
+async def test_admin_port_answers_as_described() -> None:
+    description = ApiDescription(describe_port("", "", ADMIN_ENDPOINTS))
+    for handler in (admin_handler(is_ready=True), admin_handler(is_ready=False)):
+        for request in (*example_requests(ADMIN_ENDPOINTS), ask("GET", "/"), ask("PUT", "/readyz")):
+            description.check(exchange_of(request, await handler(request)))
+    own = {
+        (endpoint.path, method, answer.status)
+        for endpoint in ADMIN_ENDPOINTS
+        for method in endpoint.methods
+        for answer in endpoint.answers
+    }
+    assert description.seen == own
+
+
+async def test_examples_are_answered() -> None:
+    """An example that is refused would mislead."""
+    handler = decision_handler(Place(None))
+    for request in example_requests(DECISION_ENDPOINTS):
+        assert (await handler(request)).status == 200, request
+
+
+@pytest.mark.parametrize(
+    ("has_tokens", "has_client_auth", "security"),
+    [
+        (False, False, []),
+        (True, False, [{"token": []}]),
+        (False, True, [{"certificate": []}]),
+        (True, True, [{"token": []}, {"certificate": []}]),
+    ],
+)
+async def test_document_names_the_credentials_in_force(
+    has_tokens: bool, has_client_auth: bool, security: list[dict[str, list[str]]], tmp_path: Path
+) -> None:
+    """TLS may begin to ask for certificates at a reload."""
+    place = Place(tmp_path if has_tokens else None)
+    handler = decision_handler(place)
+    assert (await handler(ask("GET", OPENAPI_PATH))).status == 200
+    if has_client_auth:
+        place.callers.require_credentials()
+    answer = await handler(ask("GET", OPENAPI_PATH))
+    assert answer.body == describe_port(
+        DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, place.callers.accepted_schemes()
+    )
+    document = json.loads(answer.body)
+    assert document["paths"]["/access/v1/evaluation"]["post"]["security"] == security
+
+
+async def test_metrics_port_has_no_document() -> None:
+    handler = AdminHandler(CollectorRegistry(), Ready(is_ready=True), is_public=True)
+    answer = await handler(ask("GET", OPENAPI_PATH))
+    assert (answer.status, b"openapi" in answer.body) == (404, False)
