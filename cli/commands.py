@@ -96,6 +96,24 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     add_explain_arguments(parser, _read_brokers)
 
 
+def _add_who_can(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.questions.who_can import add_who_can_arguments
+
+    add_who_can_arguments(parser, _read_brokers)
+
+
+def _add_what_can(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.questions.what_can import add_what_can_arguments
+
+    add_what_can_arguments(parser, _read_brokers)
+
+
+def _add_can(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.questions.can import add_can_arguments
+
+    add_can_arguments(parser, _read_brokers)
+
+
 def _read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
     from authorizerd.cli.broker_acls import read_brokers
 
@@ -121,6 +139,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "replay": Command("use Spark to check recorded traffic against other ACLs"),
     "explain": Command("show a decision and its reason", _add_explain),
+    "who-can": Command("show who may do an operation to a resource", _add_who_can),
+    "what-can": Command("show what a principal may do, and where", _add_what_can),
+    "can": Command("show what a principal may do to one resource", _add_can),
 }
 
 

@@ -15,17 +15,14 @@ from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import (
     CLUSTER_NAME,
+    OPERATIONS,
+    RESOURCE_TYPES,
     WILDCARD_PRINCIPAL,
     Operation,
     ResourceType,
 )
-from authorizerd.acl.spellings import (
-    explain_unknown_operation,
-    explain_unknown_resource_type,
-    find_operation,
-    find_resource_type,
-)
 from authorizerd.cli.offline import RESOURCE_FLAGS
+from authorizerd.protocol.decisions.spellings import Spellings
 
 Refuse: TypeAlias = Callable[[str], NoReturn]
 """End the command because of its arguments, as ``ArgumentParser.error`` does."""
@@ -36,6 +33,9 @@ MOMENT_HELP: Final = (
     "an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds "
     "since 1970"
 )
+_OPERATIONS: Final = Spellings({each.name: each for each in map(Operation, OPERATIONS)})
+_RESOURCE_TYPES: Final = Spellings({each.name: each for each in map(ResourceType, RESOURCE_TYPES)})
+
 HOST_HELP: Final = "the client's IP address"
 OPERATION_HELP: Final = (
     "a Kafka operation, such as Read or DescribeConfigs; letter case, _ and - do not count"
@@ -86,17 +86,17 @@ def read_operation(text: str, word: str, refuse: Refuse) -> Operation:
     Args:
         word: the flag or argument that has the text, for errors.
     """
-    found = find_operation(text)
+    found = _OPERATIONS.find(text)
     if found is None:
-        refuse(f"{word}: {explain_unknown_operation(text)}")
+        refuse(_OPERATIONS.describe_unknown(f"{word}: unknown operation", text))
     return found
 
 
 def read_resource_type(text: str, word: str, refuse: Refuse) -> ResourceType:
     """Return a resource type. See ``read_operation``."""
-    found = find_resource_type(text)
+    found = _RESOURCE_TYPES.find(text)
     if found is None:
-        refuse(f"{word}: {explain_unknown_resource_type(text)}")
+        refuse(_RESOURCE_TYPES.describe_unknown(f"{word}: unknown resource type", text))
     return found
 
 

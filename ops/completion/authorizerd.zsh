@@ -12,6 +12,7 @@
 _shtab_authorizerd_commands() {
   local _commands=(
     acls:'list, add and remove ACLs, with the flags of kafka-acls'
+    can:'show what a principal may do to one resource'
     check-log:'validate a metadata log, or repair it'
     doctor:'find problems with the configuration, this machine and the followed cluster'
     explain:'show a decision and its reason'
@@ -21,6 +22,8 @@ _shtab_authorizerd_commands() {
     reset-copy:'remove the local copy of a followed cluster'"'"'s metadata'
     serve:'run the daemon'
     token:'create a token for a caller of a decision port'
+    what-can:'show what a principal may do, and where'
+    who-can:'show who may do an operation to a resource'
   )
   _describe 'authorizerd commands' _commands
 }
@@ -75,6 +78,30 @@ _shtab_authorizerd_acls_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_acls_defaults_added=0
+
+_shtab_authorizerd_can_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--topic[the topic to ask about]:topic:"
+  "*--group[the group to ask about]:group:"
+  "*--transactional-id[the transactional id to ask about]:transactional_id:"
+  "*--delegation-token[the delegation token to ask about]:delegation_token:"
+  "*--user-principal[the user principal to ask about]:user_principal:"
+  "--cluster[ask about the cluster (the resource kafka-cluster)]"
+  "--host[the client\'s IP address (default\: show all hosts)]:host:"
+  "--json[print one JSON document instead of lines]"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
+  "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
+  ":Type\:name, for example User\:alice:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_can_defaults_added=0
 
 _shtab_authorizerd_check_log_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -313,6 +340,51 @@ _shtab_authorizerd_token_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_token_defaults_added=0
 
+_shtab_authorizerd_what_can_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--operation[show only this operation\; may be repeated. a Kafka operation, such as Read or DescribeConfigs\; letter case, _ and - do not count]:operation:"
+  "*--resource-type[show only resources of this type, for example topic\; may be repeated]:resource_type:"
+  "--host[the client\'s IP address (default\: show all hosts)]:host:"
+  "--all-names[print every name (default\: the first 10 of each list, and a count)]"
+  "--json[print one JSON document instead of lines]"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
+  "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
+  ":Type\:name, for example User\:alice:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_what_can_defaults_added=0
+
+_shtab_authorizerd_who_can_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--topic[the topic to ask about]:topic:"
+  "*--group[the group to ask about]:group:"
+  "*--transactional-id[the transactional id to ask about]:transactional_id:"
+  "*--delegation-token[the delegation token to ask about]:delegation_token:"
+  "*--user-principal[the user principal to ask about]:user_principal:"
+  "--cluster[ask about the cluster (the resource kafka-cluster)]"
+  "--host[the client\'s IP address (default\: show all hosts)]:host:"
+  "--json[print one JSON document instead of lines]"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
+  "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
+  ":a Kafka operation, such as Read or DescribeConfigs\; letter case, _ and - do not count:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_who_can_defaults_added=0
+
 
 _shtab_authorizerd() {
   local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->authorizerd'
@@ -333,6 +405,7 @@ _shtab_authorizerd() {
       curcontext="${curcontext%:*:*}:_shtab_authorizerd-$line[1]:"
       case $line[1] in
         acls) _arguments -C -s $_shtab_authorizerd_acls_options ;;
+        can) _arguments -C -s $_shtab_authorizerd_can_options ;;
         check-log) _arguments -C -s $_shtab_authorizerd_check_log_options ;;
         doctor) _arguments -C -s $_shtab_authorizerd_doctor_options ;;
         explain) _arguments -C -s $_shtab_authorizerd_explain_options ;;
@@ -342,6 +415,8 @@ _shtab_authorizerd() {
         reset-copy) _arguments -C -s $_shtab_authorizerd_reset_copy_options ;;
         serve) _arguments -C -s $_shtab_authorizerd_serve_options ;;
         token) _arguments -C -s $_shtab_authorizerd_token_options ;;
+        what-can) _arguments -C -s $_shtab_authorizerd_what_can_options ;;
+        who-can) _arguments -C -s $_shtab_authorizerd_who_can_options ;;
       esac
   esac
 }

@@ -20,6 +20,9 @@ QUESTIONS = (
     "explain --principal User:alice --operation read --topic orders",
     "explain --principal User:bob --operation write --topic orders-1 --host 10.0.0.9",
     "explain --principal User:root --operation write --topic any",
+    "who-can write --topic orders-1",
+    "what-can User:bob",
+    "can User:bob --topic orders-1 --host 10.0.0.9",
 )
 
 

@@ -77,6 +77,10 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("format --config {config}", VALUES),
         ("explain --help", VALUES),
         ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),
+        ("who-can --help", VALUES),
+        ("who-can read --topic t --log-dir {log}", VALUES),
+        ("what-can User:a --log-dir {log}", VALUES),
+        ("can User:a --topic t --log-dir {log}", VALUES),
         (
             "explain --bootstrap-server 127.0.0.1 --principal User:a --operation read --topic t",
             VALUES | LOOP | {"cryptography", "kio.static.primitive"},

@@ -99,7 +99,7 @@ def test_every_exit_code_is_explained() -> None:
     general = {0, command_line.EXIT_FAULT, ARGUMENTS}
     expected = {
         **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
-        "explain": general | {answers.EXIT_DENIED},
+        **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {answers.EXIT_DENIED}),
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "check-log": {0} | exit_codes(check_log),

@@ -1,0 +1,139 @@
+"""``authorizerd can``: the operations that a principal may do to one resource, and the others."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.search.actions import ActionAccess, find_actions
+from authorizerd.acl.search.hosts import NOWHERE, HostAccess
+from authorizerd.acl.steps import finish
+from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
+from authorizerd.cli.question_words import (
+    HOST_HELP,
+    PRINCIPAL_HELP,
+    Refuse,
+    Resource,
+    add_resource_arguments,
+    read_host,
+    read_one_principal,
+    read_resource,
+)
+from authorizerd.cli.questions import documents
+from authorizerd.cli.questions.access import is_allowed
+from authorizerd.cli.questions.answers import (
+    EXIT_DENIED,
+    add_json_argument,
+    align,
+    print_document,
+    print_lines,
+)
+from authorizerd.cli.questions.phrases import (
+    describe_hosts,
+    describe_operations,
+    describe_place,
+    describe_resource,
+    join_operations,
+)
+from authorizerd.cli.questions.principals import describe_principal, is_named
+
+
+def add_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument("principal", metavar="PRINCIPAL", help=PRINCIPAL_HELP)
+    add_resource_arguments(parser)
+    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: show all hosts)")
+    add_json_argument(parser)
+    add_source_arguments(parser, read_brokers)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Print the operations; return the exit code.
+
+    Raises as ``open_source``.
+    """
+    refuse: Refuse = arguments.refuse
+    principal = read_one_principal(arguments.principal, "PRINCIPAL", refuse)
+    resource = read_resource(arguments, refuse)
+    host = read_host(arguments.host, refuse)
+    source = open_source(arguments)
+    found = finish(find_actions(source.snapshot, source.settings, principal, *resource))
+    answer = _Answer(source, principal, resource, host, found)
+    if arguments.json:
+        print_document(answer.document())
+    else:
+        print_lines(answer.lines())
+    return 0 if answer.is_anything_allowed else EXIT_DENIED
+
+
+class _Answer:
+    """What a principal may do to one resource, from any host or from ``host``."""
+
+    def __init__(
+        self,
+        source: AclSource,
+        principal: str,
+        resource: Resource,
+        host: str | None,
+        found: Sequence[ActionAccess],
+    ) -> None:
+        self._source = source
+        self._principal = principal
+        self._resource = resource
+        self._host = host
+        hosts = {each.operation: each.hosts for each in found}
+        self._access = {
+            operation: hosts.get(operation, NOWHERE) for operation in SUPPORTED[resource[0]]
+        }
+
+    def _is_allowed(self, hosts: HostAccess) -> bool:
+        return is_allowed(hosts, self._host)
+
+    @property
+    def is_anything_allowed(self) -> bool:
+        return any(map(self._is_allowed, self._access.values()))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the answer for people: operations with the same hosts share a line."""
+        resource_type, name = self._resource
+        by_hosts: dict[str, list[int]] = {}
+        for operation, hosts in self._access.items():
+            if self._is_allowed(hosts):
+                where = describe_hosts(hosts) if self._host is None else ""
+                by_hosts.setdefault(where, []).append(operation)
+        who = describe_principal(self._source, self._principal)
+        what = f"{describe_resource(resource_type, name)}{describe_place(self._host)}"
+        yield f"{who} may do this to {what}:" if by_hosts else f"{who} may do nothing to {what}"
+        yield from align(
+            [
+                (describe_operations(resource_type, operations), where)
+                for where, operations in by_hosts.items()
+            ]
+        )
+        denied = [each for each, hosts in self._access.items() if not self._is_allowed(hosts)]
+        if by_hosts and denied:
+            yield f"but not {join_operations(denied)}"
+        yield from self._source.describe()
+
+    def document(self) -> documents.Can:
+        """Return the answer for programs."""
+        resource_type, name = self._resource
+        return documents.Can(
+            principal=self._principal,
+            named=is_named(self._source, self._principal),
+            super_user=self._principal in self._source.settings.super_users,
+            resource_type=resource_type.name,
+            resource_name=name,
+            host=self._host,
+            operations=tuple(
+                documents.OperationAccess(
+                    operation=operation.name,
+                    allowed=self._is_allowed(hosts),
+                    hosts=documents.new_hosts(hosts),
+                )
+                for operation, hosts in self._access.items()
+            ),
+            source=documents.new_source(self._source),
+        )

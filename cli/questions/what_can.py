@@ -1,0 +1,286 @@
+"""``authorizerd what-can``: the resources that a principal may use, and how.
+
+Resources are patterns, because a principal may also use resources that do not exist yet. Beside a
+pattern are the names of known topics that it covers.
+
+**Invariant:** denials are subtracted. A pattern within another one in which less or other things
+are allowed is an exception of the wider one, and an entry of its own if anything is allowed there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.model import CLUSTER_NAME, PatternType, ResourceType
+from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.patterns import look_up
+from authorizerd.acl.search.actions import find_actions
+from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
+from authorizerd.acl.search.resources import find_resources
+from authorizerd.acl.steps import finish
+from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
+from authorizerd.cli.question_words import (
+    HOST_HELP,
+    OPERATION_HELP,
+    PRINCIPAL_HELP,
+    Refuse,
+    read_host,
+    read_one_principal,
+    read_operation,
+    read_resource_type,
+)
+from authorizerd.cli.questions import documents
+from authorizerd.cli.questions.access import is_allowed
+from authorizerd.cli.questions.answers import (
+    EXIT_DENIED,
+    add_json_argument,
+    align,
+    indent,
+    print_document,
+    print_lines,
+)
+from authorizerd.cli.questions.phrases import (
+    describe_exception,
+    describe_hosts,
+    describe_operations,
+    describe_pattern,
+    describe_place,
+    list_names,
+)
+from authorizerd.cli.questions.principals import describe_principal, is_named
+from authorizerd.cli.questions.topics import find_covered
+
+NAMES_SHOWN: Final = 10
+
+Pattern: TypeAlias = tuple[int, str]
+"""A pattern's type and name."""
+NO_ACL: Final[Pattern] = (0, "")
+"""In place of a pattern: all names that no ACL's pattern matches."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Resources that a principal may use in the same way. ``topics``: those that are known."""
+
+    resource_type: ResourceType
+    pattern: Pattern
+    exceptions: tuple[Pattern, ...]
+    hosts: HostAccess
+    operations: tuple[int, ...]
+    topics: tuple[str, ...]
+
+
+def add_what_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument("principal", metavar="PRINCIPAL", help=PRINCIPAL_HELP)
+    parser.add_argument(
+        "--operation",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"show only this operation; may be repeated. {OPERATION_HELP}",
+    )
+    parser.add_argument(
+        "--resource-type",
+        action="append",
+        default=[],
+        metavar="TYPE",
+        help="show only resources of this type, for example topic; may be repeated",
+    )
+    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: show all hosts)")
+    parser.add_argument(
+        "--all-names",
+        action="store_true",
+        help=f"print every name (default: the first {NAMES_SHOWN} of each list, and a count)",
+    )
+    add_json_argument(parser)
+    add_source_arguments(parser, read_brokers)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Print the resources; return the exit code.
+
+    Raises as ``open_source``.
+    """
+    refuse: Refuse = arguments.refuse
+    principal = read_one_principal(arguments.principal, "PRINCIPAL", refuse)
+    wanted = _read_filters(arguments, refuse)
+    host = read_host(arguments.host, refuse)
+    source = open_source(arguments)
+    entries = [*find_entries(source, principal, host, wanted)]
+    if arguments.json:
+        print_document(_document(source, principal, host, entries))
+    else:
+        names_max = None if arguments.all_names else NAMES_SHOWN
+        print_lines(_lines(source, principal, host, entries, names_max))
+    return 0 if entries else EXIT_DENIED
+
+
+Wanted: TypeAlias = dict[ResourceType, tuple[int, ...]]
+"""The operations that are asked about, for each resource type that has any of them."""
+
+
+def _read_filters(arguments: argparse.Namespace, refuse: Refuse) -> Wanted:
+    operations = {read_operation(text, "--operation", refuse) for text in arguments.operation}
+    types = {
+        read_resource_type(text, "--resource-type", refuse) for text in arguments.resource_type
+    }
+    wanted: Wanted = {}
+    for resource_type, supported in SUPPORTED.items():
+        chosen = tuple(each for each in supported if not operations or each in operations)
+        if chosen and (not types or resource_type in types):
+            wanted[resource_type] = chosen
+    if not wanted:
+        refuse("--operation: expected an operation of the resource types in --resource-type")
+    return wanted
+
+
+class _Access(msgspec.Struct, frozen=True):
+    """Where an operation is allowed, and from which hosts."""
+
+    pattern: Pattern
+    exceptions: tuple[Pattern, ...]
+    hosts: HostAccess
+
+
+EVERY_NAME: Final[Pattern] = (int(PatternType.PREFIXED), "")
+"""Why not the literal ``*``? It skips names that begin with ``*``."""
+THE_CLUSTER: Final[Pattern] = (int(PatternType.LITERAL), CLUSTER_NAME)
+
+
+def find_entries(
+    source: AclSource, principal: str, host: str | None, wanted: Wanted
+) -> Iterator[Entry]:
+    """Yield what the principal may do, by resource type and pattern.
+
+    Raises:
+        SearchLimitError: the rules for one pattern name too many hosts.
+    """
+    for resource_type, operations in wanted.items():
+        found: dict[_Access, list[int]] = {}
+        for operation in operations:
+            for access in _find_access(source, principal, resource_type, operation):
+                if is_allowed(access.hosts, host):
+                    found.setdefault(access, []).append(operation)
+        for access in sorted(found, key=_order):
+            yield Entry(
+                resource_type=resource_type,
+                pattern=access.pattern,
+                exceptions=access.exceptions,
+                hosts=access.hosts,
+                operations=tuple(found[access]),
+                topics=_find_topics(source, resource_type, access),
+            )
+
+
+def _order(access: _Access) -> tuple[bool, str, int, tuple[Pattern, ...]]:
+    """Return a sort key: by name; names that no ACL matches come last."""
+    pattern_type, name = access.pattern
+    return access.pattern == NO_ACL, name, pattern_type, access.exceptions
+
+
+def _find_access(
+    source: AclSource, principal: str, resource_type: ResourceType, operation: int
+) -> Iterator[_Access]:
+    snapshot, settings = source.snapshot, source.settings
+    if resource_type is ResourceType.CLUSTER:
+        # There is only one cluster, whichever patterns match its name.
+        for action in finish(
+            find_actions(snapshot, settings, principal, resource_type, CLUSTER_NAME)
+        ):
+            if action.operation == operation:
+                yield _Access(THE_CLUSTER, (), action.hosts)
+        return
+    found = finish(find_resources(snapshot, settings, principal, operation, resource_type))
+    if found.everything:
+        yield _Access(EVERY_NAME, (), EVERYWHERE)
+    for each in found.patterns:
+        yield _Access((each.pattern_type, each.name), each.exceptions, each.hosts)
+    if found.unlisted:
+        yield _Access(NO_ACL, (), EVERYWHERE)
+
+
+def _find_topics(
+    source: AclSource, resource_type: ResourceType, access: _Access
+) -> tuple[str, ...]:
+    if resource_type is not ResourceType.TOPIC:
+        return ()
+    if access.pattern == NO_ACL:
+        patterns = source.snapshot.types[resource_type].resources
+        return tuple(name for name in source.topics if not look_up(patterns, name))
+    return tuple(find_covered(source.topics, *access.pattern, access.exceptions))
+
+
+def _lines(
+    source: AclSource,
+    principal: str,
+    host: str | None,
+    entries: Sequence[Entry],
+    names_max: int | None,
+) -> Iterator[str]:
+    """Yield the answer for people."""
+    who = describe_principal(source, principal)
+    where = describe_place(host)
+    yield f"{who} may do this{where}:" if entries else f"{who} may do nothing of this{where}"
+    by_pattern = attrgetter("resource_type", "pattern", "exceptions")
+    for _, group in groupby(entries, key=by_pattern):
+        same = [*group]
+        yield from indent(_describe_pattern(same, host, names_max))
+    yield from source.describe()
+
+
+def _describe_pattern(
+    entries: Sequence[Entry], host: str | None, names_max: int | None
+) -> Iterator[str]:
+    """Yield the lines of one pattern, whose entries differ in their hosts and operations."""
+    first = entries[0]
+    text = describe_pattern(first.resource_type, *first.pattern)
+    if first.exceptions:
+        names = [describe_exception(*each) for each in first.exceptions]
+        text += f", except {list_names(names, names_max)}"
+    yield text
+    if host is None:
+        rows = [
+            (describe_operations(first.resource_type, each.operations), describe_hosts(each.hosts))
+            for each in entries
+        ]
+    else:
+        operations = [code for each in entries for code in each.operations]
+        rows = [(describe_operations(first.resource_type, operations), "")]
+    yield from align(rows)
+    if first.topics and first.topics != first.pattern[1:]:
+        yield from indent([f"known topics: {list_names(first.topics, names_max)}"])
+
+
+def _document(
+    source: AclSource, principal: str, host: str | None, entries: Iterable[Entry]
+) -> documents.WhatCan:
+    """Return the answer for programs."""
+    return documents.WhatCan(
+        principal=principal,
+        named=is_named(source, principal),
+        super_user=principal in source.settings.super_users,
+        host=host,
+        resources=tuple(map(_document_of, entries)),
+        source=documents.new_source(source),
+    )
+
+
+def _document_of(entry: Entry) -> documents.Resources:
+    pattern: documents.Pattern | None = None
+    if entry.pattern != NO_ACL:
+        pattern = documents.new_pattern(*entry.pattern)
+    return documents.Resources(
+        resource_type=entry.resource_type.name,
+        pattern=pattern,
+        excepted=tuple(documents.new_pattern(*each) for each in entry.exceptions),
+        operations=documents.name_operations(entry.operations),
+        hosts=documents.new_hosts(entry.hosts),
+        known_topics=entry.topics,
+    )

@@ -1,0 +1,165 @@
+"""``authorizerd who-can``: the principals that may do an operation to a resource.
+
+**Invariant:** a principal is listed only if an ACL or ``super.users`` names it. What holds for all
+others is one line, because nobody knows who they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from authorizerd.acl.model import Operation
+from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.search.hosts import HostAccess
+from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjects
+from authorizerd.acl.steps import finish
+from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
+from authorizerd.cli.question_words import (
+    HOST_HELP,
+    OPERATION_HELP,
+    Refuse,
+    Resource,
+    add_resource_arguments,
+    read_host,
+    read_operation,
+    read_resource,
+)
+from authorizerd.cli.questions import documents
+from authorizerd.cli.questions.access import is_allowed
+from authorizerd.cli.questions.answers import (
+    EXIT_DENIED,
+    add_json_argument,
+    align,
+    indent,
+    print_document,
+    print_lines,
+    warn,
+)
+from authorizerd.cli.questions.phrases import (
+    describe_hosts,
+    describe_place,
+    describe_resource,
+    join_operations,
+    nouns_of,
+)
+
+_SUPER_USER = "(super user)"
+
+
+def add_who_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument("operation", metavar="OPERATION", help=OPERATION_HELP)
+    add_resource_arguments(parser)
+    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: show all hosts)")
+    add_json_argument(parser)
+    add_source_arguments(parser, read_brokers)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Print who is allowed; return the exit code.
+
+    Raises as ``open_source``.
+    """
+    refuse: Refuse = arguments.refuse
+    operation = read_operation(arguments.operation, "OPERATION", refuse)
+    resource = read_resource(arguments, refuse)
+    host = read_host(arguments.host, refuse)
+    _warn_if_unsupported(operation, resource)
+    source = open_source(arguments)
+    found = finish(find_subjects(source.snapshot, source.settings, operation, *resource))
+    answer = _Answer(source, operation, resource, host, found)
+    if arguments.json:
+        print_document(answer.document())
+    else:
+        print_lines(answer.lines())
+    return 0 if answer.is_anybody_allowed else EXIT_DENIED
+
+
+def _warn_if_unsupported(operation: Operation, resource: Resource) -> None:
+    supported = (Operation.ALL, *SUPPORTED[resource[0]])
+    if operation not in supported:
+        known = join_operations(supported)
+        nouns = nouns_of(resource[0])
+        warn(f"Kafka never asks for {operation.name} on {nouns}: their operations are {known}")
+
+
+class _Answer:
+    """Who is allowed, from any host or from ``host``.
+
+    ``everyone`` holds for a principal that no ACL names.
+    """
+
+    def __init__(
+        self,
+        source: AclSource,
+        operation: Operation,
+        resource: Resource,
+        host: str | None,
+        found: Subjects,
+    ) -> None:
+        self._source = source
+        self._operation = operation
+        self._resource = resource
+        self._host = host
+        self._everyone = found.everyone
+        known = {each.principal: each for each in (*found.named, *found.excluded)}
+        subjects = [known[name] for name in sorted(known)]
+        self._allowed = [each for each in subjects if self._is_allowed(each.hosts)]
+        self._denied: list[SubjectAccess] = []
+        if self._is_allowed(found.everyone):
+            self._denied = [each for each in subjects if not self._is_allowed(each.hosts)]
+
+    def _is_allowed(self, hosts: HostAccess) -> bool:
+        return is_allowed(hosts, self._host)
+
+    @property
+    def is_anybody_allowed(self) -> bool:
+        return bool(self._allowed) or self._is_allowed(self._everyone)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the answer for people."""
+        what = f"{self._operation.name} on {describe_resource(*self._resource)}"
+        yield f"{what}{describe_place(self._host)} is allowed to:"
+        yield from align([*map(self._row, self._allowed)])
+        yield from indent([self._describe_everyone()])
+        yield from self._source.describe()
+
+    def _row(self, subject: SubjectAccess) -> tuple[str, str]:
+        is_super = subject.principal in self._source.settings.super_users
+        words = [self._where(subject.hosts), _SUPER_USER if is_super else ""]
+        return subject.principal, " ".join(filter(None, words))
+
+    def _where(self, hosts: HostAccess) -> str:
+        """Return the hosts, unless the question names one."""
+        return describe_hosts(hosts) if self._host is None else ""
+
+    def _describe_everyone(self) -> str:
+        if not self._is_allowed(self._everyone):
+            return "nobody else" if self._allowed else "nobody"
+        parts = ["everyone else too" if self._allowed else "everyone", self._where(self._everyone)]
+        if self._denied:
+            parts.append(f"except {', '.join(each.principal for each in self._denied)}")
+        return ", ".join(filter(None, parts))
+
+    def document(self) -> documents.WhoCan:
+        """Return the answer for programs."""
+        resource_type, name = self._resource
+        return documents.WhoCan(
+            operation=self._operation.name,
+            resource_type=resource_type.name,
+            resource_name=name,
+            host=self._host,
+            principals=tuple(map(self._document_of, self._allowed)),
+            everyone_else=documents.new_hosts(self._everyone),
+            denied=tuple(map(self._document_of, self._denied)),
+            source=documents.new_source(self._source),
+        )
+
+    def _document_of(self, subject: SubjectAccess) -> documents.Principal:
+        return documents.Principal(
+            principal=subject.principal,
+            super_user=subject.principal in self._source.settings.super_users,
+            hosts=documents.new_hosts(subject.hosts),
+        )

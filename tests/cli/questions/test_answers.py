@@ -1,0 +1,362 @@
+"""``who-can``, ``what-can`` and ``can``: their lines, documents and exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.questions.small_log import answer, ask, document, write_small_log
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_log(tmp_path_factory.mktemp("log"))
+
+
+WHO_CAN = [
+    (
+        "who-can READ --topic status",
+        0,
+        """\
+READ on topic status is allowed to:
+  User:etl  from any host
+  User:eve  from any host except 10.0.0.9
+  everyone else too, from any host, except User:mallory""",
+    ),
+    (
+        "who-can read --topic status --host 10.0.0.9 --super-users User:root",
+        0,
+        """\
+READ on topic status from 10.0.0.9 is allowed to:
+  User:etl
+  User:root  (super user)
+  everyone else too, except User:eve, User:mallory""",
+    ),
+    (
+        "who-can Write --topic status",
+        0,
+        """\
+WRITE on topic status is allowed to:
+  User:robot  only from 10.0.0.7
+  nobody else""",
+    ),
+    (
+        "who-can write --topic status --host 10.0.0.8",
+        3,
+        """\
+WRITE on topic status from 10.0.0.8 is allowed to:
+  nobody""",
+    ),
+    (
+        "who-can read --topic orders-secret --super-users User:root;User:bob",
+        0,
+        """\
+READ on topic orders-secret is allowed to:
+  User:bob   from any host (super user)
+  User:root  from any host (super user)
+  nobody else""",
+    ),
+    (
+        "who-can describe --cluster",
+        0,
+        """\
+DESCRIBE on the cluster is allowed to:
+  User:ops  from any host
+  nobody else""",
+    ),
+    (
+        "who-can delete --group other --allow-everyone-if-no-acl-found",
+        0,
+        """\
+DELETE on group other is allowed to:
+  everyone, from any host""",
+    ),
+]
+WHAT_CAN = [
+    (
+        "what-can User:bob",
+        0,
+        """\
+User:bob may do this:
+  topics that begin with orders, except orders-secret
+    every operation  from any host
+    known topics: orders, orders-00, orders-01, orders-02, orders-03, orders-04, orders-05, \
+orders-06, orders-07, orders-08 and 3 more
+  topic status
+    READ, DESCRIBE  from any host""",
+    ),
+    (
+        "what-can User:robot --operation write --operation Describe",
+        0,
+        """\
+User:robot may do this:
+  topic status
+    WRITE     only from 10.0.0.7
+    DESCRIBE  from any host""",
+    ),
+    (
+        "what-can User:nobody",
+        0,
+        """\
+User:nobody (no ACL names it: this holds for everyone) may do this:
+  topic status
+    READ, DESCRIBE  from any host""",
+    ),
+    (
+        "what-can User:alice --resource-type group",
+        0,
+        """\
+User:alice may do this:
+  group billing
+    READ, DESCRIBE  from any host""",
+    ),
+    (
+        "what-can User:alice --operation write",
+        3,
+        "User:alice may do nothing of this",
+    ),
+    (
+        "what-can User:ops --resource-type CLUSTER",
+        0,
+        """\
+User:ops may do this:
+  the cluster
+    ALTER, DESCRIBE  from any host""",
+    ),
+    (
+        "what-can User:root --super-users User:root --resource-type topic --all-names",
+        0,
+        """\
+User:root (a super user) may do this:
+  every topic
+    every operation  from any host
+    known topics: orders, orders-00, orders-01, orders-02, orders-03, orders-04, orders-05, \
+orders-06, orders-07, orders-08, orders-09, orders-10, orders-11, orders-secret, status""",
+    ),
+    (
+        "what-can User:etl --operation read",
+        0,
+        """\
+User:etl may do this:
+  every topic, except those that begin with orders-
+    READ  from any host
+    known topics: orders, status
+  topics that begin with orders-, except orders-secret
+    READ  from any host except 10.0.0.9
+    known topics: orders-00, orders-01, orders-02, orders-03, orders-04, orders-05, orders-06, \
+orders-07, orders-08, orders-09 and 2 more""",
+    ),
+    (
+        "what-can User:etl --operation read --host 10.0.0.9",
+        0,
+        """\
+User:etl may do this from 10.0.0.9:
+  every topic, except those that begin with orders-
+    READ
+    known topics: orders, status""",
+    ),
+]
+CAN = [
+    (
+        "can User:bob --topic orders-1",
+        0,
+        """\
+User:bob may do this to topic orders-1:
+  every operation  from any host""",
+    ),
+    (
+        "can User:robot --topic status",
+        0,
+        """\
+User:robot may do this to topic status:
+  READ, DESCRIBE  from any host
+  WRITE           only from 10.0.0.7
+but not CREATE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS""",
+    ),
+    (
+        "can User:robot --topic status --host 10.0.0.7",
+        0,
+        """\
+User:robot may do this to topic status from 10.0.0.7:
+  READ, WRITE, DESCRIBE
+but not CREATE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS""",
+    ),
+    (
+        "can User:nobody --topic payments",
+        3,
+        "User:nobody (no ACL names it: this holds for everyone) may do nothing to topic payments",
+    ),
+    (
+        "can User:root --cluster --super-users User:root",
+        0,
+        """\
+User:root (a super user) may do this to the cluster:
+  every operation  from any host""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "shown"), [*WHO_CAN, *WHAT_CAN, *CAN])
+def test_answer(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, shown: str
+) -> None:
+    assert answer(capsys, words, "--log-dir", log_dir) == (code, shown.splitlines())
+
+
+def test_names_that_no_acl_matches_are_a_group_of_their_own(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With allow.everyone.if.no.acl.found, User:etl's ACL for every topic still counts."""
+    words = "what-can User:x --resource-type group --allow-everyone-if-no-acl-found"
+    assert answer(capsys, words, "--log-dir", log_dir)[1][1:] == [
+        "  groups that no ACL names",
+        "    every operation  from any host",
+    ]
+    (found,) = document(capsys, words, "--log-dir", log_dir)["resources"]
+    assert found["pattern"] is None
+
+
+SOURCE = {
+    "place": "log",
+    "offset": 27,
+    "acls": 11,
+    "settings": [
+        {"key": "super.users", "value": "", "origin": "assumed", "where": ""},
+        {
+            "key": "allow.everyone.if.no.acl.found",
+            "value": "false",
+            "origin": "assumed",
+            "where": "",
+        },
+    ],
+}
+ANY = {"any": True, "except": [], "only": []}
+DOCUMENTS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "who-can READ --topic status",
+        {
+            "operation": "READ",
+            "resource_type": "TOPIC",
+            "resource_name": "status",
+            "host": None,
+            "principals": [
+                {"principal": "User:etl", "super_user": False, "hosts": ANY},
+                {
+                    "principal": "User:eve",
+                    "super_user": False,
+                    "hosts": {"any": True, "except": ["10.0.0.9"], "only": []},
+                },
+            ],
+            "everyone_else": ANY,
+            "denied": [
+                {
+                    "principal": "User:mallory",
+                    "super_user": False,
+                    "hosts": {"any": False, "except": [], "only": []},
+                }
+            ],
+        },
+    ),
+    (
+        "what-can User:robot --operation WRITE",
+        {
+            "principal": "User:robot",
+            "named": True,
+            "super_user": False,
+            "host": None,
+            "resources": [
+                {
+                    "resource_type": "TOPIC",
+                    "pattern": {"pattern_type": "LITERAL", "resource_name": "status"},
+                    "except": [],
+                    "operations": ["WRITE"],
+                    "hosts": {"any": False, "except": [], "only": ["10.0.0.7"]},
+                    "known_topics": ["status"],
+                }
+            ],
+        },
+    ),
+    (
+        "can User:x --group billing --host ::1",
+        {
+            "principal": "User:x",
+            "named": False,
+            "super_user": False,
+            "resource_type": "GROUP",
+            "resource_name": "billing",
+            "host": "0:0:0:0:0:0:0:1",
+            "operations": [
+                {
+                    "operation": name,
+                    "allowed": False,
+                    "hosts": {"any": False, "except": [], "only": []},
+                }
+                for name in ("READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+            ],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), DOCUMENTS)
+def test_document_keeps_its_fields(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], words: str, expected: dict[str, Any]
+) -> None:
+    """Programs rely on every field, and on the order in which people read them."""
+    found = document(capsys, words, "--log-dir", log_dir)
+    assert found == {**expected, "source": {**SOURCE, "name": str(log_dir)}}
+    assert [*found] == [*expected, "source"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "who-can raed --topic t",
+            "OPERATION: unknown operation 'raed' (did you mean READ?): expected one of ALL, READ, ",
+        ),
+        ("who-can read", "expected exactly one resource, found 0: use one of --topic, --group, "),
+        ("who-can read --topic a,b", "expected exactly one resource, found 2: use one of --topic"),
+        ("who-can read --topic=", "--topic: expected a name, found an empty one"),
+        ("who-can read --topic t --host h", "--host: expected an IP address, found 'h'"),
+        ("can alice --topic t", "PRINCIPAL: expected Type:name, for example User:alice, found "),
+        ("what-can User:*", "PRINCIPAL: User:* means everyone: ask about one principal"),
+        ("can User:* --topic t", "PRINCIPAL: User:* means everyone: ask about one principal"),
+        (
+            "what-can User:a --resource-type topics",
+            "--resource-type: unknown resource type 'topics' (did you mean TOPIC?): expected one "
+            "of TOPIC, GROUP, CLUSTER, ",
+        ),
+        (
+            "what-can User:a --resource-type group --operation write",
+            "--operation: expected an operation of the resource types in --resource-type",
+        ),
+        ("what-can User:a --bootstrap-server a:1", "--log-dir: expected either --log-dir or "),
+    ],
+)
+def test_invalid_arguments_are_named(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        ask(words, "--log-dir", log_dir)
+    assert error.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_operation_that_the_resource_does_not_have_is_reported(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask("who-can write --group billing", "--log-dir", log_dir) == 3
+    assert capsys.readouterr().err == (
+        "authorizerd: Kafka never asks for WRITE on groups: their operations are ALL, READ, "
+        "DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS\n"
+    )
+
+
+def test_names_cannot_control_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], log_dir: Path
+) -> None:
+    assert ask("can", "User:\x1b[31m", "--topic", "t", "--log-dir", log_dir) == 3
+    assert "\x1b" not in capsys.readouterr().out
