@@ -20,6 +20,7 @@ import msgspec
 from authorizerd.acl.as_of import Moment
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.offline import read_log
 from authorizerd.cli.question_words import MOMENT_HELP, read_moment
@@ -44,6 +45,7 @@ class Place(StrEnum):
 
     LOG = "log"
     CHECKPOINT = "checkpoint"
+    FILE = "file"
     BROKERS = "brokers"
 
 
@@ -86,7 +88,7 @@ class AclSource(msgspec.Struct, frozen=True):
             describe.
         place: what kind of place ``name`` is.
         name: a path, or the addresses of brokers.
-        offset: the log offset of the ACLs; None if a broker listed them.
+        offset: the log offset of the ACLs; None if a broker or a file lists them.
         moment: the moment in the past that --as-of names; None without it.
     """
 
@@ -147,7 +149,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
     """
     parser.set_defaults(read_brokers=read_brokers, refuse=parser.error)
     group = parser.add_argument_group(
-        "where the ACLs are: one of --log-dir, --config and --bootstrap-server"
+        "where the ACLs are: one of --log-dir, --acls, --config and --bootstrap-server"
     )
     group.add_argument(
         "--log-dir",
@@ -155,6 +157,13 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         metavar="DIR",
         help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
         "with --config, instead of the log directory of that configuration",
+    )
+    group.add_argument(
+        "--acls",
+        type=Path,
+        metavar="FILE",
+        help="the output of kafka-acls --list, or a .yaml, .yml or .json file with 'acls'; with "
+        "--config, instead of the log directory of that configuration",
     )
     add_config_arguments(group, required=False)
     group.add_argument(
@@ -198,20 +207,18 @@ def open_source(arguments: argparse.Namespace) -> AclSource:
     _check_flags(arguments)
     if arguments.bootstrap_server is not None:
         return _open_brokers(arguments)
-    return _open_log(arguments)
+    return _open_path(arguments)
 
 
 def _check_flags(arguments: argparse.Namespace) -> None:
     """End the command if the flags cannot be combined."""
     refuse: Refuse = arguments.refuse
     if arguments.bootstrap_server is not None:
-        for flag, value in (("--log-dir", arguments.log_dir), ("--config", arguments.config)):
-            if value is not None:
-                refuse(f"{flag}: expected either {flag} or --bootstrap-server, found both")
-        if arguments.as_of is not None:
-            refuse("--as-of: expected --log-dir or --config: brokers do not list ACLs of the past")
+        _check_brokers_alone(arguments, refuse)
     elif arguments.command_config is not None:
         refuse("--command-config: expected --bootstrap-server as well")
+    if arguments.acls is not None and arguments.log_dir is not None:
+        refuse("--acls: expected either --acls or --log-dir, found both")
     if arguments.config is None and arguments.override:
         refuse("--override: expected --config as well")
     if arguments.super_users is not None:
@@ -219,20 +226,39 @@ def _check_flags(arguments: argparse.Namespace) -> None:
             super_users(arguments.super_users)
         except InvalidValueError as error:
             refuse(f"--super-users: {error}")
-    if {arguments.bootstrap_server, arguments.log_dir, arguments.config} == {None}:
+    sources = (arguments.bootstrap_server, arguments.log_dir, arguments.acls, arguments.config)
+    if all(each is None for each in sources):
         refuse(
-            "expected --log-dir DIR, --config FILE, whose log directory is read, or "
+            "expected --log-dir DIR, --acls FILE, --config FILE, whose log directory is read, or "
             "--bootstrap-server HOST:PORT"
         )
 
 
-def _open_log(arguments: argparse.Namespace) -> AclSource:
+def _check_brokers_alone(arguments: argparse.Namespace, refuse: Refuse) -> None:
+    """End the command if ``--bootstrap-server`` is not the only place of ACLs."""
+    others = {
+        "--log-dir": arguments.log_dir,
+        "--acls": arguments.acls,
+        "--config": arguments.config,
+    }
+    for flag, value in others.items():
+        if value is not None:
+            refuse(f"{flag}: expected either {flag} or --bootstrap-server, found both")
+    if arguments.as_of is not None:
+        refuse("--as-of: expected --log-dir or --config: brokers do not list ACLs of the past")
+
+
+def _open_path(arguments: argparse.Namespace) -> AclSource:
     configuration: Configuration | None = None
     if arguments.config is not None:
         configuration = read_configuration(arguments.config, arguments.override)
         _check_authorizer(configuration)
-    path: Path = arguments.log_dir or Path(configuration.metadata_log_dir if configuration else "")
     stated = _apply_flags(arguments, _read_file_settings(arguments, configuration))
+    path: Path = arguments.log_dir or arguments.acls
+    if path is None:
+        path = Path(configuration.metadata_log_dir if configuration else "")
+    if arguments.acls is not None and not is_log(path):
+        return _open_file(arguments, path, stated)
     as_of = read_moment(arguments.as_of, "--as-of", arguments.refuse)
     log = read_log(path, as_of)
     return AclSource(
@@ -244,6 +270,21 @@ def _open_log(arguments: argparse.Namespace) -> AclSource:
         name=str(path),
         offset=log.snapshot.offset,
         moment=None if as_of is None else log.moment,
+    )
+
+
+def _open_file(arguments: argparse.Namespace, path: Path, stated: tuple[Setting, ...]) -> AclSource:
+    if arguments.as_of is not None:
+        refuse: Refuse = arguments.refuse
+        refuse("--as-of: expected a log: other files do not have ACLs of the past")
+    return AclSource(
+        snapshot=build_snapshot(read_acl_file(path)),
+        settings=_parse_settings(stated),
+        stated=stated,
+        topics=(),
+        place=Place.FILE,
+        name=str(path),
+        offset=None,
     )
 
 

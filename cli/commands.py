@@ -114,6 +114,12 @@ def _add_can(parser: argparse.ArgumentParser) -> None:
     add_can_arguments(parser, _read_brokers)
 
 
+def _add_test(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.policy.arguments import add_test_arguments
+
+    add_test_arguments(parser, _read_brokers)
+
+
 def _read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
     from authorizerd.cli.broker_acls import read_brokers
 
@@ -142,6 +148,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "who-can": Command("show who may do an operation to a resource", _add_who_can),
     "what-can": Command("show what a principal may do, and where", _add_what_can),
     "can": Command("show what a principal may do to one resource", _add_can),
+    "test": Command("run policy tests: assertions about access in YAML files", _add_test),
 }
 
 

@@ -7,7 +7,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
-_shtab_authorizerd_subparsers=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can)
+_shtab_authorizerd_subparsers=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test)
 
 _shtab_authorizerd_serve_option_strings=(-h --help --config --override --ready-file)
 _shtab_authorizerd_format_option_strings=(-h --help --config --override --cluster-id --add-scram)
@@ -23,10 +23,11 @@ _shtab_authorizerd_replay_usage_option_strings=(-h --help --events --acls --as-o
 _shtab_authorizerd_replay_load_option_strings=(-h --help --events --target --surface --token-file --cafile --cert --key --mode --speed --rate --profile --max-gap --loop --warmup --duration --lanes --batch --depth --start-margin --max-send-lag --fail-on --dry-run --out --overwrite --master --deploy-mode --conf --archives --spark-home --python --driver-memory --executor-memory --executor-cores --num-executors --print --verbose)
 _shtab_authorizerd_replay_report_option_strings=(-h --help --run --out)
 _shtab_authorizerd_replay_option_strings=(-h --help)
-_shtab_authorizerd_explain_option_strings=(-h --help --principal --host --operation --topic --group --transactional-id --delegation-token --user-principal --cluster --log-dir --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
-_shtab_authorizerd_who_can_option_strings=(-h --help --topic --group --transactional-id --delegation-token --user-principal --cluster --host --json --log-dir --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
-_shtab_authorizerd_what_can_option_strings=(-h --help --operation --resource-type --host --all-names --json --log-dir --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
-_shtab_authorizerd_can_option_strings=(-h --help --topic --group --transactional-id --delegation-token --user-principal --cluster --host --json --log-dir --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_explain_option_strings=(-h --help --principal --host --operation --topic --group --transactional-id --delegation-token --user-principal --cluster --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_who_can_option_strings=(-h --help --topic --group --transactional-id --delegation-token --user-principal --cluster --host --json --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_what_can_option_strings=(-h --help --operation --resource-type --host --all-names --json --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_can_option_strings=(-h --help --topic --group --transactional-id --delegation-token --user-principal --cluster --host --json --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_test_option_strings=(-h --help --with --without -k --list --json --junit --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_option_strings=(-h --help --version)
 
 _shtab_authorizerd_serve___config_COMPGEN=_shtab_compgen_files
@@ -60,13 +61,24 @@ _shtab_authorizerd_replay_load___spark_home_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_replay_report___run_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_replay_report___out_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_explain___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_explain___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_explain___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_who_can___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_who_can___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_who_can___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_what_can___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_what_can___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_what_can___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_can___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_can___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_can___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_test_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_test___with_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_test___without_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_test___junit_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_test___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_test___acls_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_test___config_COMPGEN=_shtab_compgen_files
 
 _shtab_authorizerd_replay_ingest___format_choices=(auto json kafka)
 _shtab_authorizerd_replay_ingest___deploy_mode_choices=(client cluster)
@@ -76,7 +88,7 @@ _shtab_authorizerd_replay_load___surface_choices=(stream http)
 _shtab_authorizerd_replay_load___mode_choices=(open closed)
 _shtab_authorizerd_replay_load___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_pos_0_choices=(ingest whatif usage load report)
-_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can)
+_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test)
 
 _shtab_authorizerd_serve__h_nargs=0
 _shtab_authorizerd_serve___help_nargs=0
@@ -155,6 +167,12 @@ _shtab_authorizerd_can___help_nargs=0
 _shtab_authorizerd_can___cluster_nargs=0
 _shtab_authorizerd_can___json_nargs=0
 _shtab_authorizerd_can___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_test_pos_0_nargs=+
+_shtab_authorizerd_test__h_nargs=0
+_shtab_authorizerd_test___help_nargs=0
+_shtab_authorizerd_test___list_nargs=0
+_shtab_authorizerd_test___json_nargs=0
+_shtab_authorizerd_test___allow_everyone_if_no_acl_found_nargs=0
 _shtab_authorizerd_pos_0_nargs=A...
 _shtab_authorizerd__h_nargs=0
 _shtab_authorizerd___help_nargs=0

@@ -51,8 +51,8 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can
-set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --user-principal --warmup
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --user-principal --warmup --with --without -k
 
 complete -c authorizerd -e
 complete -c authorizerd -f
@@ -246,6 +246,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using explain' -l delegation-toke
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l user-principal -x -d 'the user principal to ask about'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l cluster -d 'ask about the cluster (the resource kafka-cluster)'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'the output of kafka-acls --list, or a .yaml, .yml or .json file with '"'"'acls'"'"'; with --config, instead of the log directory of that configuration'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
@@ -264,6 +265,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l cluster -d 'ask
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l host -x -d 'the client'"'"'s IP address (default: show all hosts)'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'the output of kafka-acls --list, or a .yaml, .yml or .json file with '"'"'acls'"'"'; with --config, instead of the log directory of that configuration'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
@@ -279,6 +281,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l host -x -d 'th
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l all-names -d 'print every name (default: the first 10 of each list, and a count)'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'the output of kafka-acls --list, or a .yaml, .yml or .json file with '"'"'acls'"'"'; with --config, instead of the log directory of that configuration'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
@@ -297,6 +300,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using can' -l cluster -d 'ask abo
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l host -x -d 'the client'"'"'s IP address (default: show all hosts)'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using can' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'the output of kafka-acls --list, or a .yaml, .yml or .json file with '"'"'acls'"'"'; with --config, instead of the log directory of that configuration'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
@@ -304,3 +308,21 @@ complete -c authorizerd -n '_shtab_authorizerd_using can' -l bootstrap-server -x
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a test -d 'run policy tests: assertions about access in YAML files'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l with -xka "(__fish_complete_path (commandline -ct))" -d 'test a planned change: add the ACLs of this file, in any format of --acls; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l without -xka "(__fish_complete_path (commandline -ct))" -d 'test a planned change: first remove the ACLs of this file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -s k -x -d 'run only tests whose name or assertion contains this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l list -d 'list the tests and what they assert, and end'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l json -d 'print one JSON document instead of lines'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l junit -xka "(__fish_complete_path (commandline -ct))" -d 'also write the results as JUnit XML'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'the output of kafka-acls --list, or a .yaml, .yml or .json file with '"'"'acls'"'"'; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
+complete -c authorizerd -n '_shtab_authorizerd_using test; and test $_shtab_authorizerd_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a YAML file with '"'"'tests'"'"''

@@ -21,6 +21,7 @@ _shtab_authorizerd_commands() {
     replay:'use Spark to check recorded traffic against other ACLs'
     reset-copy:'remove the local copy of a followed cluster'"'"'s metadata'
     serve:'run the daemon'
+    test:'run policy tests: assertions about access in YAML files'
     token:'create a token for a caller of a decision port'
     what-can:'show what a principal may do, and where'
     who-can:'show who may do an operation to a resource'
@@ -90,6 +91,7 @@ _shtab_authorizerd_can_options=(
   "--host[the client\'s IP address (default\: show all hosts)]:host:"
   "--json[print one JSON document instead of lines]"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--acls[the output of kafka-acls --list, or a .yaml, .yml or .json file with \'acls\'\; with --config, instead of the log directory of that configuration]:acls:_files"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
@@ -134,6 +136,7 @@ _shtab_authorizerd_explain_options=(
   "*--user-principal[the user principal to ask about]:user_principal:"
   "--cluster[ask about the cluster (the resource kafka-cluster)]"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--acls[the output of kafka-acls --list, or a .yaml, .yml or .json file with \'acls\'\; with --config, instead of the log directory of that configuration]:acls:_files"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
@@ -330,6 +333,29 @@ _shtab_authorizerd_serve_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_serve_defaults_added=0
 
+_shtab_authorizerd_test_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--with[test a planned change\: add the ACLs of this file, in any format of --acls\; may be repeated]:added:_files"
+  "*--without[test a planned change\: first remove the ACLs of this file\; may be repeated]:removed:_files"
+  "*-k[run only tests whose name or assertion contains this text\; may be repeated]:select:"
+  "--list[list the tests and what they assert, and end]"
+  "--json[print one JSON document instead of lines]"
+  "--junit[also write the results as JUnit XML]:junit:_files"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--acls[the output of kafka-acls --list, or a .yaml, .yml or .json file with \'acls\'\; with --config, instead of the log directory of that configuration]:acls:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
+  "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
+  "(*):a YAML file with \'tests\':_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_test_defaults_added=0
+
 _shtab_authorizerd_token_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--principal[the caller that will use the token\: Type\:name, for example User\:proxy]:principal:"
@@ -348,6 +374,7 @@ _shtab_authorizerd_what_can_options=(
   "--all-names[print every name (default\: the first 10 of each list, and a count)]"
   "--json[print one JSON document instead of lines]"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--acls[the output of kafka-acls --list, or a .yaml, .yml or .json file with \'acls\'\; with --config, instead of the log directory of that configuration]:acls:_files"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
@@ -372,6 +399,7 @@ _shtab_authorizerd_who_can_options=(
   "--host[the client\'s IP address (default\: show all hosts)]:host:"
   "--json[print one JSON document instead of lines]"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--acls[the output of kafka-acls --list, or a .yaml, .yml or .json file with \'acls\'\; with --config, instead of the log directory of that configuration]:acls:_files"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
@@ -414,6 +442,7 @@ _shtab_authorizerd() {
         replay) _shtab_authorizerd_replay ;;
         reset-copy) _arguments -C -s $_shtab_authorizerd_reset_copy_options ;;
         serve) _arguments -C -s $_shtab_authorizerd_serve_options ;;
+        test) _arguments -C -s $_shtab_authorizerd_test_options ;;
         token) _arguments -C -s $_shtab_authorizerd_token_options ;;
         what-can) _arguments -C -s $_shtab_authorizerd_what_can_options ;;
         who-can) _arguments -C -s $_shtab_authorizerd_who_can_options ;;

@@ -172,7 +172,7 @@ def test_other_authorizer_in_the_configuration_is_rejected(config: Path) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "expected --log-dir DIR, --config FILE, whose log directory is read, or --bootstrap"),
+        ([], "expected --log-dir DIR, --acls FILE, --config FILE, whose log directory is read, or"),
         (
             ["--bootstrap-server", "a:1", "--log-dir", "l"],
             "--log-dir: expected either --log-dir or --bootstrap-server, found both",

@@ -28,6 +28,7 @@ SLOW = frozenset(
         "pyspark",
         "ssl",
         "trio",
+        "yaml",
     )
 )
 """Packages that take several milliseconds each; some take hundreds."""
@@ -59,7 +60,16 @@ def places(tmp_path: Path) -> dict[str, Path]:
     log_dir = new_log(tmp_path)
     broker = tmp_path / "broker.properties"
     broker.write_text("controller.quorum.bootstrap.servers=c:1\ncontroller.listener.names=C\n")
-    return {"config": write_config(tmp_path, log_dir), "log": log_dir, "broker": broker}
+    policy, listing = tmp_path / "policy.yaml", tmp_path / "acls.txt"
+    policy.write_text("tests: [nobody may READ any topic]")
+    listing.touch()
+    return {
+        "config": write_config(tmp_path, log_dir),
+        "log": log_dir,
+        "broker": broker,
+        "policy": policy,
+        "listing": listing,
+    }
 
 
 @pytest.mark.parametrize(
@@ -85,6 +95,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
             "explain --bootstrap-server 127.0.0.1 --principal User:a --operation read --topic t",
             VALUES | LOOP | {"cryptography", "kio.static.primitive"},
         ),
+        ("test --help", VALUES),
+        ("test {policy} --acls {listing}", VALUES | {"yaml"}),
         ("check-log --help", VALUES),
         ("check-log {log}", VALUES),
         ("doctor --help", VALUES),

@@ -14,6 +14,7 @@ from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.main import main
+from authorizerd.cli.policy import command as policy_command
 from authorizerd.cli.questions import answers
 from authorizerd.replay import messages
 
@@ -100,6 +101,7 @@ def test_every_exit_code_is_explained() -> None:
     expected = {
         **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
         **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {answers.EXIT_DENIED}),
+        "test": general | exit_codes(policy_command),
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "check-log": {0} | exit_codes(check_log),
@@ -127,6 +129,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         "doctor/command.py",
         "import_config.py",
         "main.py",
+        "policy/command.py",
         "questions/answers.py",
     }
 

@@ -19,6 +19,7 @@ import authorizerd
 PACKAGES: Final = ("acl", "image", "protocol", "replay")
 NOT_SHIPPED: Final = (
     "acl/formats/",
+    "acl/policy/",
     "replay/__main__.py",
     "replay/acls/",
     "replay/cli.py",

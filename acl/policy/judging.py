@@ -1,0 +1,294 @@
+"""Judge an assertion by a snapshot and the settings.
+
+**Invariant:** an assertion passes only if it holds for every principal, every name and every host
+that it speaks of, also for those that no ACL names. Each single answer comes from
+``acl.decision.authorize``: names are divided into classes (``name_classes``), and of the hosts and
+principals that no ACL names, one stands for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from ipaddress import IPv4Address
+from itertools import chain
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.bits import ALLOWS, DENIES
+from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.model import WILDCARD, PatternType, Question
+from authorizerd.acl.patterns import Patterns
+from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names
+from authorizerd.acl.policy.name_classes import NameClass, Pattern, divide
+from authorizerd.acl.search.hosts import HostAccess
+from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
+
+FINDINGS_MAX: Final = 20
+"""More findings of one assertion are counted, but not described."""
+
+_LITERAL: Final = int(PatternType.LITERAL)
+_PREFIXED: Final = int(PatternType.PREFIXED)
+_FIRST_HOST: Final = IPv4Address("192.0.2.1")
+"""The first of the addresses that documents use as examples (RFC 5737)."""
+_EVERY_BIT: Final = -1
+
+PatternsOf: TypeAlias = Callable[[int], list[Pattern]]
+"""The patterns, besides a principal's own, on which decisions of an operation depend."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Access, or its absence, that contradicts an assertion.
+
+    Attributes:
+        principal: None: every principal that no ACL names. ``question`` then has an invented one.
+        names: the names for which it holds. A prefix stands for those of its names that no longer
+            pattern matches.
+        access: the hosts from which the operation is allowed.
+        question: one question with this answer.
+    """
+
+    principal: str | None
+    is_allowed: bool
+    names: Names
+    access: HostAccess
+    question: Question
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one assertion.
+
+    Attributes:
+        passed: whether the assertion holds.
+        findings: what contradicts it; for ``AtMost``, all that may. At most ``FINDINGS_MAX``.
+        count: the number of all findings.
+    """
+
+    passed: bool
+    findings: tuple[Finding, ...] = ()
+    count: int = 0
+
+
+def judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion) -> Verdict:
+    """Return whether the assertion holds, and if not, what contradicts it."""
+    judged = _Judge(snapshot, settings, assertion)
+    match assertion.who:
+        case AtMost(count, besides, besides_super_users):
+            excluded = frozenset(besides)
+            if besides_super_users:
+                excluded |= settings.super_users
+            found = list(judged.find_who_may(excluded))
+            is_bounded = all(each.principal is not None for each in found)
+            passed = is_bounded and len(found) <= count
+            found = [] if passed else found
+        case Everyone():
+            found = list(judged.find_who_may_not())
+        case Each(principals):
+            found = list(judged.find_contradictions(principals))
+    found.sort(key=lambda each: each.question.principal)
+    return Verdict(passed=not found, findings=tuple(found[:FINDINGS_MAX]), count=len(found))
+
+
+class _Judge:
+    """The judge of one assertion. It looks up once what all of its questions share."""
+
+    def __init__(
+        self, snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion
+    ) -> None:
+        self._snapshot = snapshot
+        self._settings = settings
+        self._assertion = assertion
+        self._index = snapshot.types[assertion.resource_type]
+        self._unnamed = _choose_principal({*self._index.principals, *settings.super_users})
+        self._shared: PatternsOf = cache(self._list_shared)
+        self._shared_denials: PatternsOf = cache(self._list_shared_denials)
+
+    def find_contradictions(self, principals: Iterable[str]) -> Iterator[Finding]:
+        """Yield one finding for each of the principals that contradicts the assertion."""
+        find = self._find_denied if self._assertion.is_allowed else self._find_allowed
+        for principal in principals:
+            found = find(principal, self._shared)
+            if found is not None:
+                yield found
+
+    def find_who_may(self, excluded: frozenset[str]) -> Iterator[Finding]:
+        """Yield a finding for each principal that may do something, except for ``excluded``.
+
+        If a principal may that no ACL names, yield only this finding, since everyone may then.
+        """
+        unnamed = self._find_allowed(self._unnamed, self._shared)
+        if unnamed is not None:
+            yield unnamed
+            return
+        # From here on, only a principal's own ALLOW can allow: if a rule of User:* or the default
+        # allowed anything, it would allow the same to a principal that no ACL names.
+        super_users = self._settings.super_users
+        own = (
+            principal
+            for principal, rules in self._index.principals.items()
+            if principal not in super_users and self._has_allow(rules)
+        )
+        for principal in chain(super_users, own):
+            if principal not in excluded:
+                found = self._find_allowed(principal, self._shared_denials)
+                if found is not None:
+                    yield found
+
+    def find_who_may_not(self) -> Iterator[Finding]:
+        """Yield a finding for each principal that may not do everything.
+
+        If a principal that no ACL names may not, yield only this finding.
+        """
+        unnamed = self._find_denied(self._unnamed, self._shared)
+        if unnamed is not None:
+            yield unnamed
+            return
+        # From here on, only a principal's own DENY can deny.
+        for principal, rules in self._index.principals.items():
+            if rules.denials:
+                found = self._find_denied(principal, _list_nothing)
+                if found is not None:
+                    yield found
+
+    def _find_allowed(self, principal: str, shared: PatternsOf) -> Finding | None:
+        """Return where the principal may do one of the operations, or None."""
+        hosts: tuple[str, ...] = self._assertion.hosts
+        if not hosts:
+            named = self._hosts_of(principal)
+            hosts = (_choose_host(named), *named)
+        for operation in self._assertion.operations:
+            for names in self._assertion.names:
+                for part in divide(names, self._list_patterns(principal, operation, shared)):
+                    for host in hosts:
+                        if self._ask(principal, host, operation, part):
+                            return self._describe(principal, host, operation, part)
+        return None
+
+    def _find_denied(self, principal: str, shared: PatternsOf) -> Finding | None:
+        """Return where the principal may not do one of the operations, or None."""
+        # An unknown host is allowed only what every host is allowed.
+        hosts = self._assertion.hosts or (None,)
+        for operation in self._assertion.operations:
+            for names in self._assertion.names:
+                for part in divide(names, self._list_patterns(principal, operation, shared)):
+                    if part.begins_with_star and not names.text.startswith(WILDCARD):
+                        continue
+                    for host in hosts:
+                        if not self._ask(principal, host, operation, part):
+                            return self._describe(principal, host, operation, part)
+        return None
+
+    def _ask(self, principal: str, host: str | None, operation: int, part: NameClass) -> bool:
+        kind = self._assertion.resource_type
+        return authorize(
+            self._snapshot, self._settings, principal, host, operation, kind, part.example
+        )
+
+    def _list_patterns(
+        self, principal: str, operation: int, shared: PatternsOf
+    ) -> Iterator[Pattern]:
+        """Yield the patterns on which the principal's access depends."""
+        yield from _iterate_rules(rules_of(self._index, principal), _mask(operation))
+        yield from shared(operation)
+
+    def _list_shared(self, operation: int) -> list[Pattern]:
+        """Return the patterns on which everyone's access depends."""
+        patterns = list(_iterate_rules(self._index.everyone, _mask(operation)))
+        if self._settings.allow_everyone_if_no_acl_found:
+            patterns += _iterate_leaves(self._index.resources, _EVERY_BIT)
+        return patterns
+
+    def _list_shared_denials(self, operation: int) -> list[Pattern]:
+        return list(_iterate_rules(self._index.everyone, DENIES[operation]))
+
+    def _hosts_of(self, principal: str) -> list[str]:
+        """Return the hosts that rules for the principal name, sorted."""
+        own, everyone = rules_of(self._index, principal), self._index.everyone
+        return sorted({*own.hosts, *everyone.hosts})
+
+    def _has_allow(self, rules: Rules) -> bool:
+        """Return True if an ALLOW of ``rules`` may match a name of the assertion."""
+        allows = 0
+        for operation in self._assertion.operations:
+            allows |= ALLOWS[operation]
+        return any(
+            _overlap(names, pattern)
+            for pattern in _iterate_rules(rules, allows)
+            for names in self._assertion.names
+        )
+
+    def _describe(
+        self, principal: str, host: str | None, operation: int, part: NameClass
+    ) -> Finding:
+        """Return the finding of a question that has been asked."""
+        is_allowed = self._ask(principal, host, operation, part)
+        named = self._hosts_of(principal)
+        others = self._ask(principal, _choose_host(named), operation, part)
+        exceptions = (
+            each for each in named if self._ask(principal, each, operation, part) != others
+        )
+        access = HostAccess(others, tuple(exceptions))
+        if access.is_everywhere and not self._assertion.hosts:
+            host = None
+        kind = self._assertion.resource_type
+        return Finding(
+            principal=None if principal == self._unnamed else principal,
+            is_allowed=is_allowed,
+            names=part.names,
+            access=access,
+            question=Question(principal, host, operation, kind, part.example),
+        )
+
+
+def _choose_principal(named: set[str]) -> str:
+    """Return a principal that is not in ``named``."""
+    name = "User:anyone"
+    while name in named:
+        name += "-else"
+    return name
+
+
+def _choose_host(named: Iterable[str]) -> str:
+    """Return an address that is not in ``named``."""
+    known = set(named)
+    host = _FIRST_HOST
+    while str(host) in known:
+        host += 1
+    return str(host)
+
+
+def _list_nothing(_operation: int) -> list[Pattern]:
+    return []
+
+
+def _mask(operation: int) -> int:
+    """Return the bits of rules that can allow or deny the operation."""
+    return ALLOWS[operation] | DENIES[operation]
+
+
+def _iterate_rules(rules: Rules, mask: int) -> Iterator[Pattern]:
+    """Yield the patterns of rules with bits under ``mask``, for whatever host."""
+    for patterns in chain((rules.any_host,), rules.hosts.values()):
+        yield from _iterate_leaves(patterns, mask)
+
+
+def _iterate_leaves(patterns: Patterns, mask: int) -> Iterator[Pattern]:
+    for name, bits in patterns.literals.items():
+        if bits & mask:
+            yield _LITERAL, name
+    for name, bits in patterns.prefixes.items():
+        if bits & mask:
+            yield _PREFIXED, name
+    if patterns.wildcard & mask:
+        yield _LITERAL, WILDCARD
+
+
+def _overlap(names: Names, pattern: Pattern) -> bool:
+    """Return True if the pattern may match one of ``names``."""
+    pattern_type, text = pattern
+    if text == WILDCARD:
+        return True
+    if pattern_type == _LITERAL:
+        return text.startswith(names.text) if names.is_prefix else text == names.text
+    return names.text.startswith(text) or (names.is_prefix and text.startswith(names.text))

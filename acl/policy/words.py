@@ -1,0 +1,179 @@
+"""Read the words of an assertion: principals, operations, names and hosts.
+
+**Invariant:** nothing is guessed. A word that could be a typo is an error, and the error names the
+closest known word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final, TypeAlias
+
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.letter_case import ascii_lower, ascii_upper
+from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Operation, ResourceType
+from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.policy.assertions import AtMost, Names
+
+GROUP_SIGN: Final = "$"
+SUPER_USERS: Final = "$super_users"
+COUNT_MAX: Final = 1_000_000
+SUGGESTED_CHARACTERS_MAX: Final = 64
+"""No known word resembles a longer one, and comparing it would take long."""
+
+Groups: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Named groups of principals, without the ``$`` that refers to one."""
+
+_USER: Final = "User"
+
+RESOURCE_WORDS: Final[Mapping[str, ResourceType]] = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "delegation-token": ResourceType.DELEGATION_TOKEN,
+    "user-principal": ResourceType.USER,
+}
+"""The types whose resources have names. The words are those of kafka-acls' flags."""
+
+_OPERATIONS: Final[Mapping[str, Operation]] = {
+    each.name.replace("_", ""): each for each in Operation if each >= Operation.ALL
+}
+
+
+class WordError(Exception):
+    """A word that cannot be read; the text says what was expected and what was found."""
+
+
+def did_you_mean(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
+    """Return `` (did you mean X?)`` with the closest known word, or an empty text."""
+    if len(word) > SUGGESTED_CHARACTERS_MAX:
+        return ""
+    close = get_close_matches(word, list(known), n=1, cutoff=similarity)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def read_principal(text: str) -> str:
+    """Return the principal ``Type:name``; a name alone is that of a ``User``.
+
+    Raises:
+        WordError: the text is not one principal.
+    """
+    kind, colon, name = text.partition(":")
+    if not colon:
+        kind, name = _USER, text
+    if not (kind and name):
+        raise WordError(f"expected a principal, Type:name or a user's name, found {text!r}")
+    principal = f"{kind}:{name}"
+    if principal == WILDCARD_PRINCIPAL:
+        raise WordError(
+            f"{WILDCARD_PRINCIPAL} is not one principal: write 'everyone', or 'nobody but …'"
+        )
+    if kind != _USER and ascii_lower(kind) == ascii_lower(_USER):
+        raise WordError(
+            f"unknown principal type {kind!r}: Kafka distinguishes upper and lower case (did you "
+            f"mean {_USER}:{name}?)"
+        )
+    if name.endswith(WILDCARD):
+        raise WordError(f"expected one principal, found {text!r}: principals have no patterns")
+    return principal
+
+
+def read_principals(text: str, groups: Groups) -> tuple[str, ...]:
+    """Return the principal, or those of the group ``$name``. ``$super_users`` stays as it is.
+
+    Raises:
+        WordError: the text is not one principal, or the group is not known.
+    """
+    if not text.startswith(GROUP_SIGN):
+        return (read_principal(text),)
+    if text == SUPER_USERS:
+        return (SUPER_USERS,)
+    members = groups.get(text.removeprefix(GROUP_SIGN))
+    if members is None:
+        known = [SUPER_USERS, *(f"{GROUP_SIGN}{name}" for name in groups)]
+        raise WordError(
+            f"unknown group {text!r}{did_you_mean(text, known)}: expected one of {', '.join(known)}"
+        )
+    return members
+
+
+def read_operation(text: str, resource_type: int | None = None) -> tuple[int, ...]:
+    """Return the operation's code; with a resource type, ``ALL`` gives all that the type supports.
+
+    Upper and lower case, ``_`` and ``-`` do not matter.
+
+    Raises:
+        WordError: there is no such operation, or the resource type does not support it.
+    """
+    operation = _OPERATIONS.get(_fold(text))
+    names = [each.name for each in _OPERATIONS.values()]
+    if operation is None:
+        meant = did_you_mean(ascii_upper(text).replace("-", "_"), names)
+        raise WordError(f"unknown operation {text!r}{meant}: expected one of {', '.join(names)}")
+    if resource_type is None:
+        return (int(operation),)
+    supported = SUPPORTED[ResourceType(resource_type)]
+    if operation is Operation.ALL:
+        return tuple(map(int, supported))
+    if operation not in supported:
+        raise WordError(
+            f"{operation.name} does not apply to {ResourceType(resource_type).name}: expected one "
+            f"of {', '.join(each.name for each in supported)}, ALL"
+        )
+    return (int(operation),)
+
+
+def _fold(text: str) -> str:
+    return ascii_upper(text).replace("_", "").replace("-", "")
+
+
+def read_names(text: str) -> Names:
+    """Return the names that ``text`` stands for: one, or with a ``*`` at its end a prefix.
+
+    Raises:
+        WordError: the text is empty, or contains a ``*`` elsewhere.
+    """
+    if not text:
+        raise WordError("expected a name, found an empty text")
+    name = text.removesuffix(WILDCARD)
+    if WILDCARD in name:
+        raise WordError(
+            f"expected '*' only at the end, found {text!r}: Kafka has prefixes, and no other "
+            "patterns"
+        )
+    return Names(name, is_prefix=name != text)
+
+
+def read_host(text: str) -> str:
+    """Return the address as Kafka compares it.
+
+    Raises:
+        WordError: the text is not one IP address.
+    """
+    host = host_address(text)
+    if host is None:
+        raise WordError(
+            f"expected an IP address, found {text!r}: Kafka compares addresses, not host names "
+            "or networks"
+        )
+    return host
+
+
+def read_count(text: str) -> int:
+    """Return a number of principals.
+
+    Raises:
+        WordError: the text is not a number in plain digits, or too large.
+    """
+    # Check the length first: Python's int rejects a text of thousands of digits.
+    is_plain = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
+    if not is_plain or int(text) > COUNT_MAX:
+        raise WordError(f"expected a number from 0 to {COUNT_MAX}, found {text!r}")
+    return int(text)
+
+
+def new_at_most(count: int, besides: tuple[str, ...]) -> AtMost:
+    """Return the quantifier of at most ``count`` principals; ``besides`` may have $super_users."""
+    named = tuple(principal for principal in besides if principal != SUPER_USERS)
+    return AtMost(count, named, besides_super_users=SUPER_USERS in besides)

@@ -1,0 +1,51 @@
+"""Read ACLs from a file: the output of kafka-acls --list, a YAML or JSON document, or a log.
+
+``authorizerd replay`` reads the same formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from authorizerd.acl.builder import build
+from authorizerd.acl.formats.text import AclTextError, read_acl_text
+from authorizerd.acl.listing import derive_id
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.offline import read_snapshot
+from authorizerd.daemon.errors import StartError
+
+_CHECKPOINT_SUFFIX: Final = ".checkpoint"
+
+
+def is_log(path: Path) -> bool:
+    """Return True if ``path`` is a log directory or a checkpoint."""
+    return path.is_dir() or path.name.endswith(_CHECKPOINT_SUFFIX)
+
+
+def read_acl_file(path: Path) -> list[Acl]:
+    """Return the ACLs of a file, without repeats. Blocks.
+
+    Raises:
+        StartError: the file cannot be read, or has another form.
+        MetadataLogError, ChangeError: as ``offline.read_snapshot``, for a checkpoint or a log.
+    """
+    if is_log(path):
+        return list(read_snapshot(path).acls.values())
+    try:
+        return read_acl_text(path.read_bytes().decode("utf-8-sig"), path.suffix)
+    except OSError as error:
+        raise StartError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise StartError(f"{path}: byte {error.start}: not valid UTF-8") from error
+    except AclTextError as error:
+        reason = f"{path}: {error.place}: {error.reason}"
+        raise StartError(escape_unprintable(reason)) from error
+
+
+def build_snapshot(acls: Iterable[Acl]) -> AclSnapshot:
+    """Return the snapshot of ACLs that have neither ids nor an offset, each of them once."""
+    return build((AclAdded(derive_id(acl), acl) for acl in acls), offset=-1)

@@ -1,0 +1,1 @@
+"""The command ``authorizerd test``: policy tests, assertions about access in YAML files."""

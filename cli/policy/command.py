@@ -1,0 +1,141 @@
+"""``authorizerd test FILE…``: run the policy tests of YAML files against ACLs.
+
+Exit codes: 0 all tests pass, 1 a fault in a file or in the ACLs, 2 invalid arguments, 3 a test
+fails.
+
+**Invariant:** the command never passes without having run a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.policy.wording import write_assertion
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.acl_file import read_acl_file
+from authorizerd.cli.acl_source import AclSource, open_source
+from authorizerd.cli.policy.document import PolicyTest, read_policy_file
+from authorizerd.cli.policy.documents import new_report
+from authorizerd.cli.policy.faults import FaultyFileError
+from authorizerd.cli.policy.junit import write_junit
+from authorizerd.cli.policy.planned import apply_plan
+from authorizerd.cli.policy.report import describe_result, summarize
+from authorizerd.cli.policy.results import Result, run_tests
+from authorizerd.daemon.errors import StartError
+
+EXIT_FAULT: Final = 1
+EXIT_FAILED: Final = 3
+
+
+def run_policy_tests(arguments: argparse.Namespace) -> int:
+    """Run the tests, print a report, and return the exit code.
+
+    Raises:
+        StartError, ConfigurationError: the ACLs cannot be read, or no test is selected.
+        MetadataLogError, ChangeError: the log is damaged.
+    """
+    try:
+        tests = _read_files(arguments.files)
+    except FaultyFileError as error:
+        sys.stderr.write(f"{error}\n")
+        faults = "1 fault" if error.count == 1 else f"{error.count} faults"
+        sys.stderr.write(f"authorizerd: {faults} in policy files; no test was run\n")
+        return EXIT_FAULT
+    tests = _select(tests, arguments.select)
+    if arguments.list:
+        _write_lines(f"{test.source}:{test.line}: {_entitle(test)}" for test in tests)
+        return 0
+    source = open_source(arguments)
+    snapshot, lines = _plan(source, arguments)
+    begun = time.time()
+    results: list[Result] = []
+    for result in run_tests(tests, snapshot, source.settings, clock=time.monotonic):
+        results.append(result)
+        if not arguments.json:
+            _write_lines(describe_result(result))
+    if arguments.json:
+        document = msgspec.json.encode(new_report(results, lines))
+        sys.stdout.write(f"{msgspec.json.format(document, indent=2).decode()}\n")
+    else:
+        _write_lines([summarize(results), *lines])
+    if arguments.junit is not None:
+        _write_file(arguments.junit, write_junit(results, begun))
+    return 0 if all(each.passed for each in results) else EXIT_FAILED
+
+
+def _read_files(paths: Sequence[Path]) -> list[PolicyTest]:
+    """Return the tests of all files.
+
+    Raises:
+        FaultyFileError: a file has faults. The faults of all files are reported.
+    """
+    tests: list[PolicyTest] = []
+    errors: list[FaultyFileError] = []
+    for path in paths:
+        try:
+            tests += read_policy_file(path)
+        except FaultyFileError as error:
+            errors.append(error)
+    if errors:
+        raise FaultyFileError("\n".join(map(str, errors)), sum(each.count for each in errors))
+    return tests
+
+
+def _select(tests: list[PolicyTest], words: Sequence[str]) -> list[PolicyTest]:
+    """Return the tests whose title or assertion contains one of the words; all without words.
+
+    Raises:
+        StartError: there is no such test.
+    """
+    if not words:
+        return tests
+    selected = [test for test in tests if any(word in _entitle(test) for word in words)]
+    if not selected:
+        raise StartError(f"-k: expected a part of a test's name, found {', '.join(words)}")
+    return selected
+
+
+def _entitle(test: PolicyTest) -> str:
+    """Return the name of a test, and its assertion if this is another text."""
+    assertion = write_assertion(test.assertion)
+    return test.title if test.title == assertion else f"{test.title} ({assertion})"
+
+
+def _plan(source: AclSource, arguments: argparse.Namespace) -> tuple[AclSnapshot, list[str]]:
+    """Return the ACLs to test, and lines that say where they come from."""
+    added = _read_plan(arguments.added)
+    removed = _read_plan(arguments.removed)
+    snapshot = source.snapshot
+    lines = [*source.describe()]
+    if arguments.added or arguments.removed:
+        snapshot = apply_plan(snapshot, removed=removed, added=added)
+        count = len(snapshot.acls)
+        lines.append(
+            f"after a planned change: {len(removed)} removed, {len(added)} added, {count} in all"
+        )
+    return snapshot, lines
+
+
+def _read_plan(paths: Iterable[Path]) -> list[Acl]:
+    return [acl for path in paths for acl in read_acl_file(path)]
+
+
+def _write_lines(lines: Iterable[str]) -> None:
+    sys.stdout.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise StartError(f"--junit: {path}: {error.strerror or error}") from error

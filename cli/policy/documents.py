@@ -1,0 +1,133 @@
+"""The JSON document of ``authorizerd test --json``, which docs/policy-tests.md describes.
+
+**Invariant:** programs rely on the names of fields: a change only adds fields. Operations and types
+have Kafka's names in capitals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from authorizerd.acl.decision import MatchingAcl
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.cli.policy.results import Reason, Result
+
+
+class AclDocument(msgspec.Struct, frozen=True):
+    """An ACL, by Kafka's names."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission_type: str
+
+
+class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What contradicts a test.
+
+    Attributes:
+        principal: null: every principal that no ACL names.
+        pattern_type: LITERAL, or PREFIXED for names that begin with ``resource_name``.
+        example: one of the names.
+        host: a host for which it holds; null: it holds for every host, or for an unknown one.
+        rule: as in the audit log.
+        acl: the ACL that decides, or null.
+    """
+
+    text: str
+    allowed: bool
+    principal: str | None
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    example: str
+    rule: str
+    acl: AclDocument | None
+
+
+class OneTest(msgspec.Struct, frozen=True, kw_only=True):
+    """One test. ``count`` is the number of all findings; the first of them are listed."""
+
+    file: str
+    line: int
+    name: str
+    assertion: str
+    passed: bool
+    count: int
+    findings: tuple[FindingDocument, ...]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All tests; ``source`` says where the ACLs come from."""
+
+    passed: int
+    failed: int
+    source: tuple[str, ...]
+    tests: tuple[OneTest, ...]
+
+
+def new_report(results: Sequence[Result], source: Sequence[str]) -> Report:
+    """Return the document of the results.
+
+    Args:
+        source: lines that say where the ACLs come from, and which settings apply.
+    """
+    failed = sum(not each.passed for each in results)
+    return Report(
+        passed=len(results) - failed,
+        failed=failed,
+        source=tuple(source),
+        tests=tuple(map(_new_test, results)),
+    )
+
+
+def _new_test(result: Result) -> OneTest:
+    test = result.test
+    return OneTest(
+        file=test.source,
+        line=test.line,
+        name=test.title,
+        assertion=result.expected,
+        passed=result.passed,
+        count=result.verdict.count,
+        findings=tuple(map(_new_finding, result.reasons)),
+    )
+
+
+def _new_finding(reason: Reason) -> FindingDocument:
+    finding = reason.finding
+    question = finding.question
+    pattern_type = PatternType.PREFIXED if finding.names.is_prefix else PatternType.LITERAL
+    acl = reason.rule.acl if isinstance(reason.rule, MatchingAcl) else None
+    return FindingDocument(
+        text=reason.text,
+        allowed=finding.is_allowed,
+        principal=finding.principal,
+        host=question.host,
+        operation=Operation(question.operation).name,
+        resource_type=ResourceType(question.resource_type).name,
+        resource_name=finding.names.text,
+        pattern_type=pattern_type.name,
+        example=question.resource_name,
+        rule=str(reason.rule),
+        acl=None if acl is None else _new_acl(acl),
+    )
+
+
+def _new_acl(acl: Acl) -> AclDocument:
+    return AclDocument(
+        resource_type=ResourceType.read(acl.resource_type).name,
+        resource_name=acl.resource_name,
+        pattern_type=PatternType.read(acl.pattern_type).name,
+        principal=acl.principal,
+        host=acl.host,
+        operation=Operation.read(acl.operation).name,
+        permission_type=PermissionType.read(acl.permission_type).name,
+    )

@@ -1,0 +1,41 @@
+"""Faults of policy files: each with its file, line and column, all reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from authorizerd.acl.printable import escape_unprintable
+
+
+class Fault(NamedTuple):
+    """A fault at a place of a file; ``line`` and ``column`` count from 1.
+
+    ``notes`` are further lines that help to correct it.
+    """
+
+    line: int
+    column: int
+    reason: str
+    notes: tuple[str, ...] = ()
+
+
+class FaultyFileError(Exception):
+    """Policy files that cannot be used. The text has ``source:line:column: reason`` per fault."""
+
+    def __init__(self, text: str, count: int) -> None:
+        super().__init__(text)
+        self.count = count
+
+
+def new_error(source: str, faults: Sequence[Fault]) -> FaultyFileError:
+    """Return the error for the faults of one file, each followed by its notes."""
+    lines = (
+        line
+        for fault in faults
+        for line in (
+            f"{source}:{fault.line}:{fault.column}: {fault.reason}",
+            *(f"    {note}" for note in fault.notes),
+        )
+    )
+    return FaultyFileError("\n".join(map(escape_unprintable, lines)), len(faults))

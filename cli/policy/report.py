@@ -1,0 +1,54 @@
+"""The report of policy tests for people: one line per test, and for a failed one the difference.
+
+**Invariant:** no name in the ACLs or in a file can make a terminal obey it: unprintable characters
+are escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.cli.policy.results import Reason, Result, count_principals, describe_rule
+
+
+def describe_result(result: Result) -> Iterator[str]:
+    """Yield the line of a test, and for a failed one what was expected and found."""
+    test = result.test
+    if result.passed:
+        yield escape_unprintable(f"ok    {test.title}")
+        return
+    yield escape_unprintable(f"FAIL  {test.title}")
+    for line in describe_failure(result):
+        yield f"      {line}"
+
+
+def describe_failure(result: Result) -> Iterator[str]:
+    """Yield what a failed test expected and what was found, without unprintable characters."""
+    test = result.test
+    for line in _describe_failure(result):
+        yield escape_unprintable(line)
+    yield escape_unprintable(f"at {test.source}:{test.line}")
+
+
+def _describe_failure(result: Result) -> Iterator[str]:
+    yield f"expected: {result.expected}"
+    counted = count_principals(result)
+    if counted is not None:
+        yield f"found:    {counted}"
+    for reason in result.reasons:
+        yield from _describe_reason(reason)
+    if result.left_out:
+        yield f"found:    {result.left_out} more"
+
+
+def _describe_reason(reason: Reason) -> Iterator[str]:
+    yield f"found:    {reason.text}"
+    yield f"because:  {describe_rule(reason.rule)}"
+
+
+def summarize(results: Sequence[Result]) -> str:
+    """Return the line that ends a report."""
+    failed = sum(not each.passed for each in results)
+    tests = "1 test" if len(results) == 1 else f"{len(results)} tests"
+    return f"{tests}: {len(results) - failed} passed, {failed} failed"

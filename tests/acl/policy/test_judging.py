@@ -1,0 +1,210 @@
+"""What assertions mean, compared with brute force over all principals, names and hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names
+from authorizerd.acl.policy.judging import FINDINGS_MAX, Verdict, judge
+from authorizerd.acl.policy.sentence import read_sentence
+from authorizerd.acl.policy.wording import write_finding
+from tests.acl.policy.assertions import EVERY_HOST, EVERY_PRINCIPAL, SUPER_USER, holds
+from tests.support.acls import acl, snapshot_of
+from tests.support.strategies import HOSTS, PRINCIPALS
+
+names = st.text("ab*", min_size=1, max_size=2)
+acls = st.builds(
+    Acl,
+    resource_type=st.just(ResourceType.TOPIC),
+    resource_name=names,
+    pattern_type=st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED, 0)),
+    principal=st.sampled_from(PRINCIPALS),
+    host=st.sampled_from(HOSTS),
+    operation=st.sampled_from((Operation.ALL, Operation.READ, Operation.WRITE, 127)),
+    permission_type=st.sampled_from(
+        (PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY, 9)
+    ),
+)
+regions = st.builds(Names, names) | st.builds(
+    Names, st.text("ab*", max_size=2), is_prefix=st.just(True)
+)
+principals = st.lists(st.sampled_from(EVERY_PRINCIPAL), min_size=1, max_size=2, unique=True).map(
+    tuple
+)
+each = st.builds(Each, principals)
+at_most = st.builds(AtMost, st.integers(0, 3), principals | st.just(()), st.booleans())
+assertions = st.builds(
+    Assertion,
+    who=each | each | at_most | at_most | st.just(Everyone()),
+    is_allowed=st.just(True),
+    operations=st.lists(
+        st.sampled_from([int(Operation.READ), int(Operation.DESCRIBE)]),
+        min_size=1, max_size=2, unique=True,
+    ).map(tuple),
+    resource_type=st.just(ResourceType.TOPIC),
+    names=st.lists(regions, min_size=1, max_size=2, unique=True).map(tuple),
+    hosts=st.just(()) | st.lists(
+        st.sampled_from(EVERY_HOST), min_size=1, max_size=2, unique=True
+    ).map(tuple),
+) | st.builds(
+    Assertion,
+    who=each,
+    is_allowed=st.just(False),
+    operations=st.sampled_from([(int(Operation.READ),), (int(Operation.DESCRIBE),)]),
+    resource_type=st.just(ResourceType.TOPIC),
+    names=regions.map(lambda region: (region,)),
+    hosts=st.just(()) | st.sampled_from(EVERY_HOST).map(lambda host: (host,)),
+)  # fmt: skip
+
+
+@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans(), st.booleans())
+def test_assertion_holds_exactly_if_it_holds_by_brute_force(
+    present: list[Acl], asserted: Assertion, has_super_user: bool, allow_everyone: bool
+) -> None:
+    super_users = frozenset([SUPER_USER] if has_super_user else [])
+    settings = AuthorizerSettings(super_users, allow_everyone)
+    verdict = judge(snapshot_of(*present), settings, asserted)
+    assert verdict.passed == holds(present, super_users, allow_everyone, asserted)
+    assert verdict.passed == (not verdict.findings)
+
+
+@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans())
+def test_question_of_a_finding_has_its_answer(
+    present: list[Acl], asserted: Assertion, allow_everyone: bool
+) -> None:
+    settings = AuthorizerSettings(frozenset([SUPER_USER]), allow_everyone)
+    snapshot = snapshot_of(*present)
+    for finding in judge(snapshot, settings, asserted).findings:
+        asked = finding.question
+        answer = authorize(
+            snapshot, settings, asked.principal, asked.host, asked.operation,
+            asked.resource_type, asked.resource_name,
+        )  # fmt: skip
+        assert answer == finding.is_allowed == finding.access.allows(asked.host)
+        assert asked.resource_name.startswith(finding.names.text)
+
+
+def judged(sentence: str, *present: Acl, settings: AuthorizerSettings | None = None) -> Verdict:
+    asserted = read_sentence(sentence, {})
+    return judge(snapshot_of(*present), settings or AuthorizerSettings(), asserted)
+
+
+def found(verdict: Verdict) -> list[str]:
+    return list(map(write_finding, verdict.findings))
+
+
+ALICE = acl("User:alice", "WRITE", topic="payments.a")
+PREFIX = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
+WIDER = acl("User:carol", "ALL", topic="pay", pattern="PREFIXED", host="10.0.0.7")
+ANYONE = acl("User:*", "WRITE", topic="payments.open")
+CLUSTER = acl("User:admin", "ALTER", cluster=True)
+SUPER = AuthorizerSettings(frozenset(["User:root"]))
+OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "present", "settings", "expected"),
+    [
+        ("at most 3 principals can WRITE payments.*", (ALICE, PREFIX, WIDER), None, []),
+        (
+            "at most 2 principals can WRITE payments.*",
+            (ALICE, PREFIX, WIDER),
+            None,
+            [
+                "User:alice may WRITE topic payments.a from any host",
+                "User:bob may WRITE topics payments.*, such as payments.a, from any host",
+                "User:carol may WRITE topics payments.*, such as payments.a, from 10.0.0.7",
+            ],
+        ),
+        ("at most 2 principals but carol can WRITE payments.*", (ALICE, PREFIX, WIDER), None, []),
+        (
+            "at most 9 principals can WRITE payments.*",
+            (ANYONE,),
+            None,
+            ["a principal that no ACL names may WRITE topic payments.open from any host"],
+        ),
+        (
+            "nobody may WRITE payments.*",
+            (),
+            OPEN,
+            [
+                "a principal that no ACL names may WRITE topics payments.*, such as payments.a, "
+                "from any host"
+            ],
+        ),
+        ("nobody but admin may ALTER the cluster", (CLUSTER,), None, []),
+        (
+            "nobody but admin may ALTER the cluster",
+            (CLUSTER,),
+            SUPER,
+            ["User:root may ALTER the cluster from any host"],
+        ),
+        ("nobody but admin and $super_users may ALTER the cluster", (CLUSTER,), SUPER, []),
+        (
+            "alice may WRITE payments.*",
+            (ALICE,),
+            None,
+            ["User:alice may not WRITE topics payments.*, such as payments.b,"],
+        ),
+        ("bob may WRITE payments.*", (PREFIX,), None, []),
+        (
+            "bob may WRITE payments.*",
+            (PREFIX, acl("User:*", "WRITE", topic="payments.x", deny=True, host="10.0.0.9")),
+            None,
+            ["User:bob may not WRITE topic payments.x from 10.0.0.9"],
+        ),
+        (
+            "carol may WRITE topic payments.a",
+            (WIDER,),
+            None,
+            ["User:carol may WRITE topic payments.a only from 10.0.0.7"],
+        ),
+        ("carol may WRITE topic payments.a from 10.0.0.7", (WIDER,), None, []),
+        ("carol may not WRITE topic payments.a from 10.0.0.8", (WIDER,), None, []),
+        (
+            "carol may not WRITE topic payments.a",
+            (WIDER,),
+            None,
+            ["User:carol may WRITE topic payments.a from 10.0.0.7"],
+        ),
+        ("carol may READ any topic", (acl("User:carol", "READ", topic="*"),), None, []),
+        ("everyone may WRITE topic payments.open", (ANYONE,), None, []),
+        (
+            "everyone may WRITE topic payments.open",
+            (ANYONE, acl("User:bob", "WRITE", topic="pay", pattern="PREFIXED", deny=True)),
+            None,
+            ["User:bob may not WRITE topic payments.open"],
+        ),
+    ],
+)
+def test_verdict_names_what_contradicts_the_assertion(
+    sentence: str,
+    present: Collection[Acl],
+    settings: AuthorizerSettings | None,
+    expected: list[str],
+) -> None:
+    verdict = judged(sentence, *present, settings=settings)
+    assert (found(verdict), verdict.passed) == (expected, not expected)
+
+
+def test_many_findings_are_counted_but_not_described() -> None:
+    present = [acl(f"User:{number:03}", "READ", topic="t") for number in range(99)]
+    verdict = judged("nobody may READ t", *present)
+    assert verdict.count == 99
+    assert len(verdict.findings) == FINDINGS_MAX
+    assert verdict.findings[0].principal == "User:000"
+
+
+def test_names_that_begin_with_a_star_count_only_against_access() -> None:
+    """Kafka's wildcard skips them: no rule could allow what every other name is allowed."""
+    starred = acl("User:a", "READ", group="*", pattern="PREFIXED")
+    wildcard = acl("User:a", "READ", group="*")
+    assert judged("a may READ any group", wildcard).passed
+    assert not judged("a may not READ any group", starred).passed
+    assert not judged('a may READ groups "*"*', wildcard).passed

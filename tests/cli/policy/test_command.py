@@ -1,0 +1,236 @@
+"""``authorizerd test``: what it prints, its exit codes, and the ACLs that it tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from authorizerd.cli.acls.output import format_acls
+from authorizerd.cli.main import main
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from tests.support.acls import acl
+from tests.support.log_files import added, write_log
+
+ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
+BOB = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
+EVIL = acl("User:\x1b[31mevil\u202e", "WRITE", topic="orders")
+POLICY = """\
+tests:
+  - alice may READ topic orders from 10.0.0.7
+  - name: bob writes nothing
+    assert: bob may not WRITE any topic
+  - at most 1 principals but carol can WRITE payments.*
+"""
+FAILING = """\
+ok    alice may READ topic orders from 10.0.0.7
+FAIL  bob writes nothing
+      expected: User:bob may not WRITE any topic
+      found:    User:bob may WRITE topics payments.*, such as payments.a, from any host
+      because:  StandardAcl[resourceType=TOPIC, resourceName=payments., patternType=PREFIXED, \
+principal=User:bob, host=*, operation=WRITE, permissionType=ALLOW]
+      at policy.yaml:3
+ok    at most 1 principals but carol can WRITE payments.*
+3 tests: 2 passed, 1 failed
+as listed by acls.txt, with 2 ACLs
+with super.users= (--super-users), allow.everyone.if.no.acl.found=false (assumed); pass --config \
+FILE to use the daemon's settings
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "acls.txt").write_text(format_acls([ALICE, BOB]))
+    (tmp_path / "bob.txt").write_text(format_acls([BOB]))
+    return tmp_path
+
+
+def run(words: str) -> int:
+    return main(["test", *words.split()])
+
+
+def test_report_shows_the_difference_of_each_failed_test(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("policy.yaml --acls acls.txt --super-users=") == 3
+    assert capsys.readouterr().out == FAILING
+
+
+def test_planned_change_is_tested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("policy.yaml --acls acls.txt --without bob.txt") == 0
+    out = capsys.readouterr().out
+    assert "3 tests: 3 passed, 0 failed\n" in out
+    assert "after a planned change: 1 removed, 0 added, 1 in all\n" in out
+
+
+def test_added_acl_that_is_present_changes_nothing() -> None:
+    assert run("policy.yaml --acls acls.txt --with bob.txt --with bob.txt") == 3
+    assert run("policy.yaml --acls acls.txt --without bob.txt --with bob.txt") == 3
+
+
+def test_removed_acl_that_is_not_present_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "other.txt").write_text(format_acls([acl("User:other")]))
+    assert run("policy.yaml --acls acls.txt --without other.txt") == 1
+    assert (
+        "--without: expected ACLs that are present, found StandardAcl[" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("name", ["new.yaml", "new.json"])
+def test_planned_change_can_be_a_document(folder: Path, name: str) -> None:
+    entry = {
+        "principal": "User:mallory", "operation": "WRITE", "permission_type": "ALLOW",
+        "resource_type": "TOPIC", "resource_name": "payments.x",
+    }  # fmt: skip
+    (folder / name).write_text(json.dumps({"acls": [entry, entry | {"principal": "User:eve"}]}))
+    assert run(f"policy.yaml --acls acls.txt --without bob.txt --with {name}") == 3
+
+
+def test_log_is_tested(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_log(folder / "log", [added(1)])
+    assert (folder / "log" / METADATA_TOPIC_DIRECTORY).is_dir()
+    for source in ("--log-dir log", "--acls log"):
+        assert run(f"policy.yaml {source} -k bob") == 0
+        assert "\nat log offset 2, with 1 ACL\n" in capsys.readouterr().out
+
+
+def test_tests_are_listed_without_acls(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("policy.yaml --list") == 0
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "policy.yaml:3: bob writes nothing (User:bob may not WRITE any topic)"
+    )
+
+
+def test_selected_tests_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("policy.yaml --acls acls.txt -k READ -k payments") == 0
+    assert "2 tests: 2 passed" in capsys.readouterr().out
+
+
+def test_selection_of_no_test_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("policy.yaml --acls acls.txt -k xyz") == 1
+    assert "-k: expected a part of a test's name, found xyz" in capsys.readouterr().err
+
+
+def test_faults_of_all_files_are_reported_and_no_test_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.yaml").write_text("tests: [alice my READ t, b may RAED t]")
+    assert run("a.yaml policy.yaml missing.yaml --acls acls.txt") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    faults = [line for line in captured.err.splitlines() if not line.startswith("    ")]
+    assert [fault.split(": ")[0] for fault in faults] == [
+        "a.yaml:1:15", "a.yaml:1:32", "missing.yaml:1:1", "authorizerd",
+    ]  # fmt: skip
+    assert faults[-1] == "authorizerd: 3 faults in policy files; no test was run"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"ACLs\n", "acls.txt: line 1: expected a line of a listing of ACLs, found 'ACLs'"),
+        (b"\xff", "acls.txt: byte 0: not valid UTF-8"),
+        (None, "acls.txt: No such file or directory"),
+    ],
+)
+def test_unreadable_acls_are_an_error(
+    folder: Path, content: bytes | None, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "acls.txt"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    assert run("policy.yaml --acls acls.txt") == 1
+    assert capsys.readouterr().err == f"authorizerd: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("policy.yaml", "expected --log-dir DIR, --acls FILE, --config FILE"),
+        ("policy.yaml --acls a --log-dir b", "expected either --acls or --log-dir, found both"),
+        ("policy.yaml --acls a --bootstrap-server b:1", "expected either --acls or --bootstrap"),
+        ("--acls a", "required: FILE"),
+    ],
+)
+def test_invalid_arguments_end_with_2(
+    words: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(words)
+    assert end.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_json_has_the_same_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("policy.yaml --acls acls.txt --json") == 3
+    report = json.loads(capsys.readouterr().out)
+    assert (report["passed"], report["failed"]) == (2, 1)
+    assert [test["passed"] for test in report["tests"]] == [True, False, True]
+    failed = report["tests"][1]
+    assert (failed["file"], failed["line"], failed["name"]) == (
+        "policy.yaml", 3, "bob writes nothing",
+    )  # fmt: skip
+    (finding,) = failed["findings"]
+    assert finding["acl"] == {
+        "resource_type": "TOPIC", "resource_name": "payments.", "pattern_type": "PREFIXED",
+        "principal": "User:bob", "host": "*", "operation": "WRITE", "permission_type": "ALLOW",
+    }  # fmt: skip
+    assert (finding["allowed"], finding["principal"], finding["host"]) == (True, "User:bob", None)
+    assert (finding["resource_name"], finding["pattern_type"]) == ("payments.", "PREFIXED")
+
+
+SCHEMA = {
+    "testsuites": {"name", "time", "tests", "failures", "errors"},
+    "testsuite": {
+        "name", "tests", "failures", "errors", "time", "skipped", "timestamp", "hostname", "id",
+    },
+    "testcase": {"name", "classname", "time", "file", "line"},
+    "failure": {"message", "type"},
+}  # fmt: skip
+"""The elements of Jenkins' schema of JUnit files, and the attributes that it allows, of those that
+the report has."""
+CHILDREN = {"testsuites": "testsuite", "testsuite": "testcase", "testcase": "failure"}
+
+
+def test_junit_file_has_the_form_that_ci_systems_read(folder: Path) -> None:
+    """Control characters of names would make the XML malformed."""
+    (folder / "more.yaml").write_text("tests: [nobody may WRITE topic orders]")
+    (folder / "evil.txt").write_text(format_acls([EVIL]))
+    assert run("policy.yaml more.yaml --acls acls.txt --with evil.txt --junit out.xml") == 3
+    root = ElementTree.fromstring((folder / "out.xml").read_bytes())
+    assert root.tag == "testsuites"
+    for element in root.iter():
+        assert set(element.attrib) == SCHEMA[element.tag]
+        assert {child.tag for child in element} <= {CHILDREN.get(element.tag)}
+    assert [(each.get("tests"), each.get("failures")) for each in root] == [("3", "1"), ("1", "1")]
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("4", "2", "0")
+    failures = list(root.iter("failure"))
+    assert "because:" in (failures[0].text or "")
+    assert r"User:\x1b[31mevil\u202e may WRITE topic orders" in (failures[1].text or "")
+    assert [case.get("name") for case in root.iter("testcase")][1] == "bob writes nothing"
+
+
+def test_junit_file_that_cannot_be_written_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("policy.yaml --acls acls.txt --junit no/out.xml") == 1
+    assert "--junit: no/out.xml: No such file or directory" in capsys.readouterr().err
+
+
+def test_names_are_printed_without_control_characters(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "evil.txt").write_text(format_acls([EVIL]))
+    (folder / "more.yaml").write_text(
+        'tests: [{name: "a\\e[1mb", assert: nobody may WRITE orders}]'
+    )
+    assert run("more.yaml --acls evil.txt") == 3
+    out = capsys.readouterr().out
+    assert r"FAIL  a\x1b[1mb" in out
+    assert r"User:\x1b[31mevil\u202e may WRITE topic orders" in out
+    assert out.replace("\n", "").isprintable()
