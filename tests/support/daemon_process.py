@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,17 @@ class Answer:
         return json.loads(self.body)
 
 
+class PortConnection(HTTPConnection):
+    """A connection to a port whose every answer must be as the port's OpenAPI document says.
+
+    ``kind`` is ``decision`` or ``admin``.
+    """
+
+    def __init__(self, kind: str, address: str) -> None:
+        super().__init__(address, timeout=SECONDS_MAX)
+        self.kind = kind
+
+
 class DaemonProcess:
     """A daemon that is ready.
 
@@ -43,8 +55,8 @@ class DaemonProcess:
     def __init__(self, process: subprocess.Popen[str], ready: dict[str, Any]) -> None:
         self.process = process
         self.ready = ready
-        self.decision = HTTPConnection(ready["decision_http"], timeout=SECONDS_MAX)
-        self.admin = HTTPConnection(ready["admin_http"], timeout=SECONDS_MAX)
+        self.decision = PortConnection("decision", ready["decision_http"])
+        self.admin = PortConnection("admin", ready["admin_http"])
 
     def evaluate(self, body: object, *, path: str = "/access/v1/evaluation") -> Answer:
         """Send an AuthZEN request. ``body`` is sent as JSON, unless it is bytes."""
@@ -114,7 +126,13 @@ def ask(
     """Send an HTTP request and return the response."""
     connection.request(method, path, body, headers or {})
     response = connection.getresponse()
-    return Answer(response.status, dict(response.getheaders()), response.read())
+    answer = Answer(response.status, dict(response.getheaders()), response.read())
+    # Without jsonschema, which ``make setup-dev`` installs, the answer is not checked.
+    if isinstance(connection, PortConnection) and find_spec("jsonschema") is not None:
+        from tests.support.described_ports import check_answer  # it takes a second to load
+
+        check_answer(connection.kind, method, path, body or b"", answer)
+    return answer
 
 
 def write_config(
