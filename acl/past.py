@@ -91,6 +91,17 @@ def undo_change(snapshot: AclSnapshot, change: PastChange) -> AclSnapshot:
     return without_acl(snapshot, change.id)
 
 
+def redo_change(snapshot: AclSnapshot, change: PastChange) -> AclSnapshot:
+    """Return the snapshot after one change. The offset stays the same.
+
+    Raises:
+        ChangeError: the change does not fit.
+    """
+    if change.is_added:
+        return with_acl(snapshot, change.id, change.acl)
+    return without_acl(snapshot, change.id)
+
+
 def _mismatch(change: PastChange, reason: str) -> PastMismatchError:
     return PastMismatchError(f"the change at offset {change.offset} cannot be undone: {reason}")
 

@@ -111,13 +111,27 @@ class AclSource(msgspec.Struct, frozen=True):
             yield f"at log offset {self.offset}, with {acls}"
         else:
             yield f"as of {self.moment}, with {acls}; the settings are today's"
-        yield self._describe_settings()
+        advice = _USE_FLAGS if self.place is Place.BROKERS else _USE_CONFIG
+        yield _describe_settings(self.stated, advice)
 
-    def _describe_settings(self) -> str:
-        shown = ", ".join(map(str, self.stated))
-        if not any(each.origin is Origin.ASSUMED for each in self.stated):
-            return f"with {shown}"
-        return f"with {shown}; {_USE_FLAGS if self.place is Place.BROKERS else _USE_CONFIG}"
+
+class LogPlace(msgspec.Struct, frozen=True):
+    """Where a log is, and the settings that apply; see ``AclSource``."""
+
+    path: Path
+    settings: AuthorizerSettings
+    stated: tuple[Setting, ...]
+
+    def describe_settings(self) -> str:
+        """Return the line about the settings that ends an answer."""
+        return _describe_settings(self.stated, _USE_CONFIG)
+
+
+def _describe_settings(stated: tuple[Setting, ...], advice: str) -> str:
+    shown = ", ".join(map(str, stated))
+    if any(each.origin is Origin.ASSUMED for each in stated):
+        return f"with {shown}; {advice}"
+    return f"with {shown}"
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
@@ -151,13 +165,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
     group = parser.add_argument_group(
         "where the ACLs are: one of --log-dir, --acls, --config and --bootstrap-server"
     )
-    group.add_argument(
-        "--log-dir",
-        type=Path,
-        metavar="DIR",
-        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
-        "with --config, instead of the log directory of that configuration",
-    )
+    _add_log_flag(group)
     group.add_argument(
         "--acls",
         type=Path,
@@ -183,6 +191,31 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
         "and TLS",
     )
+    _add_setting_flags(group)
+
+
+def add_log_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of a command that needs a log. ``read_log_place`` reads them."""
+    parser.set_defaults(
+        refuse=parser.error, acls=None, as_of=None, bootstrap_server=None, command_config=None
+    )
+    group = parser.add_argument_group("where the log is: --log-dir or --config")
+    _add_log_flag(group)
+    add_config_arguments(group, required=False)
+    _add_setting_flags(group)
+
+
+def _add_log_flag(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--log-dir",
+        type=Path,
+        metavar="DIR",
+        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
+        "with --config, instead of the log directory of that configuration",
+    )
+
+
+def _add_setting_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--super-users",
         metavar="LIST",
@@ -248,7 +281,15 @@ def _check_brokers_alone(arguments: argparse.Namespace, refuse: Refuse) -> None:
         refuse("--as-of: expected --log-dir or --config: brokers do not list ACLs of the past")
 
 
-def _open_path(arguments: argparse.Namespace) -> AclSource:
+def read_log_place(arguments: argparse.Namespace) -> LogPlace:
+    """Return where the log is, or the file of ``--acls``, and which settings apply.
+
+    Invalid flags end the command with exit code 2.
+
+    Raises:
+        StartError, ConfigurationError: the configuration is unusable.
+    """
+    _check_flags(arguments)
     configuration: Configuration | None = None
     if arguments.config is not None:
         configuration = read_configuration(arguments.config, arguments.override)
@@ -257,14 +298,20 @@ def _open_path(arguments: argparse.Namespace) -> AclSource:
     path: Path = arguments.log_dir or arguments.acls
     if path is None:
         path = Path(configuration.metadata_log_dir if configuration else "")
+    return LogPlace(path, _parse_settings(stated), stated)
+
+
+def _open_path(arguments: argparse.Namespace) -> AclSource:
+    place = read_log_place(arguments)
+    path = place.path
     if arguments.acls is not None and not is_log(path):
-        return _open_file(arguments, path, stated)
+        return _open_file(arguments, path, place.stated)
     as_of = read_moment(arguments.as_of, "--as-of", arguments.refuse)
     log = read_log(path, as_of)
     return AclSource(
         snapshot=log.snapshot,
-        settings=_parse_settings(stated),
-        stated=stated,
+        settings=place.settings,
+        stated=place.stated,
         topics=log.topics,
         place=Place.LOG if path.is_dir() else Place.CHECKPOINT,
         name=str(path),

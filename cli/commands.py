@@ -126,6 +126,12 @@ def _read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
     return read_brokers(servers, command_config)
 
 
+def _add_history(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.questions.history import add_history_arguments
+
+    add_history_arguments(parser)
+
+
 COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command("run the daemon", _add_serve),
     "format": Command("create an empty log directory", _add_format),
@@ -149,6 +155,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "what-can": Command("show what a principal may do, and where", _add_what_can),
     "can": Command("show what a principal may do to one resource", _add_can),
     "test": Command("run policy tests: assertions about access in YAML files", _add_test),
+    "history": Command(
+        "show who could do what since when, as far back as a log reaches", _add_history
+    ),
 }
 
 

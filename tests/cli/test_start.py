@@ -91,6 +91,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("who-can read --topic t --log-dir {log}", VALUES),
         ("what-can User:a --log-dir {log}", VALUES),
         ("can User:a --topic t --log-dir {log}", VALUES),
+        ("history --principal User:a --log-dir {log}", VALUES),
         (
             "explain --bootstrap-server 127.0.0.1 --principal User:a --operation read --topic t",
             VALUES | LOOP | {"cryptography", "kio.static.primitive"},

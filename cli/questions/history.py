@@ -1,0 +1,220 @@
+"""``authorizerd history``: who could do what since when, as far back as a log reaches.
+
+**Invariant:** every line names the offset as of which it holds, so ``--as-of`` with that offset
+gives the same ACLs. A part of the past that cannot be read is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.as_of import Moment
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, Question
+from authorizerd.acl.past import (
+    AnswerChange,
+    PastChange,
+    concerns,
+    find_answer_changes,
+    is_allowed,
+    redo_change,
+)
+from authorizerd.acl.patterns import matches
+from authorizerd.acl.steps import finish
+from authorizerd.cli.acl_source import LogPlace, add_log_arguments, read_log_place
+from authorizerd.cli.offline import RESOURCE_FLAGS
+from authorizerd.cli.question_words import (
+    HOST_HELP,
+    MOMENT_HELP,
+    OPERATION_HELP,
+    Refuse,
+    Resource,
+    add_resource_arguments,
+    read_host,
+    read_moment,
+    read_one_principal,
+    read_operation,
+    read_principal,
+    read_resource,
+)
+from authorizerd.cli.questions.answers import add_json_argument, print_document, print_lines
+from authorizerd.metadata.history import History, read_history
+from authorizerd.metadata.past import PastLog, read_past
+from authorizerd.protocol.decisions.explanations import make_acl_answer
+from authorizerd.protocol.decisions.past_answers import (
+    AnswerChangeAnswer,
+    HistoryAnswer,
+    make_answer_change,
+    make_moment,
+    make_past_change,
+)
+
+_CHANGES: Final = {True: "added", False: "removed"}
+_ANSWERS: Final = {True: "allowed", False: "denied"}
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """The ACLs whose history is wanted: those of a principal and of everyone, those that match a
+    resource, or both. ``question`` is the question whose answers are wanted, if any.
+    """
+
+    principal: str | None
+    resource: Resource | None
+    question: Question | None
+    settings: AuthorizerSettings
+
+    def selects(self, acl: Acl) -> bool:
+        """Return True if ``acl`` is one of these ACLs."""
+        if self.principal is not None and acl.principal not in (self.principal, WILDCARD_PRINCIPAL):
+            return False
+        if self.resource is None:
+            return True
+        resource_type, name = self.resource
+        return acl.resource_type == resource_type and matches(
+            acl.pattern_type, acl.resource_name, name
+        )
+
+    def needs(self, acl: Acl) -> bool:
+        """Return True if ``acl`` is one of these ACLs, or may decide the question."""
+        if self.selects(acl):
+            return True
+        return self.question is not None and concerns(acl, self.question, self.settings)
+
+
+class _Answers(msgspec.Struct, frozen=True):
+    """The answer at the beginning of a history, and what changed it."""
+
+    first: bool
+    changes: tuple[AnswerChange, ...]
+
+
+def add_history_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "--principal",
+        help="Type:name, for example User:alice: show its ACLs, and those of User:*",
+    )
+    add_resource_arguments(parser)
+    parser.add_argument(
+        "--operation",
+        help="with --principal and a resource: show when the answer to this question changed, and "
+        f"the change that made the difference. {OPERATION_HELP}",
+    )
+    parser.add_argument("--host", help=f"with --operation: {HOST_HELP} (default: unknown)")
+    parser.add_argument(
+        "--since",
+        metavar="MOMENT",
+        help=f"begin here, instead of where the log begins: {MOMENT_HELP}",
+    )
+    parser.add_argument("--until", metavar="MOMENT", help="end here, instead of where the log ends")
+    add_json_argument(parser)
+    add_log_arguments(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Print the history.
+
+    Raises:
+        StartError, ConfigurationError: the configuration is unusable.
+        MetadataLogError: the log cannot be read, or does not reach a moment.
+    """
+    refuse: Refuse = arguments.refuse
+    since = read_moment(arguments.since, "--since", refuse)
+    until = read_moment(arguments.until, "--until", refuse)
+    place = read_log_place(arguments)
+    wanted = _read_selection(arguments, place.settings)
+
+    def read(log: PastLog) -> History:
+        return read_history(log, wanted.needs, since=since, until=until)
+
+    history = read_past(place.path, read)
+    answers = None if wanted.question is None else _find_answers(history, wanted, wanted.question)
+    if arguments.json:
+        print_document(_make_document(history, wanted, answers))
+    else:
+        print_lines(_describe(history, wanted, answers, place))
+    return 0
+
+
+def _read_selection(arguments: argparse.Namespace, settings: AuthorizerSettings) -> Selection:
+    refuse: Refuse = arguments.refuse
+    principal, resource = None, None
+    if arguments.principal is not None:
+        principal = read_principal(arguments.principal, "--principal", refuse)
+    flags = (flag.replace("-", "_") for flag in (*RESOURCE_FLAGS, "cluster"))
+    if any(getattr(arguments, flag) for flag in flags):
+        resource = read_resource(arguments, refuse)
+    if arguments.operation is None:
+        if arguments.host is not None:
+            refuse("--host: expected --operation as well")
+        if principal is None and resource is None:
+            refuse("expected --principal, or a resource such as --topic NAME, or both")
+        return Selection(principal, resource, None, settings)
+    if principal is None or resource is None:
+        refuse("--operation: expected --principal and a resource as well")
+    question = Question(
+        read_one_principal(principal, "--principal", refuse),
+        read_host(arguments.host, refuse),
+        read_operation(arguments.operation, "--operation", refuse),
+        *resource,
+    )
+    return Selection(principal, resource, question, settings)
+
+
+def _find_answers(history: History, wanted: Selection, question: Question) -> _Answers:
+    first = build((AclAdded(acl_id, acl) for acl_id, acl in history.acls.items()), 0)
+    last = first
+    for change in history.changes:
+        last = redo_change(last, change)
+    found = finish(find_answer_changes(last, wanted.settings, question, history.changes))
+    return _Answers(is_allowed(first, wanted.settings, question), tuple(reversed(found)))
+
+
+def _describe(
+    history: History, wanted: Selection, answers: _Answers | None, place: LogPlace
+) -> Iterator[str]:
+    if history.unreadable is not None:
+        yield f"the history begins late, because a file is damaged: {history.unreadable}"
+    if answers is None:
+        for acl in sorted(filter(wanted.selects, history.acls.values()), key=str):
+            yield f"{history.begin}: in force: {acl}"
+        for change in history.changes:
+            yield f"{_moment_of(change)}: {_CHANGES[change.is_added]}: {change.acl}"
+        yield f"from {history.begin} to {history.end}"
+        return
+    yield f"{history.begin}: {_ANSWERS[answers.first]}"
+    for each in answers.changes:
+        change = each.change
+        why = f"{_CHANGES[change.is_added]}: {change.acl}"
+        yield f"{_moment_of(change)}: {_ANSWERS[each.allowed]}, because this was {why}"
+    yield f"from {history.begin} to {history.end}; the settings are today's"
+    yield place.describe_settings()
+
+
+def _moment_of(change: PastChange) -> Moment:
+    return Moment(change.offset, change.time_ms)
+
+
+def _make_document(history: History, wanted: Selection, answers: _Answers | None) -> HistoryAnswer:
+    begin = make_moment(history.begin)
+    answered = None
+    if answers is not None:
+        first = AnswerChangeAnswer(answers.first, begin.offset, begin.time, None)
+        answered = (first, *map(make_answer_change, answers.changes))
+    selected = filter(wanted.selects, history.acls.values())
+    return HistoryAnswer(
+        begin=begin,
+        end=make_moment(history.end),
+        acls=tuple(make_acl_answer(acl) for acl in sorted(selected, key=str)),
+        changes=tuple(
+            make_past_change(each) for each in history.changes if wanted.selects(each.acl)
+        ),
+        answers=answered,
+        unreadable=history.unreadable,
+    )

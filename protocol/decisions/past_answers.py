@@ -1,0 +1,125 @@
+"""The JSON of answers about the past: ``context.as_of``, and the history of ACLs.
+
+**Invariant:** an answer about the past has ``as_of`` in its context, so nobody takes it for an
+answer about now.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from authorizerd.acl.as_of import Moment, format_time
+from authorizerd.acl.past import AnswerChange, PastChange
+from authorizerd.protocol.decisions.explanations import AclAnswer, make_acl_answer
+
+
+class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
+    """An ACL that was added or removed. As of ``offset``, the change is visible."""
+
+    offset: int
+    time: str | None
+    change: Literal["add", "remove"]
+    acl: AclAnswer
+
+
+class NowAnswer(msgspec.Struct, frozen=True):
+    """The newest answer, at ``offset``, and the change since which it is the answer."""
+
+    decision: bool
+    offset: int
+    since: PastChangeAnswer
+
+
+class AsOfAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The moment that an answer is about. Its settings are always today's.
+
+    ``now`` is present if the newest answer is another one.
+    """
+
+    offset: int
+    time: str | None
+    settings: Literal["today's"]
+    now: NowAnswer | None = None
+
+
+class AnswerChangeAnswer(msgspec.Struct, frozen=True):
+    """An answer, since when it holds, and the change that led to it; null for the first one."""
+
+    decision: bool
+    offset: int
+    time: str | None
+    change: PastChangeAnswer | None
+
+
+class MomentAnswer(msgspec.Struct, frozen=True):
+    """A log offset and the time of its batch, null if it is not known."""
+
+    offset: int
+    time: str | None
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True):
+    """ACLs and their changes.
+
+    Attributes:
+        acls: those in force at ``begin``.
+        answers: only if a question was asked.
+        unreadable: why the history does not begin earlier, if a file is damaged.
+    """
+
+    begin: MomentAnswer
+    end: MomentAnswer
+    acls: tuple[AclAnswer, ...]
+    changes: tuple[PastChangeAnswer, ...]
+    answers: tuple[AnswerChangeAnswer, ...] | None
+    unreadable: str | None
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_END: Final = b"}}"
+
+
+def make_as_of(moment: Moment, now_offset: int, difference: AnswerChange | None) -> AsOfAnswer:
+    """Return what the context of an answer says about its moment.
+
+    Args:
+        now_offset: the offset of the newest state.
+        difference: the change since which the newest answer holds, None if it is the same answer.
+    """
+    now = None
+    if difference is not None:
+        now = NowAnswer(difference.allowed, now_offset, make_past_change(difference.change))
+    return AsOfAnswer(moment.offset, _time_of(moment.time_ms), "today's", now)
+
+
+def add_as_of(answer: bytes, as_of: AsOfAnswer) -> bytes:
+    """Return an answer of ``encode_answer`` with ``as_of`` in its context."""
+    assert answer.endswith(_END), "the context is the last field of an answer"
+    return b'%b,"as_of":%b}}' % (answer.removesuffix(_END), _encode(as_of))
+
+
+def make_past_change(change: PastChange) -> PastChangeAnswer:
+    """Return a change with names instead of codes."""
+    return PastChangeAnswer(
+        change.offset,
+        _time_of(change.time_ms),
+        "add" if change.is_added else "remove",
+        make_acl_answer(change.acl),
+    )
+
+
+def make_answer_change(change: AnswerChange) -> AnswerChangeAnswer:
+    """Return an answer and the change that led to it, with names instead of codes."""
+    made = make_past_change(change.change)
+    return AnswerChangeAnswer(change.allowed, made.offset, made.time, made)
+
+
+def make_moment(moment: Moment) -> MomentAnswer:
+    """Return a moment with its time as text."""
+    return MomentAnswer(moment.offset, _time_of(moment.time_ms))
+
+
+def _time_of(time_ms: int | None) -> str | None:
+    return None if time_ms is None else format_time(time_ms)
