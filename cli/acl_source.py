@@ -237,8 +237,8 @@ def open_source(arguments: argparse.Namespace) -> AclSource:
         StartError, ConfigurationError: the configuration is unusable, or no broker lists its ACLs.
         MetadataLogError, ChangeError: see ``offline.read_log``.
     """
-    _check_flags(arguments)
     if arguments.bootstrap_server is not None:
+        _check_flags(arguments)
         return _open_brokers(arguments)
     return _open_path(arguments)
 

@@ -20,6 +20,7 @@ FAST = "not slow"
 
 SLOW_PLACES = (
     "cli/doctor/test_command.py",
+    "cli/questions/test_history.py",
     "cli/test_check_log.py",
     "cli/test_main.py",
     "cli/test_source_agreement.py",

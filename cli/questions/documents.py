@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from authorizerd.acl.as_of import format_time
 from authorizerd.acl.model import Operation, PatternType
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.cli.acl_source import AclSource, Setting
@@ -27,11 +28,15 @@ class Hosts(msgspec.Struct, frozen=True, rename={"excepted": "except"}):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where the ACLs are. ``offset`` is null if brokers have listed them."""
+    """Where the ACLs are. ``offset`` is null if brokers have listed them.
+
+    ``as_of`` is the time of the offset if ``--as-of`` asked about an earlier moment, else null.
+    """
 
     place: str
     name: str
     offset: int | None
+    as_of: str | None
     acls: int
     settings: tuple[Setting, ...]
 
@@ -130,6 +135,7 @@ def new_source(source: AclSource) -> Source:
         place=source.place.value,
         name=source.name,
         offset=source.offset,
+        as_of=None if source.moment is None else format_time(source.moment.time_ms),
         acls=len(source.snapshot.acls),
         settings=source.stated,
     )

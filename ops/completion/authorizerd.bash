@@ -7,7 +7,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
-_shtab_authorizerd_subparsers=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test)
+_shtab_authorizerd_subparsers=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test history)
 
 _shtab_authorizerd_serve_option_strings=(-h --help --config --override --ready-file)
 _shtab_authorizerd_format_option_strings=(-h --help --config --override --cluster-id --add-scram)
@@ -28,6 +28,7 @@ _shtab_authorizerd_who_can_option_strings=(-h --help --topic --group --transacti
 _shtab_authorizerd_what_can_option_strings=(-h --help --operation --resource-type --host --all-names --json --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_can_option_strings=(-h --help --topic --group --transactional-id --delegation-token --user-principal --cluster --host --json --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_test_option_strings=(-h --help --with --without -k --list --json --junit --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_history_option_strings=(-h --help --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --operation --host --since --until --json --log-dir --config --override --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_option_strings=(-h --help --version)
 
 _shtab_authorizerd_serve___config_COMPGEN=_shtab_compgen_files
@@ -79,6 +80,8 @@ _shtab_authorizerd_test___junit_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_test___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_test___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_test___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_history___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_history___config_COMPGEN=_shtab_compgen_files
 
 _shtab_authorizerd_replay_ingest___format_choices=(auto json kafka)
 _shtab_authorizerd_replay_ingest___deploy_mode_choices=(client cluster)
@@ -88,7 +91,7 @@ _shtab_authorizerd_replay_load___surface_choices=(stream http)
 _shtab_authorizerd_replay_load___mode_choices=(open closed)
 _shtab_authorizerd_replay_load___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_pos_0_choices=(ingest whatif usage load report)
-_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test)
+_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test history)
 
 _shtab_authorizerd_serve__h_nargs=0
 _shtab_authorizerd_serve___help_nargs=0
@@ -173,6 +176,11 @@ _shtab_authorizerd_test___help_nargs=0
 _shtab_authorizerd_test___list_nargs=0
 _shtab_authorizerd_test___json_nargs=0
 _shtab_authorizerd_test___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_history__h_nargs=0
+_shtab_authorizerd_history___help_nargs=0
+_shtab_authorizerd_history___cluster_nargs=0
+_shtab_authorizerd_history___json_nargs=0
+_shtab_authorizerd_history___allow_everyone_if_no_acl_found_nargs=0
 _shtab_authorizerd_pos_0_nargs=A...
 _shtab_authorizerd__h_nargs=0
 _shtab_authorizerd___help_nargs=0

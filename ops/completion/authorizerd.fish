@@ -51,8 +51,8 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test
-set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --user-principal --warmup --with --without -k
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --until --user-principal --warmup --with --without -k
 
 complete -c authorizerd -e
 complete -c authorizerd -f
@@ -326,3 +326,22 @@ complete -c authorizerd -n '_shtab_authorizerd_using test' -l command-config -x 
 complete -c authorizerd -n '_shtab_authorizerd_using test' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using test' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using test; and test $_shtab_authorizerd_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a YAML file with '"'"'tests'"'"''
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a history -d 'show who could do what since when, as far back as a log reaches'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l principal -x -d 'Type:name, for example User:alice: show its ACLs, and those of User:*'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l topic -x -d 'the topic to ask about'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l group -x -d 'the group to ask about'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l transactional-id -x -d 'the transactional id to ask about'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l delegation-token -x -d 'the delegation token to ask about'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l user-principal -x -d 'the user principal to ask about'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l cluster -d 'ask about the cluster (the resource kafka-cluster)'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l operation -x -d 'with --principal and a resource: show when the answer to this question changed, and the change that made the difference. a Kafka operation, such as Read or DescribeConfigs; letter case, _ and - do not count'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l host -x -d 'with --operation: the client'"'"'s IP address (default: unknown)'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l since -x -d 'begin here, instead of where the log begins: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l until -x -d 'end here, instead of where the log ends'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l json -d 'print one JSON document instead of lines'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
+complete -c authorizerd -n '_shtab_authorizerd_using history' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'

@@ -17,6 +17,7 @@ _shtab_authorizerd_commands() {
     doctor:'find problems with the configuration, this machine and the followed cluster'
     explain:'show a decision and its reason'
     format:'create an empty log directory'
+    history:'show who could do what since when, as far back as a log reaches'
     import-config:'write a configuration that follows the cluster of a broker'"'"'s server.properties'
     replay:'use Spark to check recorded traffic against other ACLs'
     reset-copy:'remove the local copy of a followed cluster'"'"'s metadata'
@@ -159,6 +160,30 @@ _shtab_authorizerd_format_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_format_defaults_added=0
+
+_shtab_authorizerd_history_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--principal[Type\:name, for example User\:alice\: show its ACLs, and those of User\:\*]:principal:"
+  "*--topic[the topic to ask about]:topic:"
+  "*--group[the group to ask about]:group:"
+  "*--transactional-id[the transactional id to ask about]:transactional_id:"
+  "*--delegation-token[the delegation token to ask about]:delegation_token:"
+  "*--user-principal[the user principal to ask about]:user_principal:"
+  "--cluster[ask about the cluster (the resource kafka-cluster)]"
+  "--operation[with --principal and a resource\: show when the answer to this question changed, and the change that made the difference. a Kafka operation, such as Read or DescribeConfigs\; letter case, _ and - do not count]:operation:"
+  "--host[with --operation\: the client\'s IP address (default\: unknown)]:host:"
+  "--since[begin here, instead of where the log begins\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970]:since:"
+  "--until[end here, instead of where the log ends]:until:"
+  "--json[print one JSON document instead of lines]"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
+  "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_history_defaults_added=0
 
 _shtab_authorizerd_import_config_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -438,6 +463,7 @@ _shtab_authorizerd() {
         doctor) _arguments -C -s $_shtab_authorizerd_doctor_options ;;
         explain) _arguments -C -s $_shtab_authorizerd_explain_options ;;
         format) _arguments -C -s $_shtab_authorizerd_format_options ;;
+        history) _arguments -C -s $_shtab_authorizerd_history_options ;;
         import-config) _arguments -C -s $_shtab_authorizerd_import_config_options ;;
         replay) _shtab_authorizerd_replay ;;
         reset-copy) _arguments -C -s $_shtab_authorizerd_reset_copy_options ;;
