@@ -221,6 +221,7 @@ def test_names_that_no_acl_matches_are_a_group_of_their_own(
 SOURCE = {
     "place": "log",
     "offset": 27,
+    "as_of": None,
     "acls": 11,
     "settings": [
         {"key": "super.users", "value": "", "origin": "assumed", "where": ""},
