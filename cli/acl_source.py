@@ -261,6 +261,8 @@ def _check_flags(arguments: argparse.Namespace) -> None:
             refuse(f"--super-users: {error}")
     sources = (arguments.bootstrap_server, arguments.log_dir, arguments.acls, arguments.config)
     if all(each is None for each in sources):
+        if "read_brokers" not in arguments:  # see add_log_arguments
+            refuse("expected --log-dir DIR, or --config FILE, whose log directory is read")
         refuse(
             "expected --log-dir DIR, --acls FILE, --config FILE, whose log directory is read, or "
             "--bootstrap-server HOST:PORT"

@@ -213,7 +213,7 @@ def test_moment_out_of_range_is_an_error(
 def test_log_or_configuration_is_required(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["history", "--topic", "t"])
-    assert "expected --log-dir DIR, --config FILE" in capsys.readouterr().err
+    assert "expected --log-dir DIR, or --config FILE, whose" in capsys.readouterr().err
 
 
 # The history of random principals of a broker's log, and that of a plain replay.
