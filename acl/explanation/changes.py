@@ -10,7 +10,6 @@ DENY.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final
 
 from authorizerd.acl.bits import ALLOWS
@@ -18,6 +17,7 @@ from authorizerd.acl.decision import Decision, DefaultRule
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.explanation.matches import Matches
 from authorizerd.acl.explanation.model import AclChange, Changes, DefaultAccess
+from authorizerd.acl.explanation.scan import Pace, count_lookups
 from authorizerd.acl.explanation.words import name_operation, name_resource
 from authorizerd.acl.model import (
     OPERATIONS,
@@ -33,7 +33,6 @@ from authorizerd.acl.snapshot import AclSnapshot, rules_of
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 
-HOSTS_PER_STEP: Final = 128
 HOSTS_SEARCHED_MAX: Final = 65_536
 
 
@@ -98,16 +97,14 @@ def _is_allowed_from_some_host(snapshot: AclSnapshot, question: Question) -> Ste
         return False
     index = snapshot.types[question.resource_type]
     name, allows = question.resource_name, ALLOWS[question.operation]
-    searched = 0
+    searched, pace = 0, Pace()
     for principal in (question.principal, WILDCARD_PRINCIPAL):
-        tables = iter(rules_of(index, principal).hosts.values())
-        while some := list(islice(tables, HOSTS_PER_STEP)):
-            searched += len(some)
-            if searched > HOSTS_SEARCHED_MAX or any(
-                look_up(patterns, name) & allows for patterns in some
-            ):
+        for patterns in rules_of(index, principal).hosts.values():
+            searched += 1
+            if searched > HOSTS_SEARCHED_MAX or look_up(patterns, name) & allows:
                 return True
-            yield
+            if pace.is_due(count_lookups(patterns)):
+                yield
     return False
 
 

@@ -10,7 +10,12 @@ from typing import Final
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.model import DefaultAccess, PatternCount
-from authorizerd.acl.explanation.scan import Pace, find_prefix_lengths, iterate_patterns
+from authorizerd.acl.explanation.scan import (
+    Pace,
+    count_slices,
+    find_prefix_lengths,
+    iterate_patterns,
+)
 from authorizerd.acl.model import Question
 from authorizerd.acl.patterns import get_weight
 from authorizerd.acl.snapshot import AclSnapshot
@@ -33,7 +38,7 @@ def find_default_access(
         total += count
         if count and len(listed) < PATTERNS_LISTED_MAX:
             listed.append(PatternCount(pattern_type, pattern_name, count))
-        if pace.is_due(pattern_name, 1):
+        if pace.is_due(count_slices(pattern_name, 1)):
             yield
     return DefaultAccess(
         is_set=settings.allow_everyone_if_no_acl_found,

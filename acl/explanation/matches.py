@@ -15,7 +15,12 @@ import msgspec
 
 from authorizerd.acl.bits import denying_operations
 from authorizerd.acl.denying_hosts import NO_HOSTS
-from authorizerd.acl.explanation.scan import Pace, find_prefix_lengths, iterate_patterns
+from authorizerd.acl.explanation.scan import (
+    Pace,
+    count_slices,
+    find_prefix_lengths,
+    iterate_patterns,
+)
 from authorizerd.acl.matching import APPLICABLE, APPLIES, denies_unindexed, scan_key
 from authorizerd.acl.model import (
     WILDCARD,
@@ -77,7 +82,7 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
             *_make_denied_hosts(question, denied_hosts, pattern_type, pattern_name),
         ]
         found.add(some)
-        if pace.is_due(pattern_name, len(searched)):
+        if pace.is_due(count_slices(pattern_name, len(searched))):
             yield
     unindexed = iter(snapshot.unindexed)
     while acls := list(islice(unindexed, UNINDEXED_PER_STEP)):

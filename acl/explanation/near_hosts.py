@@ -7,7 +7,7 @@ address in its short form never matches.
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
-from itertools import chain, islice, takewhile
+from itertools import takewhile
 from operator import eq
 from typing import Final
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from authorizerd.acl.bits import DENIES
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
+from authorizerd.acl.explanation.scan import Pace, count_lookups
 from authorizerd.acl.explanation.words import count_of, name_operation, name_resource
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl
@@ -24,7 +25,8 @@ from authorizerd.acl.snapshot import rules_of
 from authorizerd.acl.steps import Steps
 
 HOSTS_SEARCHED_MAX: Final = 65_536
-HOSTS_PER_STEP: Final = 64
+LOOKUPS_PER_ALLOWED_HOST: Final = 8
+"""Reading a host's text takes about as long as this many lookups."""
 
 
 def find_near_hosts(
@@ -44,21 +46,22 @@ def find_near_hosts(
         return []  # denied from every host
     if bits & probe.allows:
         return [] if denial is None else [_make_denied_hosts(probe, denial_count, denial)]
-    search = _Search(probe)
+    search, pace = _Search(probe), Pace()
     searched = 0
-    others = (host for host in everyone.hosts if host not in own.hosts)
-    hosts = chain(own.hosts, others)
-    while some := list(islice(hosts, HOSTS_PER_STEP)):
-        searched += len(some)
-        if searched > HOSTS_SEARCHED_MAX:
-            unsearched.append(f"Only the ACLs of {HOSTS_SEARCHED_MAX} hosts were compared.")
-            break
-        for host in some:
-            bits = look_up(own.hosts.get(host, NO_PATTERNS), name)
-            bits |= look_up(everyone.hosts.get(host, NO_PATTERNS), name)
-            if bits & probe.allows and not bits & DENIES[question.operation]:
-                search.add(host)
-        yield
+    for hosts, others in ((own.hosts, everyone.hosts), (everyone.hosts, own.hosts)):
+        for host, patterns in hosts.items():
+            searched += 1
+            if searched > HOSTS_SEARCHED_MAX:
+                unsearched.append(f"Only the ACLs of {HOSTS_SEARCHED_MAX} hosts were compared.")
+                return search.finish()
+            bits, lookups = look_up(patterns, name), count_lookups(patterns)
+            if bits & probe.allows:
+                lookups += LOOKUPS_PER_ALLOWED_HOST
+                bits |= look_up(others.get(host, NO_PATTERNS), name)
+                if not bits & DENIES[question.operation]:
+                    search.add(host)
+            if pace.is_due(lookups):
+                yield
     return search.finish()
 
 
@@ -85,12 +88,12 @@ def _name_action(probe: Probe) -> str:
 class _Search:
     """The hosts of single-host ALLOWs that would decide, in any order."""
 
-    __slots__ = ("_best", "_count", "_misspelt", "_probe")
+    __slots__ = ("_best", "_hosts", "_misspelt", "_probe")
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._best: tuple[int, str] | None = None
-        self._count = 0
+        self._hosts: set[str] = set()
         self._misspelt: tuple[int, str, str] | None = None
         """How far the closest host that no client can have is from the one asked, the host, and
         why it never matches."""
@@ -99,7 +102,7 @@ class _Search:
         """Add a host with which the question would be allowed, if a client could have it."""
         asked = self._probe.question.host
         if host_address(host) == host:
-            self._count += 1
+            self._hosts.add(host)  # it may have ACLs for the principal and for everyone
             alike = 0 if asked is None else sum(1 for _ in takewhile(bool, map(eq, host, asked)))
             place = (-alike, host)
             if self._best is None or place < self._best:
@@ -124,7 +127,8 @@ class _Search:
     def _make_other_host(self, host: str) -> NearMiss:
         probe = self._probe
         instead = replace(probe.question, host=host)
-        more = count_of(self._count - 1, "other host") if self._count > 1 else ""
+        others = len(self._hosts) - 1
+        more = count_of(others, "other host") if others else ""
         asked = _name_action(probe)
         if probe.question.host is None:
             text = f"If the host were known to be {host}, {asked}."

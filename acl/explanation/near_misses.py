@@ -71,7 +71,7 @@ def find_near_misses(
             misses.append(near)
     misses += islice((yield from find_near_patterns(probe)), PATTERNS_MAX)
     misses += (miss for miss in hosts if miss.acl != denial)
-    misses += _find_operations(probe)
+    misses += yield from _find_operations(probe)
     return tuple(misses[:NEAR_MISSES_MAX])
 
 
@@ -100,18 +100,18 @@ def _summarize(acl: Acl) -> str:
     return f"the {kind} of {operation} on {pattern} for {acl.principal} from host {acl.host}"
 
 
-def _find_operations(probe: Probe) -> list[NearMiss]:
-    """Return the other operations that are allowed on the resource."""
+def _find_operations(probe: Probe) -> Steps[list[NearMiss]]:
+    """Return, in steps, the other operations that are allowed on the resource."""
     question = probe.question
     if question.operation not in OPERATIONS:
         return []
-    supported = SUPPORTED.get(ResourceType.read(question.resource_type), ())
-    allowed = [
-        operation
-        for operation in supported
-        if operation != question.operation
-        and probe.is_allowed(replace(question, operation=int(operation)))
-    ]
+    allowed: list[Operation] = []
+    for operation in SUPPORTED.get(ResourceType.read(question.resource_type), ()):
+        if operation != question.operation and probe.is_allowed(
+            replace(question, operation=int(operation))
+        ):
+            allowed.append(operation)
+        yield  # each decision may take long, if there are many prefixes
     if not allowed:
         return []
     instead = replace(question, operation=int(allowed[0]))

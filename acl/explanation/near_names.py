@@ -6,7 +6,7 @@ A literal ``orders-*`` is no prefix, and the prefix ``orders-`` does not match `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -22,14 +22,16 @@ from authorizerd.acl.steps import Steps
 
 PATTERNS_SEARCHED_MAX: Final = 65_536
 PATTERNS_PER_STEP: Final = 256
-CHARACTERS_MAX: Final = 1024
-"""Longer names are not compared, so that a step stays short."""
-PADDING_MAX: Final = 4
-"""The most characters by which names differ that are equal without blanks and quotes."""
-
+CHARACTERS_MAX: Final = 512
+"""Longer names are not compared, so that a step stays short. Topics have at most 249 characters."""
+TRIALS_MAX: Final = 16
+"""The most similar names that are tried. With many prefixes, a decision takes long."""
 _SEPARATORS: Final = "-._"
-_ALIKE: Final = str.maketrans(dict.fromkeys(_SEPARATORS, "-"))
 _PADDING: Final = " \t\r\n'\"`"
+_NO_PADDING: Final = str.maketrans(dict.fromkeys(_PADDING))
+_ONE_SEPARATOR: Final = str.maketrans(dict.fromkeys(_SEPARATORS, "-"))
+_ALIKE: Final = _NO_PADDING | _ONE_SEPARATOR
+_BOUNDARY: Final = "\0"
 
 _Table: TypeAlias = tuple[str, str, Patterns]
 """A principal, a host, and the patterns of its rules."""
@@ -47,8 +49,8 @@ def find_near_name(probe: Probe, unsearched: list[str]) -> Steps[NearMiss | None
         return _find_cluster(probe)
     if not name or len(name) > CHARACTERS_MAX:
         return None
-    key = _normalize(name)
-    searched = 0
+    sizes = _measure_starts(name)
+    searched = trials = 0
     for _, _, patterns in probe.tables():
         for is_prefix, table in ((False, patterns.literals), (True, patterns.prefixes)):
             items = iter(table.items())
@@ -58,9 +60,11 @@ def find_near_name(probe: Probe, unsearched: list[str]) -> Steps[NearMiss | None
                     unsearched.append(f"Only {PATTERNS_SEARCHED_MAX} patterns were compared.")
                     return None
                 allowed = [text for text, bits in some if bits & probe.allows]
-                for near in _iterate_near(name, key, allowed, is_prefix):
-                    instead = probe.with_name(near)
-                    if near != name and probe.is_allowed(instead):
+                for near in _iterate_near(name, sizes, allowed, is_prefix):
+                    trials += 1
+                    if trials > TRIALS_MAX:
+                        return None
+                    if probe.is_allowed(probe.with_name(near)):
                         return _make_near_name(probe, near)
                 yield
     return None
@@ -80,27 +84,48 @@ def _find_cluster(probe: Probe) -> NearMiss | None:
     )
 
 
-def _iterate_near(name: str, key: str, patterns: Iterable[str], is_prefix: bool) -> Iterator[str]:
-    """Yield the names that match a pattern and are almost ``name``.
+def _measure_starts(name: str) -> dict[str, int]:
+    """Return the length of each start of ``name`` by the start's normalized text."""
+    sizes: dict[str, int] = {}
+    text = ""
+    for size, character in enumerate(name, 1):
+        text += normalize(character)  # character by character, the result is the same
+        sizes.setdefault(text, size)
+    sizes.pop("", None)
+    return sizes
+
+
+def _iterate_near(
+    name: str, sizes: dict[str, int], patterns: list[str], is_prefix: bool
+) -> Iterator[str]:
+    """Yield the names that match a pattern, and are almost ``name``.
 
     Args:
-        key: ``name``, normalized.
+        sizes: as ``_measure_starts`` returns them.
     """
-    size_min, size_max = len(name) - PADDING_MAX, len(name) + PADDING_MAX
-    for pattern in patterns:
-        if len(pattern) > size_max or (not is_prefix and len(pattern) < size_min):
-            continue
-        normalized = _normalize(pattern)
-        if is_prefix and normalized and key.startswith(normalized):
-            if not name.startswith(pattern):
-                yield pattern + name.strip(_PADDING)[len(normalized) :]
-        elif normalized == key:
+    normalized = normalize_all(patterns)
+    key = normalize(name)
+    # Nearly all patterns differ, so they are compared all at once.
+    if sizes.keys().isdisjoint(normalized) if is_prefix else key not in normalized:
+        return
+    for pattern, text in zip(patterns, normalized, strict=True):
+        if is_prefix and text in sizes and not name.startswith(pattern):
+            yield pattern + name[sizes[text] :]
+        elif not is_prefix and text == key and pattern != name:
             yield pattern
 
 
-def _normalize(name: str) -> str:
+def normalize(name: str) -> str:
     """Return what names have in common that are easily taken for each other."""
-    return name.strip(_PADDING).casefold().translate(_ALIKE)
+    return name.casefold().translate(_ALIKE)
+
+
+def normalize_all(names: list[str]) -> list[str]:
+    """Return each name normalized. Why all at once? It takes a tenth of the time."""
+    normalized = normalize(_BOUNDARY.join(names)).split(_BOUNDARY)
+    if len(normalized) != max(len(names), 1):
+        return [normalize(name) for name in names]  # a name contains the boundary
+    return normalized if names else []
 
 
 def _make_near_name(probe: Probe, near: str) -> NearMiss:
@@ -108,11 +133,11 @@ def _make_near_name(probe: Probe, near: str) -> NearMiss:
     instead = probe.with_name(near)
     near_resource = name_resource(question.resource_type, near)
     asked = question.resource_name
-    if near.strip(_PADDING) == asked.strip(_PADDING):
-        difference = "blanks or quotes at the ends differ"
+    if near.translate(_NO_PADDING) == asked.translate(_NO_PADDING):
+        difference = "blanks or quotes differ"
     elif near.casefold() == asked.casefold():
         difference = "the letter case differs"
-    elif near.translate(_ALIKE) == asked.translate(_ALIKE):
+    elif near.translate(_ONE_SEPARATOR) == asked.translate(_ONE_SEPARATOR):
         difference = "a dot, dash or underscore differs"
     else:
         difference = "they are written differently"

@@ -20,6 +20,8 @@ PRINCIPALS_SEARCHED_MAX: Final = 65_536
 PRINCIPALS_PER_STEP: Final = 256
 CHARACTERS_MAX: Final = 1024
 """Longer principals are not compared, so that a step stays short."""
+TRIALS_MAX: Final = 16
+"""The most similar principals that are tried. With many prefixes, a decision takes long."""
 
 _QUOTES_AND_BLANKS: Final = " \t\r\n'\"`"
 
@@ -36,24 +38,39 @@ def find_near_principal(probe: Probe, unsearched: list[str]) -> Steps[NearMiss |
     key = _normalize(asked)
     core = max((half for part in key for half in part.split("=")), key=len)
     principals = chain(probe.settings.super_users, probe.index.principals)
-    searched = 0
+    searched = trials = 0
     while some := list(islice(principals, PRINCIPALS_PER_STEP)):
         searched += len(some)
         if searched > PRINCIPALS_SEARCHED_MAX:
             unsearched.append(f"Only {PRINCIPALS_SEARCHED_MAX} principals were compared.")
             return None
-        for principal in some:
-            # Most principals fail the second test, which is the cheapest that can tell.
-            if (
-                len(principal) <= CHARACTERS_MAX
-                and core in principal.casefold()
-                and principal not in (asked, WILDCARD_PRINCIPAL)
-                and _normalize(principal) == key
-                and probe.is_allowed(replace(probe.question, principal=principal))
-            ):
+        # Nearly all principals differ, so they are compared all at once.
+        similar = _select_similar(some, key, core) if core in " ".join(some).casefold() else []
+        for principal in similar:
+            if principal in (asked, WILDCARD_PRINCIPAL):
+                continue
+            trials += 1
+            if trials > TRIALS_MAX:
+                return None
+            if probe.is_allowed(replace(probe.question, principal=principal)):
                 return _make_near_miss(probe, principal)
         yield
     return None
+
+
+def _select_similar(principals: list[str], key: tuple[str, ...], core: str) -> list[str]:
+    """Return the principals that equal ``key`` once they are normalized.
+
+    Args:
+        core: a part of ``key``. A principal without it is not normalized, which takes long.
+    """
+    return [
+        principal
+        for principal in principals
+        if len(principal) <= CHARACTERS_MAX
+        and core in principal.casefold()
+        and _normalize(principal) == key
+    ]
 
 
 def _normalize(principal: str) -> tuple[str, ...]:

@@ -58,10 +58,20 @@ class Pace:
     def __init__(self) -> None:
         self._lookups = 0
 
-    def is_due(self, name: str, tables: int) -> bool:
-        """Count the lookups of ``name`` in some tables. Return True if the step must end."""
-        self._lookups += tables + len(name) // CHARACTERS_PER_LOOKUP
+    def is_due(self, lookups: int) -> bool:
+        """Count ``lookups``. Return True if the step must end."""
+        self._lookups += lookups
         if self._lookups < LOOKUPS_PER_STEP:
             return False
         self._lookups = 0
         return True
+
+
+def count_lookups(patterns: Patterns) -> int:
+    """Return how many lookups looking up one name in ``patterns`` takes at most."""
+    return 1 + len(patterns.ends)
+
+
+def count_slices(name: str, tables: int) -> int:
+    """Return how many lookups it takes to cut a name and to look it up in some tables."""
+    return tables + len(name) // CHARACTERS_PER_LOOKUP

@@ -18,6 +18,7 @@ from tests.mutants.connection_mutants import CONNECTION_MUTANTS
 from tests.mutants.copy_mutants import COPY_MUTANTS
 from tests.mutants.decision_mutants import DECISION_MUTANTS
 from tests.mutants.decision_port_mutants import DECISION_PORT_MUTANTS
+from tests.mutants.explanation_mutants import EXPLANATION_MUTANTS
 from tests.mutants.kafka_mutants import KAFKA_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.login_mutants import LOGIN_MUTANTS
@@ -34,6 +35,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Log": LOG_MUTANTS,
     "Copy of a followed log": COPY_MUTANTS,
     "Rules": DECISION_MUTANTS,
+    "Explanations": EXPLANATION_MUTANTS,
     "Actors": ACTOR_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
     "SASL log-ins": LOGIN_MUTANTS,

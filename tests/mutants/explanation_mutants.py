@@ -1,0 +1,54 @@
+"""Mutants of explanations: changes that are too wide or change nothing, and untrue near misses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_CASES: Final = "tests/acl/explanation/test_changes.py::test_changes_of_readable_cases"
+
+EXPLANATION_MUTANTS: Final = (
+    Mutant(
+        name="the ALLOW for the resource * that an explanation proposes allows every resource",
+        file="acl/explanation/changes.py",
+        text="PatternType.PREFIXED if name == WILDCARD else PatternType.LITERAL",
+        becomes="PatternType.LITERAL",
+        found_by=_CASES,
+    ),
+    Mutant(
+        name="an explanation proposes to remove an ALLOW although the default would allow then",
+        file="acl/explanation/changes.py",
+        text="    return acl if is_exact and not is_replaced_by_default else None\n",
+        becomes="    return acl if is_exact else None\n",
+        found_by=_CASES,
+    ),
+    Mutant(
+        name="an explanation of an unknown host forgets the ALLOWs of single hosts",
+        file="acl/explanation/changes.py",
+        text="or look_up(patterns, name) & allows:\n",
+        becomes="or 0 & allows:\n",
+        found_by=_CASES,
+    ),
+    Mutant(
+        name="an explanation proposes an ACL that Kafka refuses",
+        file="acl/explanation/changes.py",
+        text="        validate_resource(acl)\n",
+        becomes="        pass\n",
+        found_by="tests/acl/explanation/test_changes.py::test_impossible_changes_have_a_reason",
+    ),
+    Mutant(
+        name="a near miss names a network as if a client could have it",
+        file="acl/explanation/near_hosts.py",
+        text="        if host_address(host) == host:\n",
+        becomes="        if host:\n",
+        found_by="tests/acl/explanation/test_near_misses.py::test_sentence_of_each_near_miss",
+    ),
+    Mutant(
+        name="a near miss blames a pattern although a DENY matches",
+        file="acl/explanation/near_names.py",
+        text="        if not probe.has_denial:\n",
+        becomes="        if True:\n",
+        found_by="tests/acl/explanation/test_near_misses.py::test_unrelated_acls_are_no_near_misses",
+    ),
+)
