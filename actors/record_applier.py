@@ -30,6 +30,7 @@ from authorizerd.acl.snapshot import (
     at_offset,
 )
 from authorizerd.acl.steps import Steps, free
+from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published import Published, View
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
@@ -102,6 +103,7 @@ class RecordApplier:
     Args:
         inbox: the batches of the source, in log order.
         heap: the garbage collector. It is left alone during the load.
+        journal: gets every change once it is applied.
         on_misfit: if given, a batch that contradicts the state does not end the applier. Instead,
             it publishes no snapshot any more, and calls this function once.
     """
@@ -111,10 +113,12 @@ class RecordApplier:
         inbox: trio.MemoryReceiveChannel[Message],
         *,
         heap: Heap = NO_HEAP,
+        journal: AclJournal | None = None,
         on_misfit: Callable[[UnfitChangeError], None] | None = None,
     ) -> None:
         self._inbox = inbox
         self._heap = heap
+        self._journal = AclJournal(0) if journal is None else journal
         self._planned: AclSnapshot | None = None
         self._on_misfit = on_misfit
         self._suspended = ""
@@ -178,21 +182,26 @@ class RecordApplier:
         del loaded  # otherwise this task would keep the first snapshot forever
         self._heap.collect()
         self._publish(snapshot, cluster)
+        self._journal.begin(snapshot.offset, self._suspended)
         replaced: list[AclSnapshot | ClusterImage] = []
         async for message in self._inbox:
             match message:
                 case ChangeBatch():
+                    await finish_in_turns(self._journal.collect(snapshot, message.changes))
                     snapshot = await self._apply(snapshot, message, replaced)
                     cluster = await self._apply_to_cluster(cluster, message, replaced, self._heap)
                     if message.is_end:
                         snapshot = at_offset(snapshot, message.last_offset)
                         self._publish(snapshot, cluster)
+                        self._journal.commit(snapshot.offset)
                         await _free_states(replaced)
+                        await finish_in_turns(self._journal.trim())
                 case Suspend(reason):
                     self._suspend(reason)
                 case Resume():
                     self._suspended = ""
                     self._snapshot.publish(self._applied.newest)
+                    self._journal.resume()
                 case CaughtUp() | Reset():
                     raise AssertionError("a source sends these only until it has caught up")
                 case _:
@@ -211,6 +220,7 @@ class RecordApplier:
     def _suspend(self, reason: str) -> None:
         self._suspended = reason
         self._snapshot.publish(None)
+        self._journal.stop(reason)
 
     async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
         """Return the loaded state, or None if the source ended before it caught up."""

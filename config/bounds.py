@@ -118,6 +118,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
         yield Bound("decision stream, connections", connections, each)
         room = STREAM_GROWTH * stream_memory_bytes(configuration)
         yield Bound("decision stream, requests and answers", 1, room)
+    yield Bound("journal of changes", 1, configuration.watch_journal_bytes)
     yield Bound("TLS sessions", _tls_ports(configuration) * TLS_SESSIONS_MAX, TLS_SESSION_BYTES)
     for listener in configuration.listeners:
         name = listener.listener_name

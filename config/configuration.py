@@ -116,6 +116,8 @@ class Configuration:
     overload_turn_ms: int
     workers: int
     worker_timeout_ms: int
+    watch_max_connections: int
+    watch_journal_bytes: int
     http_request_max_bytes: int
     log_format: LogFormat
     audit_log: str | None
@@ -207,6 +209,8 @@ def _configure(keys: KeyValues) -> Configuration:
         overload_turn_ms=values["authorizerd.overload.turn.ms"],
         workers=read_workers(keys),
         worker_timeout_ms=values["authorizerd.worker.timeout.ms"],
+        watch_max_connections=values["authorizerd.watch.max.connections"],
+        watch_journal_bytes=values["authorizerd.watch.journal.bytes"],
         http_request_max_bytes=values["authorizerd.http.request.max.bytes"],
         log_format=values["authorizerd.log.format"],
         audit_log=values["authorizerd.audit.log"],

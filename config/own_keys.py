@@ -122,6 +122,25 @@ OWN_KEYS = (
         ),
     ),
     Key(
+        name="authorizerd.watch.max.connections",
+        parse=integer(0, 10_000),
+        default="64",
+        doc=(
+            "Maximum number of clients that watch changes of ACLs (docs/watch.md), in each process."
+            " One principal may have at most half of them, rounded up. max.connections counts them,"
+            " too. With 0, nobody may watch."
+        ),
+    ),
+    Key(
+        name="authorizerd.watch.journal.bytes",
+        parse=integer(64 * 1024, 1024 * 1024 * 1024),
+        default="16777216",
+        doc=(
+            "Memory in bytes, in each process, for the latest changes of ACLs. A client can resume"
+            " a watch from any of them. A change takes about 700 bytes."
+        ),
+    ),
+    Key(
         name="authorizerd.admin.http",
         parse=parse_http_endpoint,
         default="http://127.0.0.1:8182",

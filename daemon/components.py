@@ -26,6 +26,7 @@ from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.callers import new_callers
+from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.request_latency import RequestTimes
@@ -67,9 +68,11 @@ class Parts:
         self.properties: Final = properties
         self.collector: Final = Collector()
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
+        self.watchers: Final = new_watchers(configuration, serves=configuration.workers == 1)
         self.applier: Final = RecordApplier(
             inbox,
             heap=self.collector,
+            journal=self.watchers.journal,
             on_misfit=None if configuration.follow is None else self._stop_deciding,
         )
         snapshot = self.applier.snapshot

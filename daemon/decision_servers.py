@@ -16,6 +16,9 @@ from authorizerd.config.bounds import (
     stream_memory_bytes,
 )
 from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.values import STANDARD_AUTHORIZER
+from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
+from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
@@ -25,8 +28,9 @@ from authorizerd.daemon.decisions.endpoints import (
     DECISION_TITLE,
 )
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
-from authorizerd.daemon.decisions.paths import PathsHandler
+from authorizerd.daemon.decisions.paths import PathHandler, PathsHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
+from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.daemon.endpoints import (
     DECISION_HTTP,
     DECISION_STREAM,
@@ -84,9 +88,13 @@ def end_identified(servers: Collection[ConnectionServer], tls: TlsServer) -> Non
 
 
 def new_decision_server(
-    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
+    configuration: Configuration,
+    decider: Decider,
+    callers: Callers,
+    watchers: Watchers,
+    tls: TlsServer | None,
 ) -> HttpServer:
-    """Return the server of AuthZEN and of OPA's data API on one port."""
+    """Return the server of AuthZEN, of OPA's data API, and of the ACLs, on one port."""
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
@@ -97,16 +105,18 @@ def new_decision_server(
     document = ApiDocument(
         DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, callers.accepted_schemes
     )
-    handler = PathsHandler(
-        {
-            EVALUATION_PATH: authzen,
-            EVALUATIONS_PATH: authzen,
-            DISCOVERY_PATH: discovery,
-            HEALTH_PATH: opa,
-            OPENAPI_PATH: document,
-        },
-        {DATA_PATH: opa},
-    )
+    by_path: dict[str, PathHandler] = {
+        EVALUATION_PATH: authzen,
+        EVALUATIONS_PATH: authzen,
+        DISCOVERY_PATH: discovery,
+        HEALTH_PATH: opa,
+        OPENAPI_PATH: document,
+    }
+    # Another authorizer does not decide by the ACLs that the daemon knows.
+    if configuration.authorizer_class_name == STANDARD_AUTHORIZER:
+        by_path[ACLS_PATH] = AclListHandler(decider, callers)
+        by_path[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
+    handler = PathsHandler(by_path, {DATA_PATH: opa})
     return new_http_server(
         configuration,
         DECISION_HTTP,

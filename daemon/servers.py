@@ -83,7 +83,7 @@ def new_servers(
     streams: dict[str, StreamServer] = {}
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(
-            configuration, parts.authorizer, parts.callers, own_tls
+            configuration, parts.authorizer, parts.callers, parts.watchers, own_tls
         )
         if configuration.decision_stream is not None:
             streams[DECISION_STREAM] = new_stream_server(
@@ -102,6 +102,7 @@ def new_servers(
         stream_servers=streams,
         certificates=parts.certificates,
         reloads=parts.settings.reloads,
+        watch=parts.watchers.statistics,
         workers=parts.workers,
     )
     register_metrics(registry, measured)

@@ -29,6 +29,7 @@ from authorizerd.daemon.decision_servers import (
 )
 from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.decisions.stream_server import StreamServer
+from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector, automatic_collection_off
@@ -101,7 +102,8 @@ class Worker(Follower):
         self._places = places
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
-        self._applier = RecordApplier(inbox, heap=self._collector)
+        self._watchers = new_watchers(configuration, serves=True)
+        self._applier = RecordApplier(inbox, heap=self._collector, journal=self._watchers.journal)
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()
@@ -116,7 +118,9 @@ class Worker(Follower):
         self._certificates.prepare_stores(stores)()
         own_tls = self._certificates.own_ports
         self._servers: dict[str, HttpServer | StreamServer] = {
-            DECISION_HTTP: new_decision_server(configuration, self._decider, self._callers, own_tls)
+            DECISION_HTTP: new_decision_server(
+                configuration, self._decider, self._callers, self._watchers, own_tls
+            )
         }
         if configuration.decision_stream is not None:
             self._servers[DECISION_STREAM] = new_stream_server(
@@ -194,4 +198,10 @@ class Worker(Follower):
 
     def counters(self) -> dict[str, int]:
         audit = None if self._audit_log is None else self._audit_log.statistics
-        return collect_counters(self._decider.counts, self._servers, audit, log_statistics())
+        return collect_counters(
+            self._decider.counts,
+            self._servers,
+            audit,
+            log_statistics(),
+            self._watchers.statistics,
+        )

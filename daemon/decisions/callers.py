@@ -4,7 +4,8 @@
 token or a certificate. Otherwise every caller is trusted, and the port is bound to loopback or a
 Unix socket. A caller with credentials may ask about itself. To ask about others, it needs
 CLUSTER_ACTION on the cluster, as a broker does to forward requests. The same state of the ACLs
-decides the question and this right.
+decides the question and this right. To list or watch ACLs, a caller needs credentials, and DESCRIBE
+on the cluster.
 
 Source: KIP-590 (Envelope).
 """
@@ -41,6 +42,14 @@ class Caller(ABC):
             NotReadyError: the ACLs are not loaded yet.
         """
 
+    @abstractmethod
+    def may_list_acls(self, state: DecisionState) -> bool:
+        """Return True if, by ``state``, the caller may see ACLs: DESCRIBE on the cluster.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded yet.
+        """
+
 
 class Trusted(Caller):
     """A caller on a port that requires no credentials."""
@@ -51,6 +60,10 @@ class Trusted(Caller):
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         return True
+
+    def may_list_acls(self, state: DecisionState) -> bool:
+        """Return False: it is trusted to ask, but nothing proves who it is."""
+        return False
 
 
 class Callers:
@@ -165,17 +178,17 @@ class _Known(Caller):
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         """See ``Caller``. The caller's own address is not used, so its host counts as unknown."""
-        if principal == self._principal:
-            return True
+        return principal == self._principal or self._may(Operation.CLUSTER_ACTION, state)
+
+    def may_list_acls(self, state: DecisionState) -> bool:
+        """See ``Caller``. The host counts as unknown here, too."""
+        return self._may(Operation.DESCRIBE, state)
+
+    def _may(self, operation: Operation, state: DecisionState) -> bool:
+        """Return True if the caller may do this to the cluster."""
         try:
             judge = self._decider.judge(state, self._surface)
-            return judge(
-                self._principal,
-                None,
-                Operation.CLUSTER_ACTION,
-                ResourceType.CLUSTER,
-                CLUSTER_NAME,
-            )
+            return judge(self._principal, None, operation, ResourceType.CLUSTER, CLUSTER_NAME)
         except InvalidQuestionError:
             return False
 
@@ -191,5 +204,12 @@ class _TokenHolder(_Known):
         self._token: Final = token
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        # A reload may have removed the token while its connection stayed open.
-        return self._token in self._callers.tokens and super().may_ask_about(principal, state)
+        return self._is_valid and super().may_ask_about(principal, state)
+
+    def may_list_acls(self, state: DecisionState) -> bool:
+        return self._is_valid and super().may_list_acls(state)
+
+    @property
+    def _is_valid(self) -> bool:
+        """False once a reload has removed the token, although its connection stays open."""
+        return self._token in self._callers.tokens

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from authorizerd.protocol.http.messages import Request, Response, Route, text_response
+from authorizerd.protocol.http.streamed import StreamedResponse
 
 
 class PathHandler(Protocol):
     """The handler of some paths."""
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: Request) -> Response | StreamedResponse:
         """Answer one request."""
 
     def route(self, request: Request) -> Route | None:
@@ -35,7 +36,7 @@ class PathsHandler:
         self.paths: Final = (*by_path, *below)
         self._unknown: Final = text_response(404, f"no such path: expected one of {known}")
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: Request) -> Response | StreamedResponse:
         """Answer one request, with 404 if its path is unknown."""
         handler = self._find(request.path)
         return self._unknown if handler is None else await handler(request)

@@ -22,6 +22,7 @@ from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.stream_server import StreamServer
+from authorizerd.daemon.decisions.watchers import WatchStatistics
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.http.server import HttpServer, HttpStatistics
 from authorizerd.daemon.kafka.listener import KafkaListener
@@ -32,6 +33,7 @@ from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.settings import ReloadStatistics
 from authorizerd.daemon.telemetry.login_metrics import login_metrics
 from authorizerd.daemon.telemetry.source_metrics import change_metrics, source_metrics
+from authorizerd.daemon.telemetry.watch_metrics import watch_metrics
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
@@ -69,6 +71,7 @@ class Measured:
     stream_servers: Mapping[str, StreamServer]
     certificates: Certificates
     reloads: ReloadStatistics
+    watch: WatchStatistics
     workers: WorkerPool | None = None
 
 
@@ -117,6 +120,7 @@ class DaemonCollector(Collector):
         yield from self._updates()
         yield from self._times()
         yield from self._connections()
+        yield from watch_metrics(measured.watch, measured.workers)
         yield from self._workers()
         yield self._certificates()
         yield from self._reloads()

@@ -1,7 +1,7 @@
 """The counters of all workers, reported as plain numbers and summed.
 
 **Invariant:** a sum never decreases. When a worker ends, its last reported counts stay in the sum;
-only its open connections and current failures are removed.
+only its open connections, its watches and its current failures are removed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _DECISIONS: Final = "decisions"
 _AUDIT: Final = "audit"
 _LOG: Final = "log"
-_CURRENT: Final = ("connections_open", "failing")
+WATCH: Final = "watch"
+_CURRENT: Final = ("connections_open", "failing", "watchers_open")
 _SEPARATOR: Final = "/"
 
 Statistics = TypeVar("Statistics", bound="DataclassInstance")
@@ -40,6 +41,7 @@ def collect_counters(
     servers: Mapping[str, Counted],
     audit: AuditStatistics | None,
     log: LogStatistics,
+    watch: DataclassInstance | None = None,
 ) -> dict[str, int]:
     """Return every counter of one worker by its name."""
     counters: dict[str, int] = {}
@@ -50,6 +52,8 @@ def collect_counters(
     if audit is not None:
         _add(counters, _AUDIT, audit)
     _add(counters, _LOG, log)
+    if watch is not None:
+        _add(counters, WATCH, watch)
     return counters
 
 
@@ -66,7 +70,7 @@ class Totals:
 
     def retire(self, counters: Mapping[str, int]) -> None:
         """Keep the counts of a worker that has ended."""
-        # Open connections and current failures end with the worker, so they are not kept.
+        # Open connections, watches and current failures end with the worker: they are not kept.
         self._ended.update(
             {name: count for name, count in counters.items() if not name.endswith(_CURRENT)}
         )

@@ -413,6 +413,36 @@ CATALOGUE: Final = (
         advice="Add workers, or keep fewer frames in flight.",
     ),
     MetricEntry(
+        name="authorizerd_watchers",
+        kind="gauge",
+        unit="clients",
+        help="Clients that watch changes of ACLs now.",
+        advice="If it is near `authorizerd.watch.max.connections`, raise it, or check who watches.",
+    ),
+    MetricEntry(
+        name="authorizerd_watchers_refused_total",
+        kind="counter",
+        unit="requests",
+        help="Watches refused because authorizerd.watch.max.connections was reached.",
+        advice="Raise the limit, or let consumers share a watch.",
+    ),
+    MetricEntry(
+        name="authorizerd_watch_events_total",
+        kind="counter",
+        unit="batches",
+        help="Batches of changes sent to watchers, counted once for each watcher.",
+        advice="If it stays at 0 while ACLs change, nobody watches.",
+    ),
+    MetricEntry(
+        name="authorizerd_watchers_ended_total",
+        kind="counter",
+        labels=("reason",),
+        unit="watches",
+        help="Watches that have ended, by reason.",
+        advice="`slow`, `expired`: clients read too slowly; raise"
+        " `authorizerd.watch.journal.bytes`. `forbidden`: a token or DESCRIBE was taken away.",
+    ),
+    MetricEntry(
         name="authorizerd_workers",
         kind="gauge",
         unit="processes",

@@ -15,6 +15,7 @@ OPENAPI_PATH: Final = "/openapi.json"
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
 EVENTS: Final = "text/event-stream"
+LINES: Final = "application/x-ndjson"
 
 GET: Final = ("GET", "HEAD")
 POST: Final = ("POST",)

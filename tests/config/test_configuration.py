@@ -52,6 +52,8 @@ def test_two_keys_suffice() -> None:
         overload_turn_ms=25,
         workers=1,
         worker_timeout_ms=10000,
+        watch_max_connections=64,
+        watch_journal_bytes=16_777_216,
         http_request_max_bytes=262144,
         log_format=LogFormat.TEXT,
         audit_log=None,

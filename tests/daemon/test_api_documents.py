@@ -12,21 +12,25 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decision_servers import new_decision_server
+from authorizerd.daemon.decisions.acl_list import ACLS_PATH
+from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.endpoints import (
     DECISION_DESCRIPTION,
     DECISION_ENDPOINTS,
     DECISION_TITLE,
 )
 from authorizerd.daemon.decisions.paths import PathsHandler
+from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.daemon.http.api_document import ApiDocument
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.endpoints import OPENAPI_PATH, Endpoint
-from authorizerd.protocol.http.messages import Request
+from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.openapi import describe_port
 from tests.daemon.decision_place import Place
 from tests.support.acls import acl
@@ -50,7 +54,13 @@ class Ready(Readiness):
 
 
 def ask(
-    method: str, path: str, body: bytes = b"", token: str = "", *, media_type: str | None = None
+    method: str,
+    path: str,
+    body: bytes = b"",
+    token: str = "",
+    *,
+    media_type: str | None = None,
+    query: str = "",
 ) -> Request:
     headers = {b"content-type": (media_type or "application/json").encode(), b"host": b"h"}
     if token:
@@ -58,7 +68,7 @@ def ask(
     return Request(
         method=method,
         path=path,
-        query="",
+        query=query,
         headers=headers,
         body=body,
         keep_alive=True,
@@ -101,7 +111,10 @@ def places(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
 
 
 def decision_handler(place: Place) -> PathsHandler:
-    handler = new_decision_server(CONFIGURATION, place.authorizer, place.callers, None).handler
+    watchers = Watchers(AclJournal(1), 8)
+    handler = new_decision_server(
+        CONFIGURATION, place.authorizer, place.callers, watchers, None
+    ).handler
     assert isinstance(handler, PathsHandler)
     return handler
 
@@ -139,7 +152,14 @@ async def test_decision_port_answers_as_described(
     handlers: dict[Place, PathsHandler] = {}
     requests = list(decision_requests())
     with_tokens, not_loaded = Place(tmp_path), Place(None, loaded=False)
-    for place, token in ((with_tokens, ""), (with_tokens, "other.secret"), (not_loaded, "")):
+    not_ready = Place(tmp_path, loaded=False)
+    for place, token in (
+        (with_tokens, ""),
+        (with_tokens, "other.secret"),
+        (with_tokens, "root.secret"),
+        (not_loaded, ""),
+        (not_ready, "root.secret"),
+    ):
         requests += [(place, each) for each in example_requests(DECISION_ENDPOINTS, token)]
     # Only without evaluations, this path answers as the other: a batch has no status of its own.
     single = json.dumps(DECISION_ENDPOINTS[0].example).encode()
@@ -147,6 +167,11 @@ async def test_decision_port_answers_as_described(
     no_host = msgspec.structs.replace(ask("GET", DISCOVERY_PATH), headers={})
     requests.append((not_loaded, no_host))
     requests.append((not_loaded, msgspec.structs.replace(no_host, method="HEAD")))
+    requests += [
+        (with_tokens, ask(method, path, token="root.secret", query=query))
+        for method in ("GET", "HEAD")
+        for path, query in ((ACLS_PATH, "a=b"), (WATCH_PATH, "a=b"), (WATCH_PATH, "after=-7"))
+    ]
     for place, request in requests:
         if place not in handlers:
             handlers[place] = decision_handler(place)
@@ -181,11 +206,12 @@ async def test_admin_port_answers_as_described() -> None:
     assert description.seen == own
 
 
-async def test_examples_are_answered() -> None:
+async def test_examples_are_answered(tmp_path: Path) -> None:
     """An example that is refused would mislead."""
-    handler = decision_handler(Place(None))
-    for request in example_requests(DECISION_ENDPOINTS):
-        assert (await handler(request)).status == 200, request
+    handler = decision_handler(Place(tmp_path))
+    for request in example_requests(DECISION_ENDPOINTS, "root.secret"):
+        response = await handler(request)
+        assert exchange_of(request, response).status == 200, request
 
 
 @pytest.mark.parametrize(
@@ -203,10 +229,10 @@ async def test_document_names_the_credentials_in_force(
     """TLS may begin to ask for certificates at a reload."""
     place = Place(tmp_path if has_tokens else None)
     handler = decision_handler(place)
-    assert (await handler(ask("GET", OPENAPI_PATH))).status == 200
     if has_client_auth:
         place.callers.require_credentials()
     answer = await handler(ask("GET", OPENAPI_PATH))
+    assert isinstance(answer, Response)
     assert answer.body == describe_port(
         DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, place.callers.accepted_schemes()
     )

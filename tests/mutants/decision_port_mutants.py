@@ -137,8 +137,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token remains valid",
         file="daemon/decisions/callers.py",
-        text="return self._token in self._callers.tokens and super()",
-        becomes="return super()",
+        text="return self._is_valid and super().may_ask_about",
+        becomes="return super().may_ask_about",
         found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
@@ -152,8 +152,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a caller with a token may ask about others without CLUSTER_ACTION",
         file="daemon/decisions/callers.py",
-        text="if principal == self._principal:",
-        becomes="if principal:",
+        text="return principal == self._principal or self",
+        becomes="return bool(principal) or self",
         found_by="tests/daemon/decisions/test_callers.py::test_callers_may_ask_about_themselves_and_super_users_about_all",
     ),
     Mutant(
@@ -268,5 +268,43 @@ DECISION_PORT_MUTANTS: Final = (
         text="            if not has_memory:\n",
         becomes="            if not size:\n",
         found_by="tests/daemon/http/test_at_once.py::test_large_answers_respect_the_memory_limit",
+    ),
+    Mutant(
+        name="callers that are trusted to ask may see ACLs",
+        file="daemon/decisions/callers.py",
+        text='nothing proves who it is."""\n        return False',
+        becomes='nothing proves who it is."""\n        return True',
+        found_by="tests/daemon/decisions/test_acl_list.py"
+        "::test_callers_that_are_trusted_to_ask_may_not_list",
+    ),
+    Mutant(
+        name="a removed token keeps its watches",
+        file="daemon/decisions/callers.py",
+        text="return self._is_valid and super().may_list_acls",
+        becomes="return super().may_list_acls",
+        found_by="tests/daemon/decisions/test_acl_watch.py::test_removed_token_ends_its_watches",
+    ),
+    Mutant(
+        name="a watch sends the change that takes its right away",
+        file="daemon/decisions/acl_watch.py",
+        text="            self._check_once(part.offset)\n",
+        found_by="tests/daemon/decisions/test_acl_watch.py"
+        "::test_change_that_takes_the_right_away_is_not_sent",
+    ),
+    Mutant(
+        name="a watcher resumes in the middle of a batch",
+        file="protocol/decisions/acl_feed.py",
+        text="id=offset if is_last else None",
+        becomes="id=offset",
+        found_by="tests/daemon/decisions/test_acl_watch.py"
+        "::test_long_batch_is_sent_in_parts_and_resumed_as_a_whole",
+    ),
+    Mutant(
+        name="a heartbeat skips changes that are not sent yet",
+        file="daemon/decisions/acl_watch.py",
+        text="        if journal.look_up(self._place) is None:\n",
+        becomes="        if journal:\n",
+        found_by="tests/daemon/decisions/test_acl_watch.py"
+        "::test_heartbeat_does_not_skip_a_change_that_has_just_come",
     ),
 )

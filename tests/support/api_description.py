@@ -11,6 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.streamed import StreamedResponse
 
 JSON = "application/json"
 METHOD_NOT_ALLOWED, NOT_FOUND = 405, 404
@@ -143,8 +144,13 @@ class ApiDescription:
         return component
 
 
-def exchange_of(request: Request, response: Response) -> Exchange:
-    """Return the exchange of a handler's request and response."""
+def exchange_of(request: Request, response: Response | StreamedResponse) -> Exchange:
+    """Return the exchange of a handler's request and response, without a body that is streamed."""
+    body = b""
+    if isinstance(response, StreamedResponse):
+        response.close()
+    elif request.method != "HEAD":
+        body = response.body
     headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
     return Exchange(
         method=request.method,
@@ -152,5 +158,5 @@ def exchange_of(request: Request, response: Response) -> Exchange:
         body=request.body,
         status=response.status,
         headers=headers | {"Content-Type": response.content_type},
-        answer=b"" if request.method == "HEAD" else response.body,
+        answer=body,
     )

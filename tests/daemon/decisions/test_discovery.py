@@ -98,6 +98,7 @@ async def test_each_path_has_one_handler(path: str, name: bytes | None) -> None:
         {"/a": _Named(b"a"), "/a/b": _Named(b"a/b")}, {"/below": _Named(b"below")}
     )
     answer = await handler(get(path))
+    assert isinstance(answer, Response)
     if name is None:
         assert answer.status == 404
         assert answer.body == b"no such path: expected one of /a, /a/b, /below/\xe2\x80\xa6\n"

@@ -1,0 +1,107 @@
+"""``GET /v1/acls``: the ACLs at one offset, from which a watch can begin.
+
+**Invariant:** a listing shows exactly the ACLs of one snapshot that its filter matches, each once,
+or the client sees that it is incomplete. Its memory does not grow with the number of ACLs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.model import AclFilter
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.decider import Decider
+from authorizerd.actors.steps import pause_if_due
+from authorizerd.config.bounds import SEND_BYTES
+from authorizerd.daemon.decisions.acl_surface import (
+    NO_STORE,
+    AclSurface,
+    check_may_list,
+    refuse_for_now,
+)
+from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.errors import ClosingError
+from authorizerd.protocol.decisions.acl_feed import (
+    encode_listed,
+    encode_listing_begin,
+    encode_listing_end,
+)
+from authorizerd.protocol.decisions.acl_filters import parse_query, read_filter
+from authorizerd.protocol.http.endpoints import LINES
+from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.streamed import Send, StreamedResponse
+
+ACLS_PATH: Final = "/v1/acls"
+SURFACE: Final = "ListAcls"
+LISTINGS_AT_ONCE_MAX: Final = 8
+"""A listing keeps its snapshot, whose parts would otherwise be freed as ACLs change."""
+LISTING_SECONDS_MAX: Final = 300.0
+STALL_SECONDS: Final = 30.0
+_ACLS_PER_STEP: Final = 32
+
+
+class AclListHandler(AclSurface):
+    """Answer listings, as lines of JSON."""
+
+    def __init__(self, decider: Decider, callers: Callers) -> None:
+        super().__init__(SURFACE, decider, callers)
+        self._under_way = 0
+
+    async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
+        wanted = read_filter(parse_query(request.query))
+        snapshot = check_may_list(self._decider, caller).snapshot
+        assert snapshot is not None, "checked"
+        if self._under_way >= LISTINGS_AT_ONCE_MAX:
+            return refuse_for_now(
+                f"{LISTINGS_AT_ONCE_MAX} listings are under way, which is the limit: retry later"
+            )
+        self._under_way += 1
+        return StreamedResponse(
+            write=_Listing(snapshot, wanted).write,
+            close=self._end_listing,
+            content_type=LINES,
+            headers=(NO_STORE,),
+            stall_seconds=STALL_SECONDS,
+        )
+
+    def _end_listing(self) -> None:
+        self._under_way -= 1
+
+
+class _Listing:
+    """One listing. Its first line has the offset, and its last line the number of ACLs."""
+
+    def __init__(self, snapshot: AclSnapshot, wanted: AclFilter) -> None:
+        self._snapshot: Final = snapshot
+        self._wanted: Final = wanted
+
+    async def write(self, send: Send) -> None:
+        with trio.move_on_after(LISTING_SECONDS_MAX) as limit:
+            await self._write(send)
+        if limit.cancelled_caught:
+            raise ClosingError(f"a listing of ACLs took longer than {LISTING_SECONDS_MAX:g} s")
+
+    async def _write(self, send: Send) -> None:
+        lines = [encode_listing_begin(self._snapshot.offset)]
+        size = count = 0
+        for some in scan_acls(self._snapshot, self._wanted):
+            for number, (acl_id, acl) in enumerate(some, 1):
+                line = encode_listed(acl_id, acl)
+                lines.append(line)
+                size += len(line)
+                if size >= SEND_BYTES:
+                    await send(_join(lines))
+                    lines, size = [], 0
+                elif number % _ACLS_PER_STEP == 0:
+                    await pause_if_due()
+            count += len(some)
+            await pause_if_due()
+        lines.append(encode_listing_end(count))
+        await send(_join(lines))
+
+
+def _join(lines: list[bytes]) -> bytes:
+    return b"\n".join(lines) + b"\n"

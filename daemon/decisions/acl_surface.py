@@ -1,0 +1,105 @@
+"""What ``GET /v1/acls`` and ``GET /v1/watch`` share: methods, rights and errors.
+
+**Invariant:** nobody sees an ACL without credentials and DESCRIBE on the cluster. An error is one
+line of plain text, and an unidentified caller learns nothing from it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.errors import NotReadyError
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.actors.acl_journal import ExpiredError
+from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.http_surface import SHOWN_PRINCIPAL_CHARACTERS
+from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.protocol.decisions.acl_filters import QueryError
+from authorizerd.protocol.http.messages import (
+    UNIDENTIFIED,
+    Request,
+    Response,
+    Route,
+    bearer_token,
+    method_not_allowed,
+    text_response,
+)
+from authorizerd.protocol.http.streamed import StreamedResponse
+
+NO_STORE: Final = (b"Cache-Control", b"no-store")
+RETRY_AFTER: Final = (b"Retry-After", b"1")
+_METHODS: Final = ("GET", "HEAD")
+_TRUSTED: Final = (
+    "this port trusts its callers to ask, but not to list or watch ACLs: set"
+    " authorizerd.tokens.file, or ask for client certificates, and give the caller's principal"
+    " DESCRIBE on the cluster"
+)
+
+
+class AclSurface(ABC):
+    """Answer requests that show ACLs.
+
+    Args:
+        name: the surface's name in the audit log.
+    """
+
+    def __init__(self, name: str, decider: Decider, callers: Callers) -> None:
+        self._name: Final = name
+        self._decider: Final = decider
+        self._callers: Final = callers
+
+    async def __call__(self, request: Request) -> Response | StreamedResponse:
+        """Answer one request."""
+        if request.method not in _METHODS:
+            return method_not_allowed(b"GET, HEAD")
+        caller = self._callers.identify(
+            bearer_token(request), self._name, certified=request.principal
+        )
+        if caller is None:
+            return UNIDENTIFIED
+        try:
+            check_may_list(self._decider, caller)
+            return await self._answer(request, caller)
+        except QueryError as error:
+            return text_response(400, str(error))
+        except ForbiddenError as error:
+            return text_response(403, str(error))
+        except ExpiredError as error:
+            return text_response(410, f"{error}: list the ACLs again (GET /v1/acls)")
+        except NotReadyError as error:
+            return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
+
+    def route(self, request: Request) -> Route | None:
+        """Return None: no request is answered in one step."""
+        return None
+
+    @abstractmethod
+    async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
+        """Return the answer, or raise one of the errors above."""
+
+
+def check_may_list(decider: Decider, caller: Caller) -> DecisionState:
+    """Return the newest state, by which the caller may see ACLs.
+
+    Raises:
+        ForbiddenError: it may not.
+        NotReadyError: there are no ACLs to decide by, or the audit cannot be written.
+    """
+    state = decider.current_state()
+    if not caller.may_list_acls(state):
+        if caller.principal is None:
+            raise ForbiddenError(_TRUSTED)
+        shown = escape_unprintable(caller.principal[:SHOWN_PRINCIPAL_CHARACTERS])
+        raise ForbiddenError(f"{shown} needs DESCRIBE on the cluster to list or watch ACLs")
+    if state.snapshot is None:  # a super user has the right, but there is nothing to show
+        raise NotReadyError(decider.not_ready_reason)
+    return state
+
+
+def refuse_for_now(reason: str) -> Response:
+    """Return a refusal after which the caller may try again."""
+    return msgspec.structs.replace(text_response(503, reason), headers=(RETRY_AFTER,))

@@ -1,0 +1,168 @@
+"""The texts of ``GET /v1/acls`` and ``GET /v1/watch``: ACLs and their changes as JSON.
+
+**Invariant:** an event of a batch's changes has an id only if it completes the batch. So a client
+that resumes never misses the rest of a batch.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.protocol.http.server_sent_events import (
+    encode_comment,
+    encode_event,
+    encode_retry,
+)
+
+RETRY_MS: Final = 1000
+"""How long clients wait before they connect again."""
+
+BEGIN, ACLS, SUSPENDED, RESUMED, EXPIRED, CLOSED = (
+    "begin",
+    "acls",
+    "suspended",
+    "resumed",
+    "expired",
+    "closed",
+)
+
+
+class AclAnswer(msgspec.Struct, frozen=True, gc=False):
+    """An ACL with Kafka's names. A code of a later Kafka version reads UNKNOWN."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission_type: str
+
+
+class ListedAcl(msgspec.Struct, frozen=True, gc=False):
+    """One ACL of a listing. ``id`` is its Kafka uuid as Kafka's tools show it."""
+
+    id: str
+    acl: AclAnswer
+
+
+class ListingBegin(msgspec.Struct, frozen=True):
+    """The first line of a listing: every ACL is as of this log offset."""
+
+    offset: int
+
+
+class ListingEnd(msgspec.Struct, frozen=True):
+    """The last line of a listing: how many ACLs it has."""
+
+    count: int
+
+
+class ChangeAnswer(msgspec.Struct, frozen=True, gc=False):
+    """An ACL that was added or removed."""
+
+    change: Literal["add", "remove"]
+    id: str
+    acl: AclAnswer
+
+
+class AclsEvent(msgspec.Struct, frozen=True):
+    """Changes of one batch, in order. ``more`` is True if others of the batch follow."""
+
+    offset: int
+    more: bool
+    changes: tuple[ChangeAnswer, ...]
+
+
+class BeginEvent(msgspec.Struct, frozen=True):
+    """The changes after the offset ``after`` follow; ``offset`` is the newest one now."""
+
+    after: int
+    offset: int
+
+
+class StateEvent(msgspec.Struct, frozen=True):
+    """Decisions are suspended or go on, or the watch ends; ``offset`` is the newest one now."""
+
+    offset: int
+    reason: str
+
+
+def _names(codes: type[Code]) -> Mapping[int, str]:
+    return {int(code): code.name for code in codes}
+
+
+_UNKNOWN: Final = "UNKNOWN"
+_RESOURCE_TYPES: Final = _names(ResourceType)
+_PATTERN_TYPES: Final = _names(PatternType)
+_OPERATIONS: Final = _names(Operation)
+_PERMISSION_TYPES: Final = _names(PermissionType)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def _make_acl(acl: Acl) -> AclAnswer:
+    return AclAnswer(
+        _RESOURCE_TYPES.get(acl.resource_type, _UNKNOWN),
+        acl.resource_name,
+        _PATTERN_TYPES.get(acl.pattern_type, _UNKNOWN),
+        acl.principal,
+        acl.host,
+        _OPERATIONS.get(acl.operation, _UNKNOWN),
+        _PERMISSION_TYPES.get(acl.permission_type, _UNKNOWN),
+    )
+
+
+def _make_id(id: bytes) -> str:
+    """Return a uuid as Kafka's Uuid.toString writes it."""
+    return urlsafe_b64encode(id).rstrip(b"=").decode()
+
+
+def encode_listed(id: bytes, acl: Acl) -> bytes:
+    """Return the JSON of one ACL of a listing."""
+    return _encode(ListedAcl(_make_id(id), _make_acl(acl)))
+
+
+def encode_listing_begin(offset: int) -> bytes:
+    return _encode(ListingBegin(offset))
+
+
+def encode_listing_end(count: int) -> bytes:
+    return _encode(ListingEnd(count))
+
+
+def encode_changes(
+    offset: int, changes: Iterable[tuple[bool, bytes, Acl]], *, is_last: bool
+) -> bytes:
+    """Return the event of some changes: for each, True if it is an addition, its id and its ACL.
+
+    Args:
+        offset: the log offset of their batch.
+        is_last: True if they complete the batch.
+    """
+    listed = tuple(
+        ChangeAnswer("add" if is_added else "remove", _make_id(acl_id), _make_acl(acl))
+        for is_added, acl_id, acl in changes
+    )
+    data = _encode(AclsEvent(offset, not is_last, listed))
+    return encode_event(ACLS, data, id=offset if is_last else None)
+
+
+def encode_begin(after: int, offset: int) -> bytes:
+    """Return the first event. Its id is ``after``: a client that gets no other resumes there."""
+    data = _encode(BeginEvent(after, offset))
+    return encode_retry(RETRY_MS) + encode_event(BEGIN, data, id=after)
+
+
+def encode_state(name: str, offset: int, reason: str = "") -> bytes:
+    """Return an event that is not about changes: SUSPENDED, RESUMED, EXPIRED or CLOSED."""
+    return encode_event(name, _encode(StateEvent(offset, reason)))
+
+
+def encode_heartbeat(offset: int | None) -> bytes:
+    """Return what shows that the watch is alive. With an offset, clients resume from there."""
+    return encode_comment("heartbeat", id=offset)
