@@ -168,4 +168,11 @@ COMMAND_MUTANTS: Final = (
         becomes="    if answer.failure is not None:\n",
         found_by="tests/cli/doctor/test_followed.py::test_answers_are_judged",
     ),
+    Mutant(
+        name="a warning of kafka-acls' replacement is a part of its output",
+        file="cli/acls/runner.py",
+        text='terminal.complain(f"authorizerd: warning: ',
+        becomes='terminal.tell(f"authorizerd: warning: ',
+        found_by="tests/cli/acls/test_command.py::test_addition_warns_of_each_surprise_once_on_standard_error",
+    ),
 )
