@@ -102,17 +102,24 @@ class AclSource(msgspec.Struct, frozen=True):
     moment: Moment | None = None
 
     def describe(self) -> Iterator[str]:
-        """Yield the lines that end an answer: what the ACLs are, and the settings."""
+        """Yield the lines that end an answer: which ACLs these are, and the settings."""
+        yield self.describe_acls()
+        yield self.describe_settings()
+
+    def describe_acls(self) -> str:
+        """Return a line that says which ACLs these are, and how many."""
         count = len(self.snapshot.acls)
         acls = f"{count} ACL" if count == 1 else f"{count} ACLs"
         if self.offset is None:
-            yield f"as listed by {self.name}, with {acls}"
-        elif self.moment is None:
-            yield f"at log offset {self.offset}, with {acls}"
-        else:
-            yield f"as of {self.moment}, with {acls}; the settings are today's"
+            return f"as listed by {self.name}, with {acls}"
+        if self.moment is None:
+            return f"at log offset {self.offset}, with {acls}"
+        return f"as of {self.moment}, with {acls}; the settings are today's"
+
+    def describe_settings(self) -> str:
+        """Return a line with each setting and its origin."""
         advice = _USE_FLAGS if self.place is Place.BROKERS else _USE_CONFIG
-        yield _describe_settings(self.stated, advice)
+        return _describe_settings(self.stated, advice)
 
 
 class LogPlace(msgspec.Struct, frozen=True):

@@ -91,7 +91,7 @@ def _add_reset_copy(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
-    from authorizerd.cli.explain import add_explain_arguments
+    from authorizerd.cli.questions.explain import add_explain_arguments
 
     add_explain_arguments(parser, _read_brokers)
 
@@ -150,7 +150,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "find problems with the configuration, this machine and the followed cluster"
     ),
     "replay": Command("use Spark to check recorded traffic against other ACLs"),
-    "explain": Command("show a decision and its reason", _add_explain),
+    "explain": Command("show a decision, its reason, and what would change it", _add_explain),
     "who-can": Command("show who may do an operation to a resource", _add_who_can),
     "what-can": Command("show what a principal may do, and where", _add_what_can),
     "can": Command("show what a principal may do to one resource", _add_can),

@@ -33,26 +33,32 @@ ANY_SERVER: Final = "HOST:PORT"
 """The address in a kafka-acls line, which the reader replaces."""
 
 
-def describe(explanation: Explanation, server: str = ANY_SERVER) -> Iterator[str]:
+def describe(
+    explanation: Explanation, server: str = ANY_SERVER, origin: str | None = None
+) -> Iterator[str]:
     """Yield the lines of the text.
 
     Args:
         server: the value of ``--bootstrap-server`` in the kafka-acls lines.
+        origin: the line that says which ACLs these are; None: a line with the log offset.
     """
-    yield from map(escape_unprintable, _describe_reasons(explanation))
+    if origin is None:
+        acls = count_of(explanation.acl_count, "ACL")
+        origin = f"at log offset {explanation.offset}, with {acls}"
+    yield from map(escape_unprintable, _describe_reasons(explanation, origin))
     for line in _describe_changes(explanation, server):
         # Escaping would change a name in a command, so `_describe_command` prints no such command.
         yield line if line.isprintable() else escape_unprintable(line)
 
 
-def _describe_reasons(explanation: Explanation) -> Iterator[str]:
+def _describe_reasons(explanation: Explanation, origin: str) -> Iterator[str]:
     """Yield the decision, the ACLs that match, the setting, and what almost matches."""
     yield audit_message(explanation.question, explanation.decision, REQUEST_NAME)
     for meaning in explanation.acls:
         yield f"  {meaning.acl}: {describe_meaning(explanation, meaning)}"
     if explanation.acls_left_out:
         yield f"  and {count_of(explanation.acls_left_out, 'more matching ACL')}"
-    yield f"at log offset {explanation.offset}, with {count_of(explanation.acl_count, 'ACL')}"
+    yield origin
     yield describe_settings(explanation)
     if explanation.near_misses:
         yield "near misses:"

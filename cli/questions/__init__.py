@@ -1,1 +1,1 @@
-"""The commands ``who-can``, ``what-can`` and ``can``: who may do what, by the ACLs of a source."""
+"""Commands that answer by the ACLs of a source: explain, who-can, what-can, can."""

@@ -27,8 +27,8 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def print_document(document: msgspec.Struct) -> None:
-    """Print a document as indented JSON."""
+def print_document(document: object) -> None:
+    """Print a document, which msgspec can encode, as indented JSON."""
     encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
     sys.stdout.write(f"{encoded.decode()}\n")
 

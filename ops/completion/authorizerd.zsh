@@ -15,7 +15,7 @@ _shtab_authorizerd_commands() {
     can:'show what a principal may do to one resource'
     check-log:'validate a metadata log, or repair it'
     doctor:'find problems with the configuration, this machine and the followed cluster'
-    explain:'show a decision and its reason'
+    explain:'show a decision, its reason, and what would change it'
     format:'create an empty log directory'
     history:'show who could do what since when, as far back as a log reaches'
     import-config:'write a configuration that follows the cluster of a broker'"'"'s server.properties'
@@ -136,6 +136,7 @@ _shtab_authorizerd_explain_options=(
   "*--delegation-token[the delegation token to ask about]:delegation_token:"
   "*--user-principal[the user principal to ask about]:user_principal:"
   "--cluster[ask about the cluster (the resource kafka-cluster)]"
+  "--json[print one JSON document instead of lines]"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
   "--acls[the output of kafka-acls --list, or a .yaml, .yml or .json file with \'acls\'\; with --config, instead of the log directory of that configuration]:acls:_files"
   "--config[the configuration\: a server.properties file]:config:_files"

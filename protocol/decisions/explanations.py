@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from authorizerd.acl.explanation.description import (
+    ANY_SERVER,
     describe_meaning,
     describe_settings,
     make_command,
@@ -144,9 +145,15 @@ def encode_explanation(explanation: Explanation) -> bytes:
     return _encode(make_explanation_answer(explanation))
 
 
-def make_explanation_answer(explanation: Explanation) -> ExplanationAnswer:
-    """Return an explanation with names instead of codes."""
-    changes = tuple(map(_make_change, explanation.changes.listed))
+def make_explanation_answer(
+    explanation: Explanation, server: str = ANY_SERVER
+) -> ExplanationAnswer:
+    """Return an explanation with names instead of codes.
+
+    Args:
+        server: the value of ``--bootstrap-server`` in the kafka-acls lines.
+    """
+    changes = tuple(_make_change(each, server) for each in explanation.changes.listed)
     is_single = explanation.changes.smallest is not None
     return ExplanationAnswer(
         decision=explanation.decision.allowed,
@@ -224,9 +231,9 @@ def _make_near_miss(miss: NearMiss) -> NearMissAnswer:
     )
 
 
-def _make_change(change: AclChange) -> ChangeAnswer:
+def _make_change(change: AclChange, server: str) -> ChangeAnswer:
     return ChangeAnswer(
         change="add" if change.adds else "remove",
         acl=make_acl_answer(change.acl),
-        kafka_acls=make_command(change),
+        kafka_acls=make_command(change, server),
     )

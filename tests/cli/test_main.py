@@ -83,9 +83,9 @@ def test_explain_prints_the_decision_the_rule_and_the_offset(
     assert printed.startswith(
         "Principal = User:orders-svc-27 is Allowed operation = CREATE from host = 10.0.0.1"
     )
+    assert "\nat log offset 3059, with 1751 ACLs\n" in printed
     assert printed.endswith(
-        "at log offset 3059, with 1751 ACLs\n"
-        "with super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
+        "\nwith super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
         "pass --config FILE to use the daemon's settings\n"
     )
     assert printed.count("StandardAcl[") == 2

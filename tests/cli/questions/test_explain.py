@@ -1,0 +1,110 @@
+"""``authorizerd explain``: the reasons, what is close, and the change, by a log and by a broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from authorizerd.cli.acl_source import BrokerAnswer
+from authorizerd.cli.questions.explain import add_explain_arguments
+from authorizerd.config.command_parser import CommandParser
+from authorizerd.protocol.decisions.explanations import ExplanationAnswer
+from tests.cli.questions.small_log import ACLS, ask, document, write_small_log
+from tests.support.acls import snapshot_of
+
+ROBOT = "explain --principal User:robot --operation write --topic status"
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_log(tmp_path_factory.mktemp("log"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (
+            f"{ROBOT} --host 10.0.0.8",
+            3,
+            [
+                "Principal = User:robot is Denied operation = WRITE from host = 10.0.0.8 ",
+                "at log offset 27, with 11 ACLs",
+                "allow.everyone.if.no.acl.found is false",
+                "near misses:",
+                "  User:robot may WRITE topic `status` from host 10.0.0.7, but not from host ",
+                "  User:robot is allowed READ and DESCRIBE on topic `status`, but not WRITE.",
+                "to allow it, add one ACL:",
+                "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:robot ",
+                "with super.users= (assumed)",
+            ],
+        ),
+        (
+            f"{ROBOT} --host 10.0.0.7",
+            0,
+            [
+                "Principal = User:robot is Allowed operation = WRITE from host = 10.0.0.7 ",
+                "  StandardAcl[resourceType=TOPIC, resourceName=status, patternType=LITERAL, "
+                "principal=User:robot, host=10.0.0.7, operation=WRITE, permissionType=ALLOW]: "
+                "allows WRITE; this ACL decides",
+                "at log offset 27, with 11 ACLs",
+                "allow.everyone.if.no.acl.found is false",
+                "to deny it, remove one ACL:",
+                "  kafka-acls --bootstrap-server HOST:PORT --remove --force --allow-principal ",
+                "with super.users= (assumed)",
+            ],
+        ),
+    ],
+)
+def test_every_line_begins_as_expected(
+    log_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    code: int,
+    expected: list[str],
+) -> None:
+    assert ask(words, "--log-dir", log_dir) == code
+    printed = capsys.readouterr().out.splitlines()
+    assert [line[: len(begin)] for line, begin in zip(printed, expected, strict=True)] == expected
+
+
+def test_document_has_the_fields_of_the_decision_port_and_the_source(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(capsys, ROBOT, "--log-dir", log_dir)
+    assert [*found] == [*ExplanationAnswer.__struct_fields__, "source"]
+    assert found["decision"] is False
+    assert found["offset"] == found["source"]["offset"] == 27
+    assert found["smallest_change"]["change"] == "add"
+    assert found["smallest_change"]["acl"] == {
+        "resource_type": "TOPIC",
+        "resource_name": "status",
+        "pattern_type": "LITERAL",
+        "principal": "User:robot",
+        "host": "*",
+        "operation": "WRITE",
+        "permission_type": "ALLOW",
+    }
+
+
+def test_answer_of_a_broker_has_no_offset_and_its_address(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The commands that change ACLs name the broker that was asked."""
+    parser = CommandParser(prog="explain")
+    answer = BrokerAnswer(snapshot_of(*ACLS), (), {})
+    add_explain_arguments(parser, lambda servers, command_config: answer)
+    words = [*ROBOT.split()[1:], "--bootstrap-server", "kafka:9092"]
+    printed = []
+    for more in ([], ["--json"]):
+        arguments = parser.parse_args([*words, *more])
+        assert arguments.run(arguments) == 3
+        printed.append(capsys.readouterr().out)
+    assert "\nas listed by kafka:9092, with 11 ACLs\n" in printed[0]
+    assert "  kafka-acls --bootstrap-server kafka:9092 --add " in printed[0]
+    found = msgspec.json.decode(printed[1])
+    assert found["offset"] is None
+    assert found["smallest_change"]["kafka_acls"].startswith(
+        "kafka-acls --bootstrap-server kafka:9092 --add "
+    )
