@@ -56,7 +56,7 @@ def find_actions(
         if settings.allow_everyone_if_no_acl_found and not places.has_acl:
             joined = joined.join(allows=True, denies=False)
         for any_host, hosts in sources:
-            joined = join_bits(joined, operation, any_host, hosts)
+            joined = yield from join_bits(joined, operation, any_host, hosts)
             yield
         access = yield from find_access(joined)
         if not access.is_nowhere:

@@ -64,23 +64,31 @@ class JoinedRules:
             self._with_allow = JoinedRules(allows=True, denied_hosts=self.denied_hosts)
         return self._with_allow
 
-    def join_hosts(self, allowed: Iterable[str], denied: Iterable[str]) -> JoinedRules:
+    def join_hosts(self, allowed: Iterable[str], denied: Iterable[str]) -> Steps[JoinedRules]:
         """Return these rules and others for single hosts; ``self`` if they change nothing.
 
         Raises:
             SearchLimitError: they name too many hosts.
         """
-        if self.denies:
+        new_denied = [host for host in denied if host not in self.denied_hosts]
+        new_allowed: list[str] = []
+        if not self.allows:
+            known = self.allowed_hosts, self.denied_hosts
+            new_allowed = [
+                host for host in allowed if host not in known[0] and host not in known[1]
+            ]
+        # Usually nothing is new. Finding that out must not take as long as joining all hosts.
+        if self.denies or not (new_denied or new_allowed):
             return self
-        denied_hosts = self.denied_hosts.union(denied)
+        yield
+        denied_hosts = self.denied_hosts.union(new_denied)
+        yield
         allowed_hosts = _NO_HOSTS
         if not self.allows:
-            allowed_hosts = self.allowed_hosts.union(allowed) - denied_hosts
-        # A new denial is always one more, but it may take the place of an allowed host.
-        if len(denied_hosts) == len(self.denied_hosts):
-            denied_hosts = self.denied_hosts
-            if len(allowed_hosts) == len(self.allowed_hosts):
-                return self
+            allowed_hosts = self.allowed_hosts.union(new_allowed)
+            yield
+            allowed_hosts = allowed_hosts.difference(new_denied)
+            yield
         check_hosts(len(denied_hosts) + len(allowed_hosts))
         return JoinedRules(self.allows, False, allowed_hosts, denied_hosts)
 
@@ -104,7 +112,7 @@ def check_hosts(count: int) -> None:
 
 def join_bits(
     rules: JoinedRules, operation: int, any_host: int, hosts: Mapping[str, int]
-) -> JoinedRules:
+) -> Steps[JoinedRules]:
     """Return ``rules`` and those of the index's bits, for every host and for single hosts.
 
     Raises:
@@ -114,10 +122,11 @@ def join_bits(
     joined = rules.join(any_host & allows != 0, any_host & denies != 0)
     if not hosts:
         return joined
-    return joined.join_hosts(
-        [host for host, bits in hosts.items() if bits & allows],
-        [host for host, bits in hosts.items() if bits & denies],
-    )
+    allowed = [host for host, bits in hosts.items() if bits & allows]
+    yield
+    denied = [host for host, bits in hosts.items() if bits & denies]
+    yield
+    return (yield from joined.join_hosts(allowed, denied))
 
 
 def find_access(rules: JoinedRules) -> Steps[HostAccess]:

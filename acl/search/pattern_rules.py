@@ -11,7 +11,8 @@ from authorizerd.acl.patterns import Patterns
 from authorizerd.acl.snapshot import Rules
 from authorizerd.acl.steps import Steps
 
-ITEMS_PER_STEP: Final = 256
+ITEMS_PER_STEP: Final = 128
+RULES_PER_CHUNK: Final = 256
 
 LITERAL: Final = int(PatternType.LITERAL)
 PREFIXED: Final = int(PatternType.PREFIXED)
@@ -53,7 +54,11 @@ class PatternRules:
         """Add all rules of one principal."""
         yield from self._collect_at(WILDCARD, rules.any_host)
         for host, patterns in rules.hosts.items():
-            yield from self._collect_at(host, patterns)
+            self._scanned += 1
+            if not self._scanned % ITEMS_PER_STEP:
+                yield
+            if patterns.literals or patterns.prefixes:
+                yield from self._collect_at(host, patterns)
 
     def _collect_at(self, host: str, patterns: Patterns) -> Steps[None]:
         after = self._after
@@ -68,7 +73,7 @@ class PatternRules:
                     self._new.append((name, is_literal, host, bits))
                 self._scanned += 1
                 if not self._scanned % ITEMS_PER_STEP:
-                    self._sort_new(ITEMS_PER_STEP)
+                    self._sort_new(RULES_PER_CHUNK)
                     yield
 
     def _sort_new(self, at_least: int) -> None:

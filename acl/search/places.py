@@ -15,11 +15,10 @@ from authorizerd.acl.model import PatternType
 from authorizerd.acl.patterns import Patterns, misses_wildcard
 from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP
 from authorizerd.acl.search.joined_rules import check_hosts
-from authorizerd.acl.snapshot import Rules
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.tables import Table
 
-LOOKUPS_PER_STEP: Final = 512
+LOOKUPS_PER_STEP: Final = 256
 
 NO_BITS: Final[Mapping[str, int]] = {}
 
@@ -100,12 +99,10 @@ def find_host_bits(hosts: Table[str, Patterns], places: Places, mask: int) -> St
     return found
 
 
-def has_rule(rules: Rules, places: Places, mask: int) -> Steps[bool]:
-    """Return True if a rule for any host or for a single host has bits under ``mask``."""
-    if look_up_at(rules.any_host, places) & mask:
-        return True
+def has_host_rule(hosts: Table[str, Patterns], places: Places, mask: int) -> Steps[bool]:
+    """Return True if a rule for a single host has bits under ``mask``."""
     work = 0
-    for patterns in rules.hosts.values():
+    for patterns in hosts.values():
         if look_up_at(patterns, places) & mask:
             return True
         work += places.lookups

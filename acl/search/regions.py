@@ -32,7 +32,6 @@ from authorizerd.acl.search.joined_rules import (
 )
 from authorizerd.acl.search.pattern_rules import (
     EVERYTHING,
-    ITEMS_PER_STEP,
     LITERAL,
     PREFIXED,
     Pattern,
@@ -42,6 +41,8 @@ from authorizerd.acl.search.pattern_rules import (
 from authorizerd.acl.search.places import Places, find_host_bits, look_up_at
 from authorizerd.acl.snapshot import Rules
 from authorizerd.acl.steps import Steps
+
+RULES_PER_STEP: Final = 64
 
 _WILDCARD_PATTERN: Final = (LITERAL, WILDCARD)
 _STAR_PREFIX: Final = (PREFIXED, WILDCARD)
@@ -158,7 +159,7 @@ class RegionWalk:
         for rules in sources:
             hosts = yield from find_host_bits(rules.hosts, places, self.mask)
             any_host = look_up_at(rules.any_host, places)
-            joined = join_bits(joined, self._operation, any_host, hosts)
+            joined = yield from join_bits(joined, self._operation, any_host, hosts)
             yield
         access = yield from find_access(joined)
         return _Open(pattern[1], joined, self._make_region(pattern, access, self._root.region))
@@ -181,11 +182,13 @@ class RegionWalk:
                 else:
                     hosts[host] = hosts.get(host, 0) | bits
                 work += 1
-                if work >= ITEMS_PER_STEP:
+                if work >= RULES_PER_STEP:
                     work = 0
                     check_hosts(len(hosts))
                     yield
             yield from self._enter(name, is_literal, any_host, hosts)
+            if hosts:
+                yield
             if self._results.next_after is not None and self._is_page_complete():
                 return
         self._close_all()
@@ -200,7 +203,7 @@ class RegionWalk:
         self._close_until(name)
         is_star = name[:1] == WILDCARD
         outer = self._stack[-1] if self._stack else self._root if is_star else self._wild
-        joined = join_bits(outer.joined, self._operation, any_host, hosts)
+        joined = yield from join_bits(outer.joined, self._operation, any_host, hosts)
         if joined is outer.joined:
             return
         access = joined.access
@@ -256,7 +259,7 @@ class RegionWalk:
         if self._star is None or self._wild.joined is self._root.joined:
             return
         region, any_host, hosts = self._star
-        joined = join_bits(self._wild.joined, self._operation, any_host, hosts)
+        joined = yield from join_bits(self._wild.joined, self._operation, any_host, hosts)
         access = yield from find_access(joined)
         if not covers(access, region.access):
             self._results.add_exception(region, _WILDCARD_PATTERN)

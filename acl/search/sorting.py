@@ -12,16 +12,17 @@ from typing import Final
 
 from authorizerd.acl.steps import Steps
 
-ITEMS_PER_STEP: Final = 256
+ITEMS_PER_STEP: Final = 128
+ITEMS_PER_CHUNK: Final = 512
 
 
 def sort_in_steps(items: Collection[str]) -> Steps[tuple[str, ...]]:
     """Return distinct items in ascending order."""
-    if len(items) <= ITEMS_PER_STEP:
+    if len(items) <= ITEMS_PER_CHUNK:
         return tuple(sorted(items))
     rest = iter(items)
     chunks: list[list[str]] = []
-    while chunk := sorted(islice(rest, ITEMS_PER_STEP)):
+    while chunk := sorted(islice(rest, ITEMS_PER_CHUNK)):
         chunks.append(chunk)
         yield
     return tuple((yield from take_in_steps(merge(*chunks), None)))
@@ -74,11 +75,12 @@ class SmallestNames:
 
         Call it once per step, before the number of new names exceeds what one step may sort.
         """
-        if len(self._names) < ITEMS_PER_STEP:
+        if len(self._names) < ITEMS_PER_CHUNK:
             return
         self._close_chunk()
+        yield
         count = self._count
-        if count is not None and sum(map(len, self._chunks)) >= 2 * (count + ITEMS_PER_STEP):
+        if count is not None and sum(map(len, self._chunks)) >= 2 * (count + ITEMS_PER_CHUNK):
             kept = yield from take_in_steps(merge(*self._chunks), count)
             self._chunks = [kept]
             if len(kept) == count:
@@ -87,6 +89,7 @@ class SmallestNames:
     def finish(self) -> Steps[list[str]]:
         """Return the names in ascending order."""
         self._close_chunk()
+        yield
         return (yield from take_in_steps(merge(*self._chunks), self._count))
 
     def _close_chunk(self) -> None:

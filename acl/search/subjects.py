@@ -21,7 +21,7 @@ from authorizerd.acl.search.places import (
     Places,
     find_host_bits,
     find_places,
-    has_rule,
+    has_host_rule,
     look_up_at,
 )
 from authorizerd.acl.search.sorting import SmallestNames
@@ -119,7 +119,7 @@ class _Search:
         """Return ``others`` and those of ``rules`` that apply to the name."""
         any_host = look_up_at(rules.any_host, self._places)
         hosts = yield from find_host_bits(rules.hosts, self._places, self._mask)
-        return join_bits(others, self._operation, any_host, hosts)
+        return (yield from join_bits(others, self._operation, any_host, hosts))
 
     def list_principals(self, after: str | None, count: int | None) -> Steps[list[str]]:
         """Return the first principals with a rule that applies, and super users."""
@@ -137,7 +137,11 @@ class _Search:
             for principal, rules in self._index.principals.items():
                 work += self._places.lookups
                 if chosen.wants(principal) and (
-                    yield from has_rule(rules, self._places, self._mask)
+                    look_up_at(rules.any_host, self._places) & self._mask
+                    or (
+                        rules.hosts
+                        and (yield from has_host_rule(rules.hosts, self._places, self._mask))
+                    )
                 ):
                     chosen.add(principal)
                 if work >= LOOKUPS_PER_STEP:

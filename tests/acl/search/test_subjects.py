@@ -145,6 +145,27 @@ ALICE, EVERYONE = "User:alice", "User:*"
             id="a host that is denied to everyone",
         ),
         pytest.param(
+            [acl(ALICE, host="h1"), acl(ALICE, host="h2"), acl(ALICE, host="h1", deny=True)],
+            {ALICE: "only h2"},
+            "nowhere",
+            {},
+            id="a host that is both allowed and denied",
+        ),
+        pytest.param(
+            [acl(EVERYONE, host="h1"), acl(ALICE, host="h1", topic="*", deny=True)],
+            {},
+            "only h1",
+            {ALICE: "nowhere"},
+            id="the only host of everyone is denied to one",
+        ),
+        pytest.param(
+            [acl(EVERYONE, host="h1"), acl(ALICE), acl(ALICE, host="h1", deny=True)],
+            {ALICE: "not h1"},
+            "only h1",
+            {ALICE: "not h1"},
+            id="more hosts than everyone, but not theirs",
+        ),
+        pytest.param(
             [acl(ALICE, "WRITE"), acl(ALICE, "DESCRIBE")], {}, "nowhere", {}, id="other operations"
         ),
     ],

@@ -8,15 +8,24 @@ from functools import cached_property
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
-from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
+from authorizerd.acl.model import (
+    WILDCARD_PRINCIPAL,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
 from authorizerd.acl.snapshot import AclSnapshot
 from tests.support.acls import snapshot_of
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, crowd
 
 ASKING = [*(each for each in PRINCIPALS if each != WILDCARD_PRINCIPAL), "User:unnamed"]
 FROM_HOSTS = [None, "10.9.9.9", *(host for host in HOSTS if host != "*")]
-OPERATIONS = list(Operation)
-TYPES = [ResourceType.TOPIC, ResourceType.GROUP, ResourceType.USER, ResourceType.ANY]
+OPERATIONS = [*[Operation.READ] * 8, *[Operation.DESCRIBE_CONFIGS] * 4, *Operation]
+"""Every operation. Those that `near_acls` are about occur most often."""
+TYPES = [*[ResourceType.TOPIC] * 4, ResourceType.GROUP, ResourceType.USER, ResourceType.ANY]
+NEAR_NAMES = ("*", "*", "a", "a", "aa", "aab", "*a", "*ab", "a*", "")
 CROWD = frozenset(crowd())
 
 
@@ -48,10 +57,26 @@ class World:
         )
 
 
+def near_acls() -> st.SearchStrategy[Acl]:
+    """Return ACLs for topics that nearly always concern each other."""
+    return st.builds(
+        Acl,
+        resource_type=st.just(ResourceType.TOPIC),
+        resource_name=st.sampled_from(NEAR_NAMES),
+        pattern_type=st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
+        principal=st.sampled_from(("User:a", WILDCARD_PRINCIPAL)),
+        host=st.sampled_from(HOSTS[:2]),
+        operation=st.sampled_from((Operation.ALL, Operation.READ, Operation.ALTER_CONFIGS)),
+        permission_type=st.sampled_from((PermissionType.ALLOW, PermissionType.DENY)),
+    )
+
+
 def worlds() -> st.SearchStrategy[World]:
     """Return worlds of few ACLs, some of them with unknown codes, or of many."""
-    few = st.frozensets(acls(), max_size=8)
-    held = few | st.frozensets(acls(unknown_codes=True), max_size=8) | few.map(CROWD.union)
+    near = st.frozensets(near_acls(), min_size=3, max_size=8)
+    usual = st.frozensets(acls() | near_acls(), max_size=8)
+    odd = st.frozensets(acls(unknown_codes=True) | near_acls(), max_size=8)
+    held = near | usual | odd | usual.map(CROWD.union)
     settings = st.builds(
         AuthorizerSettings,
         super_users=st.frozensets(st.sampled_from(["User:b", "User:root"]), max_size=2),
