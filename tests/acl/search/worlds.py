@@ -22,7 +22,7 @@ from tests.support.strategies import HOSTS, PRINCIPALS, acls, crowd
 
 ASKING = [*(each for each in PRINCIPALS if each != WILDCARD_PRINCIPAL), "User:unnamed"]
 FROM_HOSTS = [None, "10.9.9.9", *(host for host in HOSTS if host != "*")]
-OPERATIONS = [*[Operation.READ] * 8, *[Operation.DESCRIBE_CONFIGS] * 4, *Operation]
+OPERATIONS = [*[Operation.READ] * 8, *[Operation.DESCRIBE] * 4, *Operation]
 """Every operation. Those that `near_acls` are about occur most often."""
 TYPES = [*[ResourceType.TOPIC] * 4, ResourceType.GROUP, ResourceType.USER, ResourceType.ANY]
 NEAR_NAMES = ("*", "*", "a", "a", "aa", "aab", "*a", "*ab", "a*", "")
@@ -66,7 +66,7 @@ def near_acls() -> st.SearchStrategy[Acl]:
         pattern_type=st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
         principal=st.sampled_from(("User:a", WILDCARD_PRINCIPAL)),
         host=st.sampled_from(HOSTS[:2]),
-        operation=st.sampled_from((Operation.ALL, Operation.READ, Operation.ALTER_CONFIGS)),
+        operation=st.sampled_from((Operation.ALL, Operation.READ, Operation.READ)),
         permission_type=st.sampled_from((PermissionType.ALLOW, PermissionType.DENY)),
     )
 
