@@ -11,20 +11,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from authorizerd.acl.model import Acl
+from authorizerd.acl.explanation.description import ANY_SERVER
 from authorizerd.acl.policy.wording import write_assertion
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import read_acl_file
 from authorizerd.cli.acl_source import AclSource, open_source
 from authorizerd.cli.policy.document import PolicyTest, read_policy_file
-from authorizerd.cli.policy.documents import new_report
+from authorizerd.cli.policy.documents import Plan, new_report
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.policy.junit import write_junit
 from authorizerd.cli.policy.planned import apply_plan
@@ -55,18 +55,19 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
         _write_lines(f"{test.source}:{test.line}: {_entitle(test)}" for test in tests)
         return 0
     source = open_source(arguments)
-    snapshot, lines = _plan(source, arguments)
+    snapshot, plan = _apply_plan(source, arguments)
+    server = arguments.bootstrap_server or ANY_SERVER
     begun = time.time()
     results: list[Result] = []
     for result in run_tests(tests, snapshot, source.settings, clock=time.monotonic):
         results.append(result)
         if not arguments.json:
-            _write_lines(describe_result(result))
+            _write_lines(describe_result(result, server))
     if arguments.json:
-        document = msgspec.json.encode(new_report(results, lines))
+        document = msgspec.json.encode(new_report(results, source, plan))
         sys.stdout.write(f"{msgspec.json.format(document, indent=2).decode()}\n")
     else:
-        _write_lines([summarize(results), *lines])
+        _write_lines([summarize(results), *source.describe(), *_describe_plan(plan)])
     if arguments.junit is not None:
         _write_file(arguments.junit, write_junit(results, begun))
     return 0 if all(each.passed for each in results) else EXIT_FAILED
@@ -110,23 +111,23 @@ def _entitle(test: PolicyTest) -> str:
     return test.title if test.title == assertion else f"{test.title} ({assertion})"
 
 
-def _plan(source: AclSource, arguments: argparse.Namespace) -> tuple[AclSnapshot, list[str]]:
-    """Return the ACLs to test, and lines that say where they come from."""
-    added = _read_plan(arguments.added)
-    removed = _read_plan(arguments.removed)
-    snapshot = source.snapshot
-    lines = [*source.describe()]
-    if arguments.added or arguments.removed:
-        snapshot = apply_plan(snapshot, removed=removed, added=added)
-        count = len(snapshot.acls)
-        lines.append(
-            f"after a planned change: {len(removed)} removed, {len(added)} added, {count} in all"
-        )
-    return snapshot, lines
+def _apply_plan(
+    source: AclSource, arguments: argparse.Namespace
+) -> tuple[AclSnapshot, Plan | None]:
+    """Return the ACLs to test, and the planned change, if there is one."""
+    if not (arguments.added or arguments.removed):
+        return source.snapshot, None
+    added, removed = (
+        [acl for path in paths for acl in read_acl_file(path)]
+        for paths in (arguments.added, arguments.removed)
+    )
+    snapshot = apply_plan(source.snapshot, removed=removed, added=added)
+    return snapshot, Plan(len(removed), len(added), len(snapshot.acls))
 
 
-def _read_plan(paths: Iterable[Path]) -> list[Acl]:
-    return [acl for path in paths for acl in read_acl_file(path)]
+def _describe_plan(plan: Plan | None) -> Iterator[str]:
+    if plan is not None:
+        yield f"after a planned change: {plan.removed} removed, {plan.added} added"
 
 
 def _write_lines(lines: Iterable[str]) -> None:

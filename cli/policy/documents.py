@@ -11,20 +11,16 @@ from collections.abc import Sequence
 import msgspec
 
 from authorizerd.acl.decision import MatchingAcl
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Operation, PatternType, ResourceType
+from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.policy.results import Reason, Result
-
-
-class AclDocument(msgspec.Struct, frozen=True):
-    """An ACL, by Kafka's names."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    host: str
-    operation: str
-    permission_type: str
+from authorizerd.cli.questions.documents import Source, new_source
+from authorizerd.protocol.decisions.explanations import (
+    AclAnswer,
+    ChangeAnswer,
+    make_acl_answer,
+    make_change_answer,
+)
 
 
 class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +33,7 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
         host: a host for which it holds; null: it holds for every host, or for an unknown one.
         rule: as in the audit log.
         acl: the ACL that decides, or null.
+        near_misses: sentences about what almost allows it.
     """
 
     text: str
@@ -49,11 +46,16 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     pattern_type: str
     example: str
     rule: str
-    acl: AclDocument | None
+    acl: AclAnswer | None
+    near_misses: tuple[str, ...]
 
 
 class OneTest(msgspec.Struct, frozen=True, kw_only=True):
-    """One test. ``count`` is the number of all findings; the first of them are listed."""
+    """One test.
+
+    ``count`` is the number of all findings; the first of them are listed. After ``changes``, if
+    there are any, the test passes.
+    """
 
     file: str
     line: int
@@ -62,28 +64,35 @@ class OneTest(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool
     count: int
     findings: tuple[FindingDocument, ...]
+    changes: tuple[ChangeAnswer, ...]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A planned change: how many ACLs its files remove and add, and how many there are then."""
+
+    removed: int
+    added: int
+    acls: int
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All tests; ``source`` says where the ACLs come from."""
+    """All tests. ``source`` says where the ACLs come from; ``plan`` is null without a change."""
 
     passed: int
     failed: int
-    source: tuple[str, ...]
+    source: Source
+    plan: Plan | None
     tests: tuple[OneTest, ...]
 
 
-def new_report(results: Sequence[Result], source: Sequence[str]) -> Report:
-    """Return the document of the results.
-
-    Args:
-        source: lines that say where the ACLs come from, and which settings apply.
-    """
+def new_report(results: Sequence[Result], source: AclSource, plan: Plan | None) -> Report:
+    """Return the document of the results."""
     failed = sum(not each.passed for each in results)
     return Report(
         passed=len(results) - failed,
         failed=failed,
-        source=tuple(source),
+        source=new_source(source),
+        plan=plan,
         tests=tuple(map(_new_test, results)),
     )
 
@@ -98,6 +107,7 @@ def _new_test(result: Result) -> OneTest:
         passed=result.passed,
         count=result.verdict.count,
         findings=tuple(map(_new_finding, result.reasons)),
+        changes=tuple(map(make_change_answer, result.changes)),
     )
 
 
@@ -117,17 +127,6 @@ def _new_finding(reason: Reason) -> FindingDocument:
         pattern_type=pattern_type.name,
         example=question.resource_name,
         rule=str(reason.rule),
-        acl=None if acl is None else _new_acl(acl),
-    )
-
-
-def _new_acl(acl: Acl) -> AclDocument:
-    return AclDocument(
-        resource_type=ResourceType.read(acl.resource_type).name,
-        resource_name=acl.resource_name,
-        pattern_type=PatternType.read(acl.pattern_type).name,
-        principal=acl.principal,
-        host=acl.host,
-        operation=Operation.read(acl.operation).name,
-        permission_type=PermissionType.read(acl.permission_type).name,
+        acl=None if acl is None else make_acl_answer(acl),
+        near_misses=reason.near_misses,
     )

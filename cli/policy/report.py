@@ -8,26 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from authorizerd.acl.explanation.description import ANY_SERVER, describe_command
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.policy.results import Reason, Result, count_principals, describe_rule
 
 
-def describe_result(result: Result) -> Iterator[str]:
-    """Yield the line of a test, and for a failed one what was expected and found."""
+def describe_result(result: Result, server: str) -> Iterator[str]:
+    """Yield the line of a test, and for a failed one what was expected and found.
+
+    Args:
+        server: the value of ``--bootstrap-server`` in kafka-acls lines.
+    """
     test = result.test
     if result.passed:
         yield escape_unprintable(f"ok    {test.title}")
         return
     yield escape_unprintable(f"FAIL  {test.title}")
-    for line in describe_failure(result):
+    for line in describe_failure(result, server):
         yield f"      {line}"
 
 
-def describe_failure(result: Result) -> Iterator[str]:
+def describe_failure(result: Result, server: str = ANY_SERVER) -> Iterator[str]:
     """Yield what a failed test expected and what was found, without unprintable characters."""
     test = result.test
     for line in _describe_failure(result):
         yield escape_unprintable(line)
+    for change in result.changes:
+        yield escape_unprintable(f"change:   {describe_command(change, server)}")
     yield escape_unprintable(f"at {test.source}:{test.line}")
 
 
@@ -45,6 +52,8 @@ def _describe_failure(result: Result) -> Iterator[str]:
 def _describe_reason(reason: Reason) -> Iterator[str]:
     yield f"found:    {reason.text}"
     yield f"because:  {describe_rule(reason.rule)}"
+    for text in reason.near_misses:
+        yield f"near:     {text}"
 
 
 def summarize(results: Sequence[Result]) -> str:

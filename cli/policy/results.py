@@ -6,23 +6,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decision import AuthorizerSettings, DefaultRule, MatchingAcl, Rule, explain
+from authorizerd.acl.decision import AuthorizerSettings, DefaultRule, MatchingAcl, Rule
+from authorizerd.acl.explanation.explainer import explain_fully
+from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.policy.assertions import AtMost
 from authorizerd.acl.policy.judging import Finding, Verdict, judge
+from authorizerd.acl.policy.remedy import find_remedy
 from authorizerd.acl.policy.wording import write_assertion, write_finding
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
 from authorizerd.cli.policy.document import PolicyTest
+
+NEAR_MISSES_MAX: Final = 2
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """What contradicts a test, in words, and the rule that leads to it."""
+    """What contradicts a test, in words, and the rule that leads to it.
+
+    ``near_misses`` are sentences about what almost allows it, the closest first.
+    """
 
     finding: Finding
     text: str
     rule: Rule
+    near_misses: tuple[str, ...]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +41,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         expected: the assertion in words, as ``write_assertion`` writes it.
+        changes: ACLs to add or to remove, after which the assertion holds. Empty if it holds, or if
+            no few changes suffice.
         seconds: how long the test took.
     """
 
@@ -37,6 +50,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     expected: str
     verdict: Verdict
     reasons: tuple[Reason, ...]
+    changes: tuple[AclChange, ...]
     seconds: float
 
     @property
@@ -70,6 +84,7 @@ def run_tests(
             expected=write_assertion(test.assertion),
             verdict=verdict,
             reasons=tuple(_explain_finding(snapshot, settings, each) for each in verdict.findings),
+            changes=find_remedy(snapshot, settings, test.assertion, verdict),
             seconds=clock() - begun,
         )
 
@@ -77,9 +92,17 @@ def run_tests(
 def _explain_finding(
     snapshot: AclSnapshot, settings: AuthorizerSettings, finding: Finding
 ) -> Reason:
-    decision = explain(snapshot, settings, finding.question)
+    explanation = finish(explain_fully(snapshot, settings, finding.question))
+    decision = explanation.decision
     assert decision.allowed == finding.is_allowed, "both decide by the same rules"
-    return Reason(finding=finding, text=write_finding(finding), rule=decision.rule)
+    # The near misses of an invented principal would concern nobody.
+    misses = () if finding.principal is None else explanation.near_misses
+    return Reason(
+        finding=finding,
+        text=write_finding(finding),
+        rule=decision.rule,
+        near_misses=tuple(miss.text for miss in misses[:NEAR_MISSES_MAX]),
+    )
 
 
 def describe_rule(rule: Rule) -> str:

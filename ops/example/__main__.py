@@ -25,6 +25,8 @@ log.dirs={FOLDER}/log
 # Every client without a log-in may do everything: fine for an example on loopback only.
 super.users=User:ANONYMOUS
 """
+POLICY: Final = Path(__file__).with_name("access.yaml")
+"""Policy tests of the example's ACLs."""
 PATH: Final = "/access/v1/evaluation"
 EVALUATION: Final = {
     "subject": {"type": "user", "id": "alice"},
@@ -41,6 +43,7 @@ def main(arguments: list[str]) -> int:
         write_log(FOLDER / "log")
     config, ready_file = FOLDER / "server.properties", FOLDER / "ready.json"
     config.write_text(CONFIG)
+    (FOLDER / POLICY.name).write_bytes(POLICY.read_bytes())
     ready_file.unlink(missing_ok=True)
     command = Path(sys.executable).with_name("authorizerd")
     # Without a handler, SIGTERM would end this process and leave the daemon running.

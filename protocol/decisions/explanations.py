@@ -153,7 +153,7 @@ def make_explanation_answer(
     Args:
         server: the value of ``--bootstrap-server`` in the kafka-acls lines.
     """
-    changes = tuple(_make_change(each, server) for each in explanation.changes.listed)
+    changes = tuple(make_change_answer(each, server) for each in explanation.changes.listed)
     is_single = explanation.changes.smallest is not None
     return ExplanationAnswer(
         decision=explanation.decision.allowed,
@@ -231,7 +231,8 @@ def _make_near_miss(miss: NearMiss) -> NearMissAnswer:
     )
 
 
-def _make_change(change: AclChange, server: str) -> ChangeAnswer:
+def make_change_answer(change: AclChange, server: str = ANY_SERVER) -> ChangeAnswer:
+    """Return a change with names instead of codes, and its kafka-acls line."""
     return ChangeAnswer(
         change="add" if change.adds else "remove",
         acl=make_acl_answer(change.acl),

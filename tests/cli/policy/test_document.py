@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from authorizerd.cli.policy.document import FILE_BYTES_MAX, read_policy, read_po
 from authorizerd.cli.policy.faults import FaultyFileError
 
 yaml_like = st.text(" :-[]{},&*!|>'\"\n#ab", max_size=30)
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/policy-tests.md"
+EXAMPLE = ROOT / "ops/example/access.yaml"
 GROUPS = {"admins": ("User:admin", "User:root")}
 
 
@@ -293,3 +297,11 @@ def test_deep_nesting_is_a_fault_and_no_crash() -> None:
 def test_any_text_is_a_policy_or_an_error(text: str) -> None:
     with contextlib.suppress(FaultyFileError):
         read_policy(text, "f")
+
+
+def test_examples_of_the_page_are_policies() -> None:
+    """The first one is the file that ``make run`` writes."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    policies = [block for block in blocks if "tests:" in block]
+    assert policies[0] == EXAMPLE.read_text()
+    assert [len(read_policy(text, "page")) for text in policies] == [5, 3]
