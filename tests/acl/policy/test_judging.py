@@ -94,6 +94,20 @@ OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
                 "from any host"
             ],
         ),
+        (
+            "nobody may READ any group",
+            (acl("User:*", "READ", group="*", deny=True),),
+            OPEN,
+            [
+                'a principal that no ACL names may READ groups "*"*, such as "*a", from any host',
+            ],
+        ),
+        (
+            "everyone may READ t-*",
+            (acl("User:bob", "READ", topic="t-1"),),
+            OPEN,
+            ["a principal that no ACL names may not READ topic t-1"],
+        ),
         ("nobody but admin may ALTER the cluster", (CLUSTER,), None, []),
         (
             "nobody but admin may ALTER the cluster",

@@ -1,0 +1,70 @@
+"""Mutants of policy tests: each lets a test pass that is not certain, or a harmful file in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_VERDICT: Final = (
+    "tests/acl/policy/test_judging.py::test_verdict_names_what_contradicts_the_assertion"
+)
+
+POLICY_MUTANTS: Final = (
+    Mutant(
+        name="at most three principals may, although everyone may",
+        file="acl/policy/judging.py",
+        text="passed = is_bounded and len(found) <= count",
+        becomes="passed = len(found) <= count",
+        found_by=_VERDICT,
+    ),
+    Mutant(
+        name="super users do not count as principals",
+        file="acl/policy/judging.py",
+        text="for principal in chain(super_users, own):",
+        becomes="for principal in own:",
+        found_by=_VERDICT,
+    ),
+    Mutant(
+        name="access from single hosts is not found",
+        file="acl/policy/judging.py",
+        text="hosts = (_choose_host(named), *named)",
+        becomes="hosts = (_choose_host(named),)",
+        found_by=_VERDICT,
+    ),
+    Mutant(
+        name="names that Kafka's wildcard skips are not judged",
+        file="acl/policy/name_classes.py",
+        text="chain(patterns, _BOUNDARIES)",
+        becomes="patterns",
+        found_by=_VERDICT,
+    ),
+    Mutant(
+        name="patterns of other principals do not limit the default access",
+        file="acl/policy/judging.py",
+        text="        if self._settings.allow_everyone_if_no_acl_found:\n            patterns +=",
+        becomes="        if False:\n            patterns +=",
+        found_by=_VERDICT,
+    ),
+    Mutant(
+        name="a policy file may contain anchors",
+        file="cli/policy/yaml_tree.py",
+        text="if event.anchor is not None:",
+        becomes="if False:",
+        found_by="tests/cli/policy/test_document.py::test_small_file_does_not_become_a_large_tree",
+    ),
+    Mutant(
+        name="a policy file may be nested deeply",
+        file="cli/policy/yaml_tree.py",
+        text="if depth > DEPTH_MAX:",
+        becomes="if False:",
+        found_by="tests/cli/policy/test_document.py::test_fault_is_reported_at_its_place",
+    ),
+    Mutant(
+        name="a plan may remove ACLs that are not present",
+        file="cli/policy/planned.py",
+        text="        if acl_id is None:\n            raise",
+        becomes="        if acl_id is None:\n            continue\n            raise",
+        found_by="tests/cli/policy/test_command.py::test_removed_acl_that_is_not_present_is_an_error",
+    ),
+)
