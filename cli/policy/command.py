@@ -64,7 +64,7 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             _write_lines(describe_result(result, server))
     if arguments.json:
-        document = msgspec.json.encode(new_report(results, source, plan))
+        document = msgspec.json.encode(new_report(results, source, plan, server))
         sys.stdout.write(f"{msgspec.json.format(document, indent=2).decode()}\n")
     else:
         _write_lines([summarize(results), *source.describe(), *_describe_plan(plan)])

@@ -85,19 +85,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     tests: tuple[OneTest, ...]
 
 
-def new_report(results: Sequence[Result], source: AclSource, plan: Plan | None) -> Report:
-    """Return the document of the results."""
+def new_report(
+    results: Sequence[Result], source: AclSource, plan: Plan | None, server: str
+) -> Report:
+    """Return the document of the results.
+
+    Args:
+        server: the value of ``--bootstrap-server`` in kafka-acls lines.
+    """
     failed = sum(not each.passed for each in results)
     return Report(
         passed=len(results) - failed,
         failed=failed,
         source=new_source(source),
         plan=plan,
-        tests=tuple(map(_new_test, results)),
+        tests=tuple(_new_test(each, server) for each in results),
     )
 
 
-def _new_test(result: Result) -> OneTest:
+def _new_test(result: Result, server: str) -> OneTest:
     test = result.test
     return OneTest(
         file=test.source,
@@ -107,7 +113,7 @@ def _new_test(result: Result) -> OneTest:
         passed=result.passed,
         count=result.verdict.count,
         findings=tuple(map(_new_finding, result.reasons)),
-        changes=tuple(map(make_change_answer, result.changes)),
+        changes=tuple(make_change_answer(each, server) for each in result.changes),
     )
 
 
