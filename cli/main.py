@@ -8,6 +8,7 @@ arguments, 3 ``explain``: denied. ``acls``, ``check-log``, ``doctor``, ``import-
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
@@ -112,12 +113,21 @@ def run_and_exit() -> NoReturn:
         code: int | str | None = main()
     except SystemExit as end:  # argparse has already printed its message
         code = end.code
+    except KeyboardInterrupt:
+        end_by_interrupt()
     try:
         # If Python's own flush at exit failed, the exit code would be 120.
         sys.stdout.flush()
     except StartError as error:
         code = _report(error)
     sys.exit(code)
+
+
+def end_by_interrupt() -> NoReturn:
+    """End this process by SIGINT, so that a shell also ends a script or a loop around it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.raise_signal(signal.SIGINT)
+    raise AssertionError("the default action of SIGINT ends the process")
 
 
 if __name__ == "__main__":

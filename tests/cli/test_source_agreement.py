@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from authorizerd.cli.main import main
-from tests.support.daemon_process import new_log, running
+from tests.support.daemon_process import COMMAND, SECONDS_MAX, new_log, running
 
 ADDITIONS = (
     "--allow-principal User:alice --operation Read --topic orders",
@@ -82,3 +85,22 @@ def test_closed_port_is_named_with_the_remedy(capsys: pytest.CaptureFixture[str]
     assert "authorizerd: --bootstrap-server 127.0.0.1:1: " in printed.err
     assert "check that the server runs" in printed.err
     assert "Traceback" not in printed.err
+
+
+def test_interrupt_ends_a_command_that_waits_for_a_broker() -> None:
+    """Otherwise Python would print where each task was interrupted."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = subprocess.Popen(
+            [*COMMAND, *QUESTIONS[0].split(), "--bootstrap-server", address],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        silent.settimeout(SECONDS_MAX)
+        connection, _ = silent.accept()
+        with connection:
+            connection.recv(1)
+            command.send_signal(signal.SIGINT)
+            _, errors = command.communicate(timeout=SECONDS_MAX)
+    assert command.returncode == -signal.SIGINT
+    assert errors == ""
