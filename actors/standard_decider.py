@@ -92,15 +92,28 @@ class StandardDecider(Decider):
         except InvalidQuestionError:
             context.counts.invalid += 1
             raise
-        self._report(state, question, decision, context)
+        self.report(state, question, decision, context)
         return decision
+
+    def check_ready(self, state: DecisionState) -> AclSnapshot:
+        """Return the ACLs of a state, for answers other than decisions.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded, or the audit is required and cannot be written.
+        """
+        if self._auditor is not None:
+            self._auditor.check()
+        snapshot = state.snapshot
+        if snapshot is None:
+            raise NotReadyError(self._why_no_snapshot())
+        return snapshot
 
     def _decide_without_snapshot(self, settings: AuthorizerSettings, principal: str) -> Decision:
         if principal in settings.super_users:
             return SUPER_USER
         raise NotReadyError(self._why_no_snapshot())
 
-    def _report(
+    def report(
         self,
         state: DecisionState,
         question: Question,

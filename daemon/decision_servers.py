@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 
 from authorizerd.actors.decider import Decider
+from authorizerd.actors.published import View
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.bounds import (
     METRICS_CONNECTIONS_PER_IP_MAX,
     http_memory_bytes,
@@ -27,8 +29,11 @@ from authorizerd.daemon.decisions.endpoints import (
     DECISION_ENDPOINTS,
     DECISION_TITLE,
 )
+from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, Explainer, ExplainHandler
+from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
 from authorizerd.daemon.decisions.paths import PathHandler, PathsHandler
+from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.daemon.endpoints import (
@@ -42,12 +47,15 @@ from authorizerd.daemon.http.server import Handler, HttpServer, Router
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
+from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.decisions.discovery import (
     DISCOVERY_PATH,
     EVALUATION_PATH,
     EVALUATIONS_PATH,
+    SEARCH_PATHS,
 )
+from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS
 from authorizerd.protocol.http.request_head import HttpLimits
@@ -93,30 +101,41 @@ def new_decision_server(
     callers: Callers,
     watchers: Watchers,
     tls: TlsServer | None,
+    image: View[ClusterImage],
+    page_secret: bytes,
 ) -> HttpServer:
-    """Return the server of AuthZEN, of OPA's data API, and of the ACLs, on one port."""
+    """Return the server of AuthZEN, of OPA's data API, and of the ACLs, on one port.
+
+    Args:
+        page_secret: see ``PageTokens``.
+    """
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
     is_tls = configuration.decision_http.is_tls
-    authzen = AuthZenHandler(decider, vocabulary, callers)
-    discovery = DiscoveryHandler(configuration.authzen_base_url, is_tls=is_tls, has_searches=False)
     opa = OpaHandler(decider, callers)
-    document = ApiDocument(
+    handlers: dict[str, PathHandler] = {HEALTH_PATH: opa}
+    explainer = None
+    # Another authorizer's decisions do not depend on the ACLs alone.
+    if isinstance(decider, StandardDecider):
+        work = LongWork()
+        explainer = Explainer(decider, work)
+        handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, explainer)
+        search = SearchHandler(decider, vocabulary, callers, image, work, PageTokens(page_secret))
+        handlers |= dict.fromkeys(SEARCH_PATHS, search)
+    authzen = AuthZenHandler(decider, vocabulary, callers, explainer)
+    handlers |= {EVALUATION_PATH: authzen, EVALUATIONS_PATH: authzen}
+    handlers[OPENAPI_PATH] = ApiDocument(
         DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, callers.accepted_schemes
     )
-    by_path: dict[str, PathHandler] = {
-        EVALUATION_PATH: authzen,
-        EVALUATIONS_PATH: authzen,
-        DISCOVERY_PATH: discovery,
-        HEALTH_PATH: opa,
-        OPENAPI_PATH: document,
-    }
+    handlers[DISCOVERY_PATH] = DiscoveryHandler(
+        configuration.authzen_base_url, is_tls=is_tls, has_searches=explainer is not None
+    )
     # Another authorizer does not decide by the ACLs that the daemon knows.
     if configuration.authorizer_class_name == STANDARD_AUTHORIZER:
-        by_path[ACLS_PATH] = AclListHandler(decider, callers)
-        by_path[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
-    handler = PathsHandler(by_path, {DATA_PATH: opa})
+        handlers[ACLS_PATH] = AclListHandler(decider, callers)
+        handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
+    handler = PathsHandler(handlers, {DATA_PATH: opa})
     return new_http_server(
         configuration,
         DECISION_HTTP,

@@ -15,6 +15,10 @@ class MemoryBudgetError(ClosingError):
     """A connection needs more memory than its endpoint has left now."""
 
 
+class BusyError(Exception):
+    """A request cannot be answered now, but may be later; the text says why."""
+
+
 class ForbiddenError(Exception):
     """The caller lacks a right; the text names the right that it needs."""
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -53,6 +54,7 @@ from authorizerd.daemon.telemetry.endpoints import (
 )
 from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
 from authorizerd.protocol.http.messages import (
     LOOPBACK_HOSTS,
     UNIDENTIFIED,
@@ -83,7 +85,13 @@ def new_servers(
     streams: dict[str, StreamServer] = {}
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(
-            configuration, parts.authorizer, parts.callers, parts.watchers, own_tls
+            configuration,
+            parts.authorizer,
+            parts.callers,
+            parts.watchers,
+            own_tls,
+            parts.applier.cluster,
+            secrets.token_bytes(SECRET_BYTES),
         )
         if configuration.decision_stream is not None:
             streams[DECISION_STREAM] = new_stream_server(

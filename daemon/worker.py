@@ -80,7 +80,10 @@ async def _follow_feed(descriptor: int) -> None:
         set_log_format(configuration.log_format)
         audit = open_worker_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
-            await Worker(configuration, begin.places, audit, begin.stores).run(source)
+            worker = Worker(
+                configuration, begin.places, audit, begin.stores, page_secret=begin.page_secret
+            )
+            await worker.run(source)
 
 
 class Worker(Follower):
@@ -89,6 +92,7 @@ class Worker(Follower):
     Args:
         places: where to accept connections once the daemon orders it.
         stores: the certificates of the decision ports, or None without TLS.
+        page_secret: the same in all workers; see ``PageTokens``.
     """
 
     def __init__(
@@ -97,6 +101,8 @@ class Worker(Follower):
         places: tuple[Place, ...],
         audit: Audit | None,
         stores: Stores | None = None,
+        *,
+        page_secret: bytes,
     ) -> None:
         self._configuration = configuration
         self._places = places
@@ -119,7 +125,13 @@ class Worker(Follower):
         own_tls = self._certificates.own_ports
         self._servers: dict[str, HttpServer | StreamServer] = {
             DECISION_HTTP: new_decision_server(
-                configuration, self._decider, self._callers, self._watchers, own_tls
+                configuration,
+                self._decider,
+                self._callers,
+                self._watchers,
+                own_tls,
+                self._applier.cluster,
+                page_secret,
             )
         }
         if configuration.decision_stream is not None:

@@ -63,7 +63,7 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
     """The first order. ``configuration`` has the keys with which the daemon was started, as text.
 
     ``audit_secret`` and ``stores`` are as in ``Files``. ``audit_turns`` is the descriptor of the
-    lock that processes hold to write audit lines.
+    lock that processes hold to write audit lines. ``page_secret`` is that of ``PageTokens``.
     """
 
     number: int
@@ -72,6 +72,7 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
     audit_secret: bytes = b""
     audit_turns: int | None = None
     stores: Stores | None = None
+    page_secret: bytes = b""
 
     def __repr__(self) -> str:
         """Return a text without passwords, safe for logs."""

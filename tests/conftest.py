@@ -28,6 +28,7 @@ SLOW_PLACES = (
     "clients",
     "conformance",
     "daemon/test_lifespan.py",
+    "daemon/decisions/test_certification.py",
     "daemon/sources/brokers/test_schedules.py",
     "daemon/sources/quorum/test_schedules.py",
     "daemon/sources/quorum/test_source.py",

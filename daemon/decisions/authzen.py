@@ -20,6 +20,7 @@ from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import bound_explanation
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.explain import Explainer
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
@@ -35,6 +36,7 @@ from authorizerd.protocol.decisions.authzen import (
     read_questions,
 )
 from authorizerd.protocol.decisions.authzen_answers import (
+    add_explanation,
     encode_answer,
     encode_answers,
     encode_failed_answer,
@@ -58,10 +60,21 @@ _LOOKUPS_PER_EVALUATION: Final = 32
 
 
 class AuthZenHandler(HttpSurface):
-    """Answer AuthZEN's requests."""
+    """Answer AuthZEN's requests.
 
-    def __init__(self, decider: Decider, vocabulary: Vocabulary, callers: Callers) -> None:
+    Args:
+        explainer: None if decisions cannot be explained.
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        vocabulary: Vocabulary,
+        callers: Callers,
+        explainer: Explainer | None = None,
+    ) -> None:
         super().__init__(SURFACE, decider, callers, AuthZenError)
+        self._explainer: Final = explainer
         self._vocabulary = vocabulary
         self._context = DecisionContext(SURFACE, self._counts)
 
@@ -77,7 +90,7 @@ class AuthZenHandler(HttpSurface):
 
     async def _answer(self, request: Request, caller: Caller) -> Response:
         if request.path == EVALUATION_PATH:
-            return self._evaluate(request.body, caller)
+            return await self._evaluate(request.body, caller)
         return await self._evaluate_all(request.body, caller)
 
     def _evaluate_at_once(self, body: bytes, caller: Caller) -> bytes | None:
@@ -109,15 +122,24 @@ class AuthZenHandler(HttpSurface):
                 answers.append(encode_answer(decision, offset, question))
         return encode_answers(answers)
 
-    def _evaluate(self, body: bytes, caller: Caller) -> Response:
+    async def _evaluate(self, body: bytes, caller: Caller) -> Response:
         state = self._decider.current_state()
-        answer, _ = self._decide(state, caller, self._read_question(body, None))
+        evaluation, question = self._read(body, None)
+        explainer = None
+        if evaluation.context is not None and evaluation.context.explain:
+            explainer = self._explainer
+        if explainer is None:
+            answer, _ = self._decide(state, caller, question)
+        else:
+            self._check_may_see_acls(caller, state)
+            answer, _ = self._decide(state, caller, question)
+            answer = add_explanation(answer, await explainer.explain(state, question))
         return Response(status=200, body=answer, content_type=JSON)
 
     async def _evaluate_all(self, body: bytes, caller: Caller) -> Response:
         request, evaluations = decode_evaluations(body)
         if not evaluations:
-            return self._evaluate(body, caller)
+            return await self._evaluate(body, caller)
         state = self._decider.current_state()
         defaults = request if has_defaults(request) else None
         heaviest = _weight(state, len(body))
@@ -134,7 +156,7 @@ class AuthZenHandler(HttpSurface):
                 slice_bytes = 0
             slice_bytes += cost
             try:
-                question = self._read_question(text, defaults)
+                _, question = self._read(text, defaults)
             except AuthZenError as error:
                 answer, allowed = encode_failed_answer(400, str(error)), False
             else:
@@ -161,12 +183,12 @@ class AuthZenHandler(HttpSurface):
         decision = self._decider.decide(state, question, self._context)
         return encode_answer(decision, state.offset, question), decision.allowed
 
-    def _read_question(self, text: bytes, defaults: Evaluation | None) -> Question:
+    def _read(self, text: bytes, defaults: Evaluation | None) -> tuple[Evaluation, Question]:
         try:
             evaluation = decode_evaluation(text)
             if defaults is not None:
                 evaluation = apply_defaults(evaluation, defaults)
-            return build_question(evaluation, self._vocabulary)
+            return evaluation, build_question(evaluation, self._vocabulary)
         except AuthZenError:
             self._counts.invalid += 1
             raise

@@ -43,6 +43,14 @@ class Caller(ABC):
         """
 
     @abstractmethod
+    def may_ask_about_others(self, state: DecisionState) -> bool:
+        """Return True if, by ``state``, the caller may learn the rights of every principal.
+
+        Raises:
+            NotReadyError: the ACLs are not loaded yet.
+        """
+
+    @abstractmethod
     def may_list_acls(self, state: DecisionState) -> bool:
         """Return True if, by ``state``, the caller may see ACLs: DESCRIBE on the cluster.
 
@@ -59,6 +67,9 @@ class Trusted(Caller):
         return None
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
+        return True
+
+    def may_ask_about_others(self, state: DecisionState) -> bool:
         return True
 
     def may_list_acls(self, state: DecisionState) -> bool:
@@ -177,8 +188,11 @@ class _Known(Caller):
         return self._principal
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
+        return principal == self._principal or self.may_ask_about_others(state)
+
+    def may_ask_about_others(self, state: DecisionState) -> bool:
         """See ``Caller``. The caller's own address is not used, so its host counts as unknown."""
-        return principal == self._principal or self._may(Operation.CLUSTER_ACTION, state)
+        return self._may(Operation.CLUSTER_ACTION, state)
 
     def may_list_acls(self, state: DecisionState) -> bool:
         """See ``Caller``. The host counts as unknown here, too."""
@@ -205,6 +219,9 @@ class _TokenHolder(_Known):
 
     def may_ask_about(self, principal: str, state: DecisionState) -> bool:
         return self._is_valid and super().may_ask_about(principal, state)
+
+    def may_ask_about_others(self, state: DecisionState) -> bool:
+        return self._is_valid and super().may_ask_about_others(state)
 
     def may_list_acls(self, state: DecisionState) -> bool:
         return self._is_valid and super().may_list_acls(state)

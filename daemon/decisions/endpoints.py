@@ -9,6 +9,7 @@ from typing import Final
 
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
+from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
 from authorizerd.protocol.decisions.authzen import Evaluation, Evaluations
 from authorizerd.protocol.decisions.authzen_answers import (
@@ -20,9 +21,21 @@ from authorizerd.protocol.decisions.discovery import (
     DISCOVERY_PATH,
     EVALUATION_PATH,
     EVALUATIONS_PATH,
+    SEARCH_ACTION_PATH,
+    SEARCH_RESOURCE_PATH,
+    SEARCH_SUBJECT_PATH,
     Metadata,
 )
+from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 from authorizerd.protocol.decisions.opa import Healthy, OpaAnswer, OpaQuery
+from authorizerd.protocol.decisions.searches import (
+    ActionSearch,
+    ActionSearchAnswer,
+    ResourceSearch,
+    ResourceSearchAnswer,
+    SubjectSearch,
+    SubjectSearchAnswer,
+)
 from authorizerd.protocol.http.endpoints import (
     CERTIFICATE,
     EVENTS,
@@ -115,6 +128,82 @@ _AUTHZEN: Final = (
         ),
         credentials=(),
     ),
+)
+
+BUSY: Final = Answer(
+    503,
+    "Too many searches and explanations wait, or this one took too long (with `Retry-After`); or"
+    " `AUTHORIZER_NOT_READY`, as for decisions.",
+    headers=("Retry-After",),
+)
+_SEARCH_REFUSALS: Final = (
+    Answer(400, "The search is invalid, or its page token is unknown or has expired."),
+    FORBIDDEN,
+    BUSY,
+)
+_SEARCH_NOTE: Final = (
+    "A page may have fewer results than its limit, even none: the last page is the one with an"
+    " empty `next_token`. For an unknown type or operation, nothing is found, and the context has"
+    " the reason."
+)
+_SEARCHES: Final = (
+    Endpoint(
+        path=SEARCH_SUBJECT_PATH,
+        methods=POST,
+        name="searchSubjects",
+        tag="AuthZEN",
+        summary="Find the principals that may do something to a resource",
+        description=f"The caller needs CLUSTER_ACTION. {_SEARCH_NOTE}",
+        request=SubjectSearch,
+        example={
+            "subject": {"type": "user"},
+            "action": {"name": "read"},
+            "resource": {"type": "topic", "id": "orders"},
+        },
+        answers=(Answer(200, "A page of the results.", SubjectSearchAnswer), *_SEARCH_REFUSALS),
+    ),
+    Endpoint(
+        path=SEARCH_RESOURCE_PATH,
+        methods=POST,
+        name="searchResources",
+        tag="AuthZEN",
+        summary="Find the resources to which a subject may do something",
+        description=_SEARCH_NOTE,
+        request=ResourceSearch,
+        example={
+            "subject": {"type": "user", "id": "alice"},
+            "action": {"name": "read"},
+            "resource": {"type": "topic"},
+            "page": {"limit": 100},
+        },
+        answers=(Answer(200, "A page of the results.", ResourceSearchAnswer), *_SEARCH_REFUSALS),
+    ),
+    Endpoint(
+        path=SEARCH_ACTION_PATH,
+        methods=POST,
+        name="searchActions",
+        tag="AuthZEN",
+        summary="Find what a subject may do to a resource",
+        description=_SEARCH_NOTE,
+        request=ActionSearch,
+        example={
+            "subject": {"type": "user", "id": "alice"},
+            "resource": {"type": "topic", "id": "orders"},
+        },
+        answers=(Answer(200, "A page of the results.", ActionSearchAnswer), *_SEARCH_REFUSALS),
+    ),
+)
+_EXPLAIN: Final = Endpoint(
+    path=EXPLAIN_PATH,
+    methods=POST,
+    name="explain",
+    tag="Explanations",
+    summary="Explain why a question is allowed or denied, and what would change that",
+    description="The caller needs CLUSTER_ACTION, since the answer shows ACLs of others.",
+    request=Evaluation,
+    required=("subject", "action", "resource"),
+    example=_QUESTION,
+    answers=(Answer(200, "Explained.", ExplanationAnswer), INVALID, FORBIDDEN, BUSY),
 )
 
 _POLICY_PATH: Final = Parameter(
@@ -231,5 +320,13 @@ _ACLS: Final = (
     ),
 )
 
-DECISION_ENDPOINTS: Final = (*_AUTHZEN, *_OPA, *_ACLS, _HEALTH, DOCUMENT_ENDPOINT)
+DECISION_ENDPOINTS: Final = (
+    *_AUTHZEN,
+    *_SEARCHES,
+    _EXPLAIN,
+    *_OPA,
+    *_ACLS,
+    _HEALTH,
+    DOCUMENT_ENDPOINT,
+)
 """All endpoints of the decision port."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+import msgspec
+
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.daemon.errors import BusyError, ForbiddenError
 from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
     Request,
@@ -28,6 +31,7 @@ from authorizerd.protocol.http.messages import (
 JSON: Final = "application/json"
 SHOWN_PRINCIPAL_CHARACTERS: Final = 200
 """The longest principal in an error: a batch repeats the error for each question."""
+_RETRY_SOON: Final = ((b"Retry-After", b"1"),)
 
 
 class HttpSurface(ABC):
@@ -68,12 +72,14 @@ class HttpSurface(ABC):
 
     def _refuse(self, error: Exception) -> Response:
         """Return the response that gives the reason of an expected error; raise any other again."""
-        if isinstance(error, (self._unreadable, InvalidQuestionError)):
+        if isinstance(error, (self._unreadable, InvalidQuestionError, SearchLimitError)):
             return text_response(400, str(error))
         if isinstance(error, ForbiddenError):
             return text_response(403, str(error))
         if isinstance(error, NotReadyError):
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
+        if isinstance(error, BusyError):
+            return msgspec.structs.replace(text_response(503, str(error)), headers=_RETRY_SOON)
         raise error
 
     def _new_route(
@@ -109,12 +115,26 @@ class HttpSurface(ABC):
             ForbiddenError: it may not.
             NotReadyError: the ACLs are not loaded yet.
         """
+        self._check_right(caller, partial(caller.may_ask_about, principal, state))
+
+    def _check_may_ask_about_others(self, caller: Caller, state: DecisionState) -> None:
+        """Check that the caller may ask about every principal. See ``_check_may_ask``."""
+        self._check_right(caller, partial(caller.may_ask_about_others, state))
+
+    def _check_may_see_acls(self, caller: Caller, state: DecisionState) -> None:
+        """Check that the caller may see ACLs that matter for a decision. See ``_check_may_ask``."""
+        has_right = partial(caller.may_ask_about_others, state)
+        self._check_right(caller, has_right, to="get explanations, which show ACLs of others")
+
+    def _check_right(
+        self, caller: Caller, has_right: Callable[[], bool], to: str = "ask about others"
+    ) -> None:
         try:
-            if caller.may_ask_about(principal, state):
+            if has_right():
                 return
         except NotReadyError:
             self._counts.not_ready += 1
             raise
         self._counts.invalid += 1
         shown = escape_unprintable((caller.principal or "")[:SHOWN_PRINCIPAL_CHARACTERS])
-        raise ForbiddenError(f"{shown} needs CLUSTER_ACTION on the cluster to ask about others")
+        raise ForbiddenError(f"{shown} needs CLUSTER_ACTION on the cluster to {to}")

@@ -11,6 +11,7 @@ made since, and listens only once acknowledgements wait for it too.
 from __future__ import annotations
 
 import logging
+import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, assert_never
@@ -31,6 +32,7 @@ from authorizerd.actors.record_applier import (
 )
 from authorizerd.daemon.workers.counters import Sums, Totals
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
+from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
 from authorizerd.protocol.worker_feed import (
     Begin,
     Drain,
@@ -84,6 +86,7 @@ class WorkerPool:
         self._configuration = dict(configuration)
         self._files = files
         self._timeout_ms = timeout_ms
+        self._page_secret = secrets.token_bytes(SECRET_BYTES)
         self._texts: dict[str, str] = {}
         self._links: list[WorkerLink] = []
         self._unapplied: deque[ChangeBatch] = deque()
@@ -222,6 +225,7 @@ class WorkerPool:
                 files.audit_secret,
                 audit_turns,
                 files.stores,
+                self._page_secret,
             )
 
         async with trio.open_nursery() as nursery:

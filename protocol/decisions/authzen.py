@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import partial
 from itertools import takewhile
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -61,19 +61,35 @@ class Vocabulary:
         self.usual_resource_types: Final = self.resource_types.usual
 
 
-class _Host(msgspec.Struct, gc=False):
+_ClientHost: TypeAlias = Annotated[
+    str,
+    Meta(
+        description="The client's IP address. Without it, only ALLOW rules for every host allow,"
+        " and a DENY rule for any host denies."
+    ),
+]
+
+
+class SubjectProperties(msgspec.Struct, gc=False):
     """The client's address. Other fields are ignored."""
 
-    host: Annotated[
-        str | None,
+    host: _ClientHost | None = None
+
+
+class Context(msgspec.Struct, gc=False):
+    """The client's address, and what the answer's context contains. Other fields are ignored."""
+
+    host: _ClientHost | None = None
+    explain: Annotated[
+        bool,
         Meta(
-            description="The client's IP address. Without it, only ALLOW rules for every host"
-            " allow, and a DENY rule for any host denies."
+            description="True: the context of the answer to a single evaluation has an"
+            " `explanation`. Batches and searches ignore it."
         ),
-    ] = None
+    ] = False
 
 
-class _Subject(msgspec.Struct, gc=False):
+class Subject(msgspec.Struct, gc=False):
     """The principal that the question is about."""
 
     type: Annotated[
@@ -83,16 +99,16 @@ class _Subject(msgspec.Struct, gc=False):
         str,
         Meta(description="The principal's name without its type: `alice` stands for `User:alice`."),
     ]
-    properties: _Host | None = None
+    properties: SubjectProperties | None = None
 
 
-class _Action(msgspec.Struct, gc=False):
+class Action(msgspec.Struct, gc=False):
     """What the subject wants to do."""
 
     name: Annotated[str, Meta(description="One of Kafka's operations, such as `read`.")]
 
 
-class _Resource(msgspec.Struct, gc=False):
+class Resource(msgspec.Struct, gc=False):
     """What the subject wants to use."""
 
     type: Annotated[
@@ -104,10 +120,10 @@ class _Resource(msgspec.Struct, gc=False):
 class Evaluation(msgspec.Struct, gc=False):
     """One evaluation as sent. Defaults may supply absent fields."""
 
-    subject: _Subject | None = None
-    action: _Action | None = None
-    resource: _Resource | None = None
-    context: _Host | None = None
+    subject: Subject | None = None
+    action: Action | None = None
+    resource: Resource | None = None
+    context: Context | None = None
 
 
 class Semantic(Enum):
@@ -330,7 +346,7 @@ def build_question(evaluation: Evaluation, vocabulary: Vocabulary) -> Question:
         resource_type = find_resource_type(resource.type, vocabulary)
     host = None
     if subject.properties is not None or evaluation.context is not None:
-        host = _host_of(subject.properties, evaluation.context)
+        host = host_of(subject.properties, evaluation.context)
     return Question(f"{principal_type}:{subject.id}", host, operation, resource_type, resource.id)
 
 
@@ -356,7 +372,7 @@ def _find(spellings: Spellings[T], what: str, name: str) -> T:
     return found
 
 
-def _host_of(properties: _Host | None, context: _Host | None) -> str | None:
+def host_of(properties: SubjectProperties | None, context: Context | None) -> str | None:
     """Return the client's address as Kafka writes it, or None if the request has none.
 
     Raises:

@@ -86,6 +86,11 @@ def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
     return start + b"}}" if hint is None else b'%b,"hint":%b}}' % (start, _encode(hint))
 
 
+def add_explanation(answer: bytes, explanation: bytes) -> bytes:
+    """Return an answer of ``encode_answer`` with an explanation's JSON in its context."""
+    return b'%b,"explanation":%b}}' % (answer.removesuffix(b"}}"), explanation)
+
+
 class EvaluationError(msgspec.Struct, gc=False):
     """Why one evaluation among many could not be answered."""
 

@@ -16,6 +16,7 @@ EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 SEARCH_SUBJECT_PATH: Final = "/access/v1/search/subject"
 SEARCH_RESOURCE_PATH: Final = "/access/v1/search/resource"
 SEARCH_ACTION_PATH: Final = "/access/v1/search/action"
+SEARCH_PATHS: Final = (SEARCH_SUBJECT_PATH, SEARCH_RESOURCE_PATH, SEARCH_ACTION_PATH)
 
 _AUTHORITY: Final = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 

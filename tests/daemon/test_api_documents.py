@@ -13,6 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from authorizerd.actors.acl_journal import AclJournal
+from authorizerd.actors.published import Published
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decision_servers import new_decision_server
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH
@@ -28,6 +29,7 @@ from authorizerd.daemon.http.api_document import ApiDocument
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
 from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.endpoints import OPENAPI_PATH, Endpoint
 from authorizerd.protocol.http.messages import Request, Response
@@ -113,7 +115,13 @@ def places(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
 def decision_handler(place: Place) -> PathsHandler:
     watchers = Watchers(AclJournal(1), 8)
     handler = new_decision_server(
-        CONFIGURATION, place.authorizer, place.callers, watchers, None
+        CONFIGURATION,
+        place.authorizer,
+        place.callers,
+        watchers,
+        None,
+        Published(EMPTY_IMAGE),
+        bytes(32),
     ).handler
     assert isinstance(handler, PathsHandler)
     return handler

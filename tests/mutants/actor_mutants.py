@@ -155,8 +155,8 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="everyone is allowed before loading",
         file="actors/standard_decider.py",
-        text="raise NotReadyError(self._why_no_snapshot())",
-        becomes="return SUPER_USER",
+        text="return SUPER_USER\n        raise NotReadyError(self._why_no_snapshot())",
+        becomes="return SUPER_USER\n        return SUPER_USER",
         found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(

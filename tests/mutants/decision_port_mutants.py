@@ -121,6 +121,41 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/protocol/decisions/test_spellings.py::test_a_name_as_it_was_given_counts_first",
     ),
     Mutant(
+        name="a page shows another state than the page before",
+        file="protocol/decisions/page_tokens.py",
+        text="if token.state != state:",
+        becomes="if not token.state:",
+        found_by="tests/daemon/decisions/test_search.py::test_token_expires_when_the_state_changes",
+    ),
+    Mutant(
+        name="a made-up page token counts",
+        file="protocol/decisions/page_tokens.py",
+        text="if not hmac.compare_digest(data[:_MAC_BYTES], self._sign(content, search)):",
+        becomes="if len(data) < _MAC_BYTES:",
+        found_by="tests/daemon/decisions/test_search.py::test_token_belongs_to_one_search",
+    ),
+    Mutant(
+        name="any caller searches for subjects",
+        file="daemon/decisions/search.py",
+        text="self._check_may_ask_about_others(caller, state)",
+        becomes="pass",
+        found_by="tests/daemon/decisions/test_search_rights.py::test_a_caller_searches_only_its_own_rights",
+    ),
+    Mutant(
+        name="any caller gets explanations of its own rights",
+        file="daemon/decisions/http_surface.py",
+        text="has_right = partial(caller.may_ask_about_others, state)",
+        becomes="has_right = partial(caller.may_ask_about, caller.principal or '', state)",
+        found_by="tests/daemon/decisions/test_search_rights.py::test_explanation_shows_acls_so_it_needs_the_right_to_ask_about_others",
+    ),
+    Mutant(
+        name="a result is not allowed when it is asked about",
+        file="protocol/decisions/search_pages.py",
+        text="        if not self._is_allowed(pattern.name):\n",
+        becomes="        if False:\n",
+        found_by="tests/daemon/decisions/test_search.py::test_a_pattern_whose_own_name_is_denied_is_no_result",
+    ),
+    Mutant(
         name="the id of an earlier request is repeated",
         file="protocol/http/connection.py",
         text='        limits = self._limits\n        self._echo = b""\n',
@@ -137,8 +172,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token remains valid",
         file="daemon/decisions/callers.py",
-        text="return self._is_valid and super().may_ask_about",
-        becomes="return super().may_ask_about",
+        text="return self._is_valid and super().may_ask_about(",
+        becomes="return super().may_ask_about(",
         found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
@@ -152,8 +187,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a caller with a token may ask about others without CLUSTER_ACTION",
         file="daemon/decisions/callers.py",
-        text="return principal == self._principal or self",
-        becomes="return bool(principal) or self",
+        text="return principal == self._principal or self.may",
+        becomes="return bool(principal) or self.may",
         found_by="tests/daemon/decisions/test_callers.py::test_callers_may_ask_about_themselves_and_super_users_about_all",
     ),
     Mutant(

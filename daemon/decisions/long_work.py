@@ -1,0 +1,60 @@
+"""Searches and explanations: work that takes much longer than a decision.
+
+**Invariant:** one piece of this work runs at a time, in turns, so a decision waits at most for one
+turn of it. The number of waiting pieces and the time of each are limited.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import trio
+
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.steps import begin_turn, finish_in_turns
+from authorizerd.daemon.errors import BusyError
+
+T = TypeVar("T")
+
+WAITING_MAX: Final = 16
+"""How many requests may wait for the one that runs."""
+SECONDS_MAX: Final = 10.0
+"""How long a request may take, including its wait."""
+
+
+class LongWork:
+    """Run long work of all connections, one piece after the other, in order of arrival.
+
+    Args:
+        seconds_max: the maximum time of one piece, including its wait.
+    """
+
+    def __init__(self, seconds_max: float = SECONDS_MAX) -> None:
+        self._seconds_max: Final = seconds_max
+        self._turn: Final = trio.Lock()
+        self._waiting = 0
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Return the result of ``steps``. They are closed if they do not end in time.
+
+        Raises:
+            BusyError: too many others wait, or the time is over.
+        """
+        if self._waiting > WAITING_MAX:
+            steps.close()
+            raise BusyError(
+                f"too many searches: {WAITING_MAX} wait already; retry later, or ask another daemon"
+            )
+        self._waiting += 1
+        try:
+            with trio.move_on_after(self._seconds_max):
+                async with self._turn:
+                    begin_turn()
+                    return await finish_in_turns(steps)
+        finally:
+            self._waiting -= 1
+            steps.close()
+        raise BusyError(
+            f"the search took longer than {self._seconds_max:g} s, including its wait for others:"
+            " retry later, or ask another daemon"
+        )

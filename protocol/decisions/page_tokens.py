@@ -1,0 +1,120 @@
+"""The tokens with which a search goes on at its next page.
+
+A token contains where to go on, so the daemon keeps nothing between two pages, and any worker can
+answer the next one. It names the state of the ACLs that the pages before have shown.
+
+**Invariant:** a token counts only for the same search by the same caller, and only if this daemon
+has made it. So pages never mix two states or two searches.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.errors import SearchLimitError
+from authorizerd.protocol.decisions.authzen import AuthZenError
+
+SECRET_BYTES: Final = 32
+STATE_BYTES: Final = 16
+TOKEN_CHARACTERS_MAX: Final = 16 * 1024
+"""A request has room for it: it may have 32 KiB."""
+_MAC_BYTES: Final = 16
+_UNKNOWN: Final = (
+    "page.token: unknown: expected the next_token of the page before, for the same search by the"
+    " same caller; begin the search again without a token"
+)
+_EXPIRED: Final = (
+    "page.token: expired: the ACLs, the settings or the topics have changed since the page before;"
+    " begin the search again without a token"
+)
+
+
+class Position(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Where the next page begins: after these keys. The search that made it knows their meaning."""
+
+    code: int
+    name: str
+
+
+class PageToken(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The content of a token.
+
+    ``limit`` is that of the first page, and ``state`` identifies the state that was searched.
+    """
+
+    limit: int
+    state: bytes
+    position: Position
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(PageToken).decode
+
+
+class PageTokens:
+    """Make tokens, and check them.
+
+    Args:
+        secret: the same in all workers of a daemon.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret: Final = secret
+
+    def __repr__(self) -> str:
+        """Return a text without the secret."""
+        return "PageTokens()"
+
+    def encode(self, token: PageToken, search: bytes) -> str:
+        """Return the text of a token.
+
+        Args:
+            search: identifies the search and its caller.
+
+        Raises:
+            SearchLimitError: the token would be too long for a request.
+        """
+        content = _encode(token)
+        text = urlsafe_b64encode(self._sign(content, search) + content).rstrip(b"=").decode()
+        if len(text) > TOKEN_CHARACTERS_MAX:
+            raise SearchLimitError(
+                f"page: the last name has {len(token.position.name)} characters, too many for a"
+                " token: choose another page.limit"
+            )
+        return text
+
+    def decode(self, text: str, search: bytes) -> PageToken:
+        """Return the content of a token.
+
+        Raises:
+            AuthZenError: the token is not one of this search.
+        """
+        if len(text) > TOKEN_CHARACTERS_MAX or not text.isascii():
+            raise AuthZenError(_UNKNOWN)
+        try:
+            data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        except ValueError:
+            raise AuthZenError(_UNKNOWN) from None
+        content = data[_MAC_BYTES:]
+        if not hmac.compare_digest(data[:_MAC_BYTES], self._sign(content, search)):
+            raise AuthZenError(_UNKNOWN)
+        return _decode(content)
+
+    def _sign(self, content: bytes, search: bytes) -> bytes:
+        # The length keeps the two parts apart.
+        signed = b"%d:%b%b" % (len(search), search, content)
+        return hmac.digest(self._secret, signed, "sha256")[:_MAC_BYTES]
+
+
+def check_state(token: PageToken, state: bytes) -> None:
+    """Check that a token belongs to the state ``state``.
+
+    Raises:
+        AuthZenError: it belongs to another one.
+    """
+    if token.state != state:
+        raise AuthZenError(_EXPIRED)

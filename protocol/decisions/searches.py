@@ -1,0 +1,287 @@
+"""AuthZEN's searches: JSON to a search, and its results to JSON.
+
+**Invariant:** as for evaluations, a missing or ill-typed field is an error that names it, and
+unknown fields are ignored. The id of what is searched for is such a field. An unknown type or
+operation is no error: nothing is found, and the context says why.
+
+Source: OpenID AuthZEN Authorization API 1.0, section 8 (Search APIs); the certification scenario,
+section 4.6 (Empty results).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from authorizerd.acl.model import Operation
+from authorizerd.protocol.decisions.authzen import (
+    Action,
+    AuthZenError,
+    Context,
+    Resource,
+    Subject,
+    SubjectProperties,
+    Vocabulary,
+    find_operation,
+    find_resource_type,
+    find_subject_type,
+    host_of,
+)
+from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys
+from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
+
+PAGE_LIMIT_MAX: Final = 1000
+"""The maximum number of results of a page, and the default."""
+SHOWN_EXCEPTIONS_MAX: Final = 100
+"""The maximum number of exceptions that a result or a context lists."""
+
+
+class SearchedSubject(msgspec.Struct, gc=False):
+    """The type of the principals that are searched for."""
+
+    type: Annotated[
+        str, Meta(description="A type of `authorizerd.authzen.subject.types`, such as `user`.")
+    ]
+    properties: SubjectProperties | None = None
+
+
+class SearchedResource(msgspec.Struct, gc=False):
+    """The type of the resources that are searched for."""
+
+    type: Annotated[
+        str, Meta(description="A type of `authorizerd.authzen.resource.types`, such as `topic`.")
+    ]
+
+
+class PageRequest(msgspec.Struct, gc=False):
+    """Which part of the results is wanted."""
+
+    token: Annotated[
+        str | None, Meta(description="The `next_token` of the previous page; absent for the first.")
+    ] = None
+    limit: Annotated[
+        Annotated[int, Meta(ge=0, le=2**53)] | None,
+        Meta(description=f"The maximum number of results, at most {PAGE_LIMIT_MAX}."),
+    ] = None
+
+
+class SubjectSearch(msgspec.Struct, gc=False):
+    """Who may do this to a resource?"""
+
+    subject: SearchedSubject
+    action: Action
+    resource: Resource
+    context: Context | None = None
+    page: PageRequest | None = None
+
+
+class ResourceSearch(msgspec.Struct, gc=False):
+    """To which resources may the subject do this?"""
+
+    subject: Subject
+    action: Action
+    resource: SearchedResource
+    context: Context | None = None
+    page: PageRequest | None = None
+
+
+class ActionSearch(msgspec.Struct, gc=False):
+    """What may the subject do to a resource?"""
+
+    subject: Subject
+    resource: Resource
+    context: Context | None = None
+    page: PageRequest | None = None
+
+
+Search: TypeAlias = SubjectSearch | ResourceSearch | ActionSearch
+
+
+class FoundSubject(msgspec.Struct, frozen=True, gc=False):
+    """A principal."""
+
+    type: str
+    id: str
+
+
+class PatternProperties(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a result that stands for many resources means.
+
+    ``exceptions`` are patterns inside this one for which it says nothing, and
+    ``exceptions_left_out`` is how many more there are.
+    """
+
+    pattern_type: str
+    exceptions: tuple[PatternException, ...] = ()
+    exceptions_left_out: int = 0
+
+
+class PatternException(msgspec.Struct, frozen=True, gc=False):
+    """A pattern of resources."""
+
+    pattern_type: str
+    id: str
+
+
+class FoundResource(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A resource; with ``properties``, all resources that a pattern matches."""
+
+    type: str
+    id: str
+    properties: PatternProperties | None = None
+
+
+class FoundAction(msgspec.Struct, frozen=True, gc=False):
+    """An operation, in lower case."""
+
+    name: str
+
+
+Found: TypeAlias = FoundSubject | FoundResource | FoundAction
+
+
+class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What the results alone do not say.
+
+    Attributes:
+        offset: the log offset of the ACLs that were searched.
+        reason: why nothing can be found.
+        everyone: of subjects: every principal that is not listed may do it, except those in
+            ``everyone_except``; ``everyone_except_left_out`` is how many more there are.
+        everything: of resources: the subject is a super user, who may do everything.
+        unlisted: of resources: names that no ACL matches are allowed, because
+            allow.everyone.if.no.acl.found is set.
+        patterns_left_out: of resources: how many patterns are no results, because the name that
+            equals the pattern itself is not allowed.
+    """
+
+    offset: int
+    reason: str | None = None
+    everyone: bool = False
+    everyone_except: tuple[str, ...] = ()
+    everyone_except_left_out: int = 0
+    everything: bool = False
+    unlisted: bool = False
+    patterns_left_out: int = 0
+
+
+class Page(msgspec.Struct, frozen=True, gc=False):
+    """``next_token`` is empty at the end of the results."""
+
+    next_token: str
+    count: int
+
+
+class SubjectSearchAnswer(msgspec.Struct, frozen=True, gc=False):
+    """Principals that may do what was asked."""
+
+    # First, as the standard recommends.
+    page: Page
+    context: SearchContext
+    results: tuple[FoundSubject, ...]
+
+
+class ResourceSearchAnswer(msgspec.Struct, frozen=True, gc=False):
+    """Resources to which the subject may do what was asked: patterns first, then names."""
+
+    page: Page
+    context: SearchContext
+    results: tuple[FoundResource, ...]
+
+
+class ActionSearchAnswer(msgspec.Struct, frozen=True, gc=False):
+    """Operations that the subject may do."""
+
+    page: Page
+    context: SearchContext
+    results: tuple[FoundAction, ...]
+
+
+class _SearchAnswer(msgspec.Struct, frozen=True, gc=False):
+    """Any of these three."""
+
+    page: Page
+    context: SearchContext
+    results: tuple[Found, ...]
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def decode_search(body: bytes, kind: type[Search]) -> Search:
+    """Return the search in a JSON text.
+
+    Raises:
+        AuthZenError: it is not JSON, a field is missing or has the wrong type, or an object names a
+            key twice.
+    """
+    try:
+        search: Search = msgspec.json.decode(body, type=kind)
+        # Decode before this check: the decoder's errors name the field.
+        check_keys(body)
+    except JSON_ERRORS as error:
+        raise AuthZenError(describe_json_fault(error)) from None
+    except JsonKeysError as error:
+        raise AuthZenError(str(error)) from None
+    return search
+
+
+class Query(msgspec.Struct, frozen=True, gc=False):
+    """A search in Kafka's terms.
+
+    Attributes:
+        subject_type, resource_type_name: the types as they are written in the request.
+        principal_type: Kafka's type.
+        principal: None in a search for subjects.
+        operation: None in a search for actions.
+        resource_name: None in a search for resources.
+    """
+
+    subject_type: str
+    principal_type: str
+    principal: str | None
+    host: str | None
+    operation: int | None
+    resource_type_name: str
+    resource_type: int
+    resource_name: str | None
+
+
+def build_query(search: Search, vocabulary: Vocabulary) -> Query:
+    """Return what a search means.
+
+    Raises:
+        UnknownNameError: a type or the operation is unknown.
+        AuthZenError: the host is not an IP address.
+    """
+    subject, resource = search.subject, search.resource
+    # First, since an unknown name must not hide a field that is wrong.
+    host = host_of(subject.properties, search.context)
+    principal_type = find_subject_type(subject.type, vocabulary)
+    operation = None
+    if not isinstance(search, ActionSearch):
+        operation = find_operation(search.action.name, vocabulary)
+    return Query(
+        subject.type,
+        principal_type,
+        f"{principal_type}:{subject.id}" if isinstance(subject, Subject) else None,
+        host,
+        operation,
+        resource.type,
+        find_resource_type(resource.type, vocabulary),
+        resource.id if isinstance(resource, Resource) else None,
+    )
+
+
+def name_action(operation: int) -> str:
+    """Return the name under which an operation is a result."""
+    return Operation(operation).name.lower()
+
+
+def encode_search_answer(
+    results: tuple[Found, ...], context: SearchContext, next_token: str = ""
+) -> bytes:
+    """Return the JSON of a page of results."""
+    return _encode(_SearchAnswer(Page(next_token, len(results)), context, results))

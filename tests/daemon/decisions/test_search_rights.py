@@ -1,0 +1,305 @@
+"""Searches and explanations: who may ask, what is counted and audited, and how much may run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from authorizerd.acl.steps import Steps
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.daemon.decisions.long_work import WAITING_MAX, LongWork
+from authorizerd.daemon.errors import BusyError
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
+from authorizerd.protocol.http.messages import Request, Response
+from tests.daemon.decision_place import OTHER, PROXY, cluster_action
+from tests.daemon.search_place import VOCABULARY, SearchPlace, search_body
+from tests.support.acls import acl
+from tests.support.requests import evaluation
+
+ITSELF = PROXY.removeprefix("User:")
+READ = acl("User:alice", "READ", topic="t")
+KINDS = ("subject", "resource", "action")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("caller", ["", "nobody"])
+async def test_caller_without_credentials_gets_nothing(
+    kind: str, caller: str, tmp_path: Path
+) -> None:
+    place = SearchPlace(tmp_path, READ)
+    assert (await place.post(kind, search_body(kind), caller=caller)).status == 401
+    unknown = await place.post(kind, {"subject": {"type": "x"}}, caller=caller)
+    assert unknown.status == 401
+
+
+@pytest.mark.parametrize(
+    ("kind", "user", "status"),
+    [
+        ("resource", ITSELF, 200),
+        ("action", ITSELF, 200),
+        ("resource", "alice", 403),
+        ("action", "alice", 403),
+        ("subject", ITSELF, 403),
+    ],
+)
+async def test_a_caller_searches_only_its_own_rights(
+    kind: str, user: str, status: int, tmp_path: Path
+) -> None:
+    """A search for subjects is always about others."""
+    place = SearchPlace(tmp_path, READ, acl(PROXY, "READ", topic="t"))
+    response = await place.post(kind, search_body(kind, user), caller="proxy")
+    assert response.status == status
+    if status == 403:
+        assert response.body == (
+            b"User:a proxy needs CLUSTER_ACTION on the cluster to ask about others\n"
+        )
+        counts = place.authorizer.counts["Search"]
+        assert (counts.allowed, counts.denied, counts.invalid) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_cluster_action_gives_the_right_to_search(kind: str, tmp_path: Path) -> None:
+    place = SearchPlace(tmp_path, READ, cluster_action(OTHER))
+    for caller in ("other", "root"):
+        response = await place.post(kind, search_body(kind), caller=caller)
+        assert json.loads(response.body)["results"]
+
+
+async def test_the_right_is_checked_for_each_page(tmp_path: Path) -> None:
+    """A page may not be read after the right is gone. Nor may another caller go on."""
+    place = SearchPlace(tmp_path, READ, acl("User:bob", "READ", topic="t"), cluster_action(OTHER))
+    first = await place.post("subject", search_body("subject", limit=1), caller="other")
+    token = json.loads(first.body)["page"]["next_token"]
+    body = search_body("subject", token=token)
+    assert (await place.post("subject", body, caller="other")).status == 200
+    stranger = await place.post("subject", body, caller="root")
+    assert (stranger.status, b"page.token: unknown" in stranger.body) == (400, True)
+    assert (await place.post("subject", body, caller="proxy")).status == 403
+    place.rewrite_tokens("")
+    place.callers.prepare_reload()()
+    assert (await place.post("subject", body, caller="other")).status == 401
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_before_the_acls_are_loaded_nothing_is_searched(kind: str) -> None:
+    """Not even for a super user: there is nothing to search."""
+    place = SearchPlace(None, loaded=False)
+    response = await place.post(kind, search_body(kind, "root"))
+    assert response.status == 503
+    assert response.body == b"AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n"
+    assert place.authorizer.counts["Search"].not_ready == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        (
+            "subject",
+            "Principal = User:* is Allowed operation = READ from host = unknown on resource ="
+            " Topic:LITERAL:t for request = SubjectSearch with resourceRefCount = 2 based on rule"
+            " Search",
+        ),
+        (
+            "resource",
+            "Principal = User:alice is Allowed operation = ANY from host = unknown on resource ="
+            " Topic:LITERAL:* for request = ResourceSearch with resourceRefCount = 1 based on rule"
+            " Search(READ)",
+        ),
+        (
+            "action",
+            "Principal = User:alice is Allowed operation = ANY from host = unknown on resource ="
+            " Topic:LITERAL:t for request = ActionSearch with resourceRefCount = 2 based on rule"
+            " Search",
+        ),
+    ],
+)
+async def test_a_search_leaves_one_audit_line_and_one_count(kind: str, line: str) -> None:
+    place = SearchPlace(None, READ)
+    await place.search(kind)
+    assert place.audit_log.lines == [f"DEBUG {line}"]
+    counts = place.authorizer.counts["Search"]
+    assert (counts.allowed, counts.denied, counts.invalid) == (1, 0, 0)
+    await place.search(kind, "bob", topic="nothing", action="write")
+    assert (counts.allowed, counts.denied, counts.invalid) == (
+        1 + (kind == "subject"),
+        kind != "subject",
+        0,
+    )
+
+
+async def explain(place: SearchPlace, user: str, caller: str = "") -> Response:
+    headers = {b"content-type": b"application/json"}
+    if caller:
+        headers[b"authorization"] = f"Bearer {caller}.secret".encode()
+    body = json.dumps(evaluation(user, topic="t")).encode()
+    return await place.explain(
+        Request(
+            method="POST", path="/v1/explain", query="", headers=headers, body=body,
+            keep_alive=True,
+        )
+    )  # fmt: skip
+
+
+async def evaluate(
+    place: SearchPlace, document: object, caller: str = "", path: str = EVALUATION_PATH
+) -> Response:
+    handler = AuthZenHandler(place.authorizer, VOCABULARY, place.callers, place.explainer)
+    headers = {b"content-type": b"application/json"}
+    if caller:
+        headers[b"authorization"] = f"Bearer {caller}.secret".encode()
+    body = json.dumps(document).encode()
+    request = Request(
+        method="POST", path=path, query="", headers=headers, body=body, keep_alive=True
+    )
+    route = handler.route(request)
+    assert route is not None
+    at_once = route.answer(body)
+    assert at_once is None or not isinstance(document, dict) or "context" not in document
+    return await handler(request)
+
+
+async def test_explanation_is_counted_and_audited_as_a_decision() -> None:
+    place = SearchPlace(None, READ)
+    explanation = json.loads((await explain(place, "bob")).body)
+    assert (explanation["decision"], explanation["rule"]) == (False, "DefaultDeny")
+    assert explanation["smallest_change"]["change"] == "add"
+    assert place.authorizer.counts["Explain"].denied == 1
+    [line] = place.audit_log.lines
+    assert "Principal = User:bob is Denied operation = READ" in line
+    assert "for request = Explain with" in line
+
+
+async def test_explanation_shows_acls_so_it_needs_the_right_to_ask_about_others(
+    tmp_path: Path,
+) -> None:
+    """Even one of the caller's own rights."""
+    place = SearchPlace(tmp_path, READ, cluster_action(OTHER))
+    asked = evaluation(ITSELF, topic="t") | {"context": {"explain": True}}
+    for refused in (await explain(place, ITSELF, "proxy"), await evaluate(place, asked, "proxy")):
+        assert (refused.status, refused.body) == (
+            403,
+            b"User:a proxy needs CLUSTER_ACTION on the cluster to get explanations, which show ACLs"
+            b" of others\n",
+        )
+    assert (await explain(place, ITSELF)).status == 401
+    assert (await explain(place, "alice", "other")).status == 200
+    assert (await evaluate(place, asked, "other")).status == 200
+
+
+async def test_evaluation_explains_on_request() -> None:
+    """The rest of the answer is the same as without the explanation."""
+    place = SearchPlace(None, READ)
+    for user in ("alice", "bob", "root", "User:bob"):
+        asked = evaluation(user, topic="t")
+        plain = json.loads((await evaluate(place, asked)).body)
+        explained = json.loads((await evaluate(place, asked | {"context": {"explain": True}})).body)
+        explanation = explained["context"].pop("explanation")
+        assert explained == plain
+        assert explanation == json.loads((await explain(place, user)).body)
+        unwanted = asked | {"context": {"explain": False}}
+        assert json.loads((await evaluate(place, unwanted)).body) == plain
+    wrong = await evaluate(place, asked | {"context": {"explain": "yes"}})
+    assert wrong.body == b"context.explain: expected a boolean, found a string\n"
+
+
+async def test_batch_is_not_explained() -> None:
+    """A batch may have a thousand evaluations."""
+    place = SearchPlace(None, READ)
+    asked = {"context": {"explain": True}, "evaluations": [evaluation(topic="t")]}
+    [answer] = json.loads((await evaluate(place, asked, path=EVALUATIONS_PATH)).body)["evaluations"]
+    assert answer["decision"] is True
+    assert "explanation" not in answer["context"]
+
+
+def steps(events: list[str], name: str, count: int) -> Steps[str]:
+    for _ in range(count):
+        events.append(name)
+        yield
+    return name
+
+
+async def test_long_work_runs_one_piece_at_a_time_in_order() -> None:
+    work = LongWork()
+    events: list[str] = []
+    results: list[str] = []
+
+    async def run(name: str) -> None:
+        results.append(await work.run(steps(events, name, 3)))
+
+    async with trio.open_nursery() as nursery:
+        for name in "abc":
+            nursery.start_soon(run, name)
+            await trio.testing.wait_all_tasks_blocked()
+    assert results == ["a", "b", "c"]
+    assert events == ["a"] * 3 + ["b"] * 3 + ["c"] * 3
+
+
+class _Endless:
+    """Steps that never end, and that note when they are closed."""
+
+    def __init__(self) -> None:
+        self.has_begun = self.is_closed = False
+
+    def run(self) -> Steps[None]:
+        self.has_begun = True
+        try:
+            while True:
+                yield
+        finally:
+            self.is_closed = True
+
+
+async def test_long_work_has_a_deadline() -> None:
+    """Its steps are closed, and the next piece runs."""
+    work = LongWork(seconds_max=0.01)
+    endless = _Endless()
+    with pytest.raises(BusyError, match=r"took longer than 0\.01 s"):
+        await work.run(endless.run())
+    assert endless.is_closed
+    assert await work.run(steps([], "next", 1)) == "next"
+
+
+async def test_waiting_long_work_is_limited() -> None:
+    """The refusal is immediate, and one place becomes free with each piece that ends."""
+    work = LongWork()
+    endless = _Endless()
+    done: list[str] = []
+
+    async def run(name: str) -> None:
+        done.append(await work.run(steps([], name, 1)))
+
+    async with trio.open_nursery() as running:
+        scope = trio.CancelScope()
+
+        async def run_endless() -> None:
+            with scope:
+                await work.run(endless.run())
+
+        running.start_soon(run_endless)
+        while not endless.has_begun:
+            await trio.lowlevel.checkpoint()
+        for number in range(WAITING_MAX):
+            running.start_soon(run, str(number))
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        with pytest.raises(BusyError, match=f"{WAITING_MAX} wait already"):
+            await work.run(steps([], "refused", 1))
+        scope.cancel()
+    assert len(done) == WAITING_MAX
+    assert await work.run(steps([], "last", 1)) == "last"
+
+
+async def test_refused_search_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = SearchPlace(None, READ)
+
+    async def refuse(work: LongWork, steps: Steps[object]) -> object:
+        raise BusyError("too many searches: retry later")
+
+    monkeypatch.setattr(LongWork, "run", refuse)
+    response = await place.post("action", search_body("action"))
+    assert (response.status, response.headers) == (503, ((b"Retry-After", b"1"),))
+    assert response.body == b"too many searches: retry later\n"
