@@ -3,8 +3,8 @@
 ``add_source_arguments`` adds the flags, and ``open_source`` reads the ACLs, the settings that
 decisions depend on, and the names of topics that exist.
 
-**Invariant:** each setting has its origin, because a daemon or a broker with other settings may
-decide differently. A value that is not known is assumed to be Kafka's default, and said to be.
+**Invariant:** each setting has its origin (``source_settings``), because a daemon or a broker with
+other settings may decide differently.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NoReturn, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -23,21 +23,22 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.offline import read_log
-from authorizerd.cli.question_words import MOMENT_HELP, read_moment
+from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment
+from authorizerd.cli.source_settings import (
+    USE_CONFIG,
+    USE_FLAGS,
+    Setting,
+    add_setting_arguments,
+    apply_flags,
+    check_authorizer,
+    check_super_users,
+    describe_settings,
+    parse_settings,
+    read_broker_settings,
+    read_file_settings,
+)
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
-from authorizerd.daemon.errors import StartError
-
-SUPER_USERS: Final = "super.users"
-ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
-SETTING_KEYS: Final = (SUPER_USERS, ALLOW_EVERYONE)
-"""The keys that decisions depend on. A broker's values for them are asked for."""
-
-_DEFAULTS: Final = {SUPER_USERS: "", ALLOW_EVERYONE: "false"}
-_NOT_TOLD: Final = "it is set, but the broker does not show its value"
-_USE_CONFIG: Final = "pass --config FILE to use the daemon's settings"
-_USE_FLAGS: Final = "pass --super-users or --allow-everyone-if-no-acl-found if they are set"
 
 
 class Place(StrEnum):
@@ -47,35 +48,6 @@ class Place(StrEnum):
     CHECKPOINT = "checkpoint"
     FILE = "file"
     BROKERS = "brokers"
-
-
-class Origin(StrEnum):
-    """Where the value of a setting comes from."""
-
-    FLAG = "flag"
-    FILE = "file"
-    BROKER = "broker"
-    ASSUMED = "assumed"
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """A setting that decisions depend on.
-
-    Attributes:
-        where: the flag, the file or the broker; if the value is assumed, why, or an empty text.
-    """
-
-    key: str
-    value: str
-    origin: Origin
-    where: str = ""
-
-    def __str__(self) -> str:
-        """Return ``key=value (origin)``."""
-        shown = self.where
-        if self.origin is Origin.ASSUMED:
-            shown = f"assumed: {self.where}" if self.where else "assumed"
-        return f"{self.key}={self.value} ({shown})"
 
 
 class AclSource(msgspec.Struct, frozen=True):
@@ -118,8 +90,8 @@ class AclSource(msgspec.Struct, frozen=True):
 
     def describe_settings(self) -> str:
         """Return a line with each setting and its origin."""
-        advice = _USE_FLAGS if self.place is Place.BROKERS else _USE_CONFIG
-        return _describe_settings(self.stated, advice)
+        advice = USE_FLAGS if self.place is Place.BROKERS else USE_CONFIG
+        return describe_settings(self.stated, advice)
 
 
 class LogPlace(msgspec.Struct, frozen=True):
@@ -131,22 +103,15 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     def describe_settings(self) -> str:
         """Return the line about the settings that ends an answer."""
-        return _describe_settings(self.stated, _USE_CONFIG)
-
-
-def _describe_settings(stated: tuple[Setting, ...], advice: str) -> str:
-    shown = ", ".join(map(str, stated))
-    if any(each.origin is Origin.ASSUMED for each in stated):
-        return f"with {shown}; {advice}"
-    return f"with {shown}"
+        return describe_settings(self.stated, USE_CONFIG)
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
     """What brokers tell about their ACLs.
 
     Attributes:
-        values: the values of ``SETTING_KEYS`` that are set on the broker. None: the broker does
-            not show the value.
+        values: the values of the settings that are set on the broker. None: the broker does not
+            show the value.
         failure: why no value is known; an empty text if the broker told all that are set.
     """
 
@@ -158,7 +123,6 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
 
 ReadBrokers: TypeAlias = Callable[[str, str | None], BrokerAnswer]
 """Read the ACLs of the brokers at these addresses, with this ``--command-config`` file."""
-Refuse: TypeAlias = Callable[[str], NoReturn]
 
 
 def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
@@ -198,7 +162,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
         "and TLS",
     )
-    _add_setting_flags(group)
+    add_setting_arguments(group)
 
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -209,7 +173,7 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where the log is: --log-dir or --config")
     _add_log_flag(group)
     add_config_arguments(group, required=False)
-    _add_setting_flags(group)
+    add_setting_arguments(group)
 
 
 def _add_log_flag(group: argparse._ArgumentGroup) -> None:
@@ -219,19 +183,6 @@ def _add_log_flag(group: argparse._ArgumentGroup) -> None:
         metavar="DIR",
         help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
         "with --config, instead of the log directory of that configuration",
-    )
-
-
-def _add_setting_flags(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--super-users",
-        metavar="LIST",
-        help="super users as Type:name;Type:name, instead of those in --config or on the broker",
-    )
-    group.add_argument(
-        "--allow-everyone-if-no-acl-found",
-        action="store_true",
-        help="answer as if allow.everyone.if.no.acl.found were true",
     )
 
 
@@ -261,11 +212,10 @@ def _check_flags(arguments: argparse.Namespace) -> None:
         refuse("--acls: expected either --acls or --log-dir, found both")
     if arguments.config is None and arguments.override:
         refuse("--override: expected --config as well")
-    if arguments.super_users is not None:
-        try:
-            super_users(arguments.super_users)
-        except InvalidValueError as error:
-            refuse(f"--super-users: {error}")
+    try:
+        check_super_users(arguments.super_users)
+    except InvalidValueError as error:
+        refuse(f"--super-users: {error}")
     sources = (arguments.bootstrap_server, arguments.log_dir, arguments.acls, arguments.config)
     if all(each is None for each in sources):
         if "read_brokers" not in arguments:  # see add_log_arguments
@@ -302,12 +252,12 @@ def read_log_place(arguments: argparse.Namespace) -> LogPlace:
     configuration: Configuration | None = None
     if arguments.config is not None:
         configuration = read_configuration(arguments.config, arguments.override)
-        _check_authorizer(configuration)
-    stated = _apply_flags(arguments, _read_file_settings(arguments, configuration))
+        check_authorizer(configuration)
+    stated = apply_flags(arguments, read_file_settings(configuration, str(arguments.config)))
     path: Path = arguments.log_dir or arguments.acls
     if path is None:
         path = Path(configuration.metadata_log_dir if configuration else "")
-    return LogPlace(path, _parse_settings(stated), stated)
+    return LogPlace(path, parse_settings(stated), stated)
 
 
 def _open_path(arguments: argparse.Namespace) -> AclSource:
@@ -335,7 +285,7 @@ def _open_file(arguments: argparse.Namespace, path: Path, stated: tuple[Setting,
         refuse("--as-of: expected a log: other files do not have ACLs of the past")
     return AclSource(
         snapshot=build_snapshot(read_acl_file(path)),
-        settings=_parse_settings(stated),
+        settings=parse_settings(stated),
         stated=stated,
         topics=(),
         place=Place.FILE,
@@ -348,74 +298,13 @@ def _open_brokers(arguments: argparse.Namespace) -> AclSource:
     servers: str = arguments.bootstrap_server
     read_brokers: ReadBrokers = arguments.read_brokers
     answer = read_brokers(servers, arguments.command_config)
-    stated = _apply_flags(arguments, _read_broker_settings(servers, answer))
+    stated = apply_flags(arguments, read_broker_settings(servers, answer.values, answer.failure))
     return AclSource(
         snapshot=answer.snapshot,
-        settings=_parse_settings(stated),
+        settings=parse_settings(stated),
         stated=stated,
         topics=answer.topics,
         place=Place.BROKERS,
         name=servers,
         offset=None,
     )
-
-
-def _check_authorizer(configuration: Configuration) -> None:
-    name = configuration.authorizer_class_name
-    if name != STANDARD_AUTHORIZER:
-        raise StartError(
-            f"authorizer.class.name: expected {STANDARD_AUTHORIZER}, found {name or 'no class'}: "
-            "this command answers by the rules of the built-in authorizer"
-        )
-
-
-def _read_file_settings(
-    arguments: argparse.Namespace, configuration: Configuration | None
-) -> Iterator[Setting]:
-    for key in SETTING_KEYS:
-        if configuration is None:
-            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED)
-        else:
-            value = configuration.file_values.get(key, _DEFAULTS[key])
-            yield Setting(key, value, Origin.FILE, str(arguments.config))
-
-
-def _read_broker_settings(servers: str, answer: BrokerAnswer) -> Iterator[Setting]:
-    """Yield each setting. A key that the broker does not list has Kafka's default there."""
-    for key in SETTING_KEYS:
-        value = answer.values.get(key, _DEFAULTS[key])
-        if answer.failure:
-            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED, answer.failure)
-        elif value is None:
-            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED, _NOT_TOLD)
-        else:
-            yield Setting(key, value, Origin.BROKER, f"broker {servers}")
-
-
-def _apply_flags(arguments: argparse.Namespace, settings: Iterator[Setting]) -> tuple[Setting, ...]:
-    """Return the settings, where each flag that is given takes precedence."""
-    given: dict[str, Setting] = {}
-    if arguments.super_users is not None:
-        given[SUPER_USERS] = Setting(
-            SUPER_USERS, arguments.super_users, Origin.FLAG, "--super-users"
-        )
-    if arguments.allow_everyone_if_no_acl_found:
-        flag = "--allow-everyone-if-no-acl-found"
-        given[ALLOW_EVERYONE] = Setting(ALLOW_EVERYONE, "true", Origin.FLAG, flag)
-    return tuple(given.get(each.key, each) for each in settings)
-
-
-def _parse_settings(stated: tuple[Setting, ...]) -> AuthorizerSettings:
-    """Return the settings as decisions use them. Flags and files have been validated before.
-
-    Raises:
-        StartError: a broker's value is invalid.
-    """
-    values = {each.key: each for each in stated}
-    try:
-        return AuthorizerSettings(
-            super_users=super_users(values[SUPER_USERS].value),
-            allow_everyone_if_no_acl_found=boolean(values[ALLOW_EVERYONE].value),
-        )
-    except InvalidValueError as error:
-        raise StartError(f"{values[SUPER_USERS].where}: {error}") from None

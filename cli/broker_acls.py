@@ -27,13 +27,14 @@ from authorizerd.acl.listing import Listing
 from authorizerd.acl.model import AclAdded, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import SETTING_KEYS, BrokerAnswer
+from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.acls.advice import ADVICE
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.connection_settings import read_settings
 from authorizerd.cli.acls.errors import CommandError
 from authorizerd.cli.acls.security import open_context
 from authorizerd.cli.questions.answers import warn
+from authorizerd.cli.source_settings import SETTING_KEYS
 from authorizerd.config.values import STANDARD_AUTHORIZER
 from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient

@@ -13,7 +13,8 @@ import msgspec
 from authorizerd.acl.as_of import format_time
 from authorizerd.acl.model import Operation, PatternType
 from authorizerd.acl.search.hosts import HostAccess
-from authorizerd.cli.acl_source import AclSource, Setting
+from authorizerd.cli.acl_source import AclSource
+from authorizerd.cli.source_settings import Setting
 
 
 class Hosts(msgspec.Struct, frozen=True, rename={"excepted": "except"}):

@@ -10,15 +10,13 @@ import pytest
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.cli.acl_source import (
-    ALLOW_EVERYONE,
-    SUPER_USERS,
     AclSource,
     BrokerAnswer,
-    Origin,
     Place,
     add_source_arguments,
     open_source,
 )
+from authorizerd.cli.source_settings import ALLOW_EVERYONE, SUPER_USERS, Origin
 from authorizerd.config.command_parser import CommandParser
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import TopicAdded, TopicRemoved

@@ -9,8 +9,9 @@ import pytest
 import trio
 
 from authorizerd.acl.listing import derive_id
-from authorizerd.cli.acl_source import ALLOW_EVERYONE, SUPER_USERS, BrokerAnswer
+from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.broker_acls import AUTHORIZER, read_brokers, read_cluster
+from authorizerd.cli.source_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
