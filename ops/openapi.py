@@ -118,11 +118,15 @@ def _request(content: _Json) -> Iterator[str]:
 
 
 def _status(status: str, response: _Json) -> str:
-    types = [
-        _type(body["schema"]) if media_type == "application/json" else f"`{media_type}`"
-        for media_type, body in response["content"].items()
-    ]
+    types = [_content(media_type, body) for media_type, body in response["content"].items()]
     return _item(f"**{status}** ({' or '.join(types)}): {response['description']}")
+
+
+def _content(media_type: str, body: _Json) -> str:
+    if media_type == "application/json":
+        return _type(body["schema"])
+    parts = body["schema"].get("x-itemSchema")
+    return f"`{media_type}`" if parts is None else f"`{media_type}` of {_type(parts)}"
 
 
 def _statuses(document: _Json) -> dict[str, str]:

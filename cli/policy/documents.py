@@ -15,12 +15,8 @@ from authorizerd.acl.model import Operation, PatternType, ResourceType
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.policy.results import Reason, Result
 from authorizerd.cli.questions.documents import Source, new_source
-from authorizerd.protocol.decisions.explanations import (
-    AclAnswer,
-    ChangeAnswer,
-    make_acl_answer,
-    make_change_answer,
-)
+from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+from authorizerd.protocol.decisions.explanations import ChangeAnswer, make_change_answer
 
 
 class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ from authorizerd.cli.question_words import (
 from authorizerd.cli.questions.answers import add_json_argument, print_document, print_lines
 from authorizerd.metadata.history import History, read_history
 from authorizerd.metadata.past import PastLog, read_past
-from authorizerd.protocol.decisions.explanations import make_acl_answer
+from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.past_answers import (
     AnswerChangeAnswer,
     HistoryAnswer,

@@ -11,6 +11,14 @@ from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
+from authorizerd.protocol.decisions.acl_feed import (
+    AclsEvent,
+    BeginEvent,
+    ListedAcl,
+    ListingBegin,
+    ListingEnd,
+    StateEvent,
+)
 from authorizerd.protocol.decisions.authzen import Evaluation, Evaluations
 from authorizerd.protocol.decisions.authzen_answers import (
     EvaluationAnswer,
@@ -290,7 +298,12 @@ _ACLS: Final = (
             Parameter(name, "query", f"Only ACLs with this value. {meaning}")
             for name, meaning in _FILTER_MEANINGS
         ),
-        answers=(Answer(200, "The ACLs.", media_type=LINES), INVALID, _UNSEEN, _BUSY),
+        answers=(
+            Answer(200, "The ACLs.", parts=(ListingBegin, ListedAcl, ListingEnd), media_type=LINES),
+            INVALID,
+            _UNSEEN,
+            _BUSY,
+        ),
     ),
     Endpoint(
         path=WATCH_PATH,
@@ -311,7 +324,12 @@ _ACLS: Final = (
             Parameter("Last-Event-ID", "header", "As `after`, and takes precedence over it."),
         ),
         answers=(
-            Answer(200, "The events follow.", media_type=EVENTS),
+            Answer(
+                200,
+                "The events follow. Each has one of these objects as its data.",
+                parts=(BeginEvent, AclsEvent, StateEvent),
+                media_type=EVENTS,
+            ),
             INVALID,
             _UNSEEN,
             Answer(410, "The changes after this offset are not in memory: list the ACLs again."),

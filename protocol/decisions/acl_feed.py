@@ -7,12 +7,13 @@ that resumes never misses the rest of a batch.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, Literal
 
 import msgspec
 
-from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl
+from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 from authorizerd.protocol.http.server_sent_events import (
     encode_comment,
     encode_event,
@@ -30,18 +31,6 @@ BEGIN, ACLS, SUSPENDED, RESUMED, EXPIRED, CLOSED = (
     "expired",
     "closed",
 )
-
-
-class AclAnswer(msgspec.Struct, frozen=True, gc=False):
-    """An ACL with Kafka's names. A code of a later Kafka version reads UNKNOWN."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    host: str
-    operation: str
-    permission_type: str
 
 
 class ListedAcl(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +52,7 @@ class ListingEnd(msgspec.Struct, frozen=True):
     count: int
 
 
-class ChangeAnswer(msgspec.Struct, frozen=True, gc=False):
+class AclChangeAnswer(msgspec.Struct, frozen=True, gc=False):
     """An ACL that was added or removed."""
 
     change: Literal["add", "remove"]
@@ -76,7 +65,7 @@ class AclsEvent(msgspec.Struct, frozen=True):
 
     offset: int
     more: bool
-    changes: tuple[ChangeAnswer, ...]
+    changes: tuple[AclChangeAnswer, ...]
 
 
 class BeginEvent(msgspec.Struct, frozen=True):
@@ -93,28 +82,7 @@ class StateEvent(msgspec.Struct, frozen=True):
     reason: str
 
 
-def _names(codes: type[Code]) -> Mapping[int, str]:
-    return {int(code): code.name for code in codes}
-
-
-_UNKNOWN: Final = "UNKNOWN"
-_RESOURCE_TYPES: Final = _names(ResourceType)
-_PATTERN_TYPES: Final = _names(PatternType)
-_OPERATIONS: Final = _names(Operation)
-_PERMISSION_TYPES: Final = _names(PermissionType)
 _encode: Final = msgspec.json.Encoder().encode
-
-
-def _make_acl(acl: Acl) -> AclAnswer:
-    return AclAnswer(
-        _RESOURCE_TYPES.get(acl.resource_type, _UNKNOWN),
-        acl.resource_name,
-        _PATTERN_TYPES.get(acl.pattern_type, _UNKNOWN),
-        acl.principal,
-        acl.host,
-        _OPERATIONS.get(acl.operation, _UNKNOWN),
-        _PERMISSION_TYPES.get(acl.permission_type, _UNKNOWN),
-    )
 
 
 def _make_id(id: bytes) -> str:
@@ -124,7 +92,7 @@ def _make_id(id: bytes) -> str:
 
 def encode_listed(id: bytes, acl: Acl) -> bytes:
     """Return the JSON of one ACL of a listing."""
-    return _encode(ListedAcl(_make_id(id), _make_acl(acl)))
+    return _encode(ListedAcl(_make_id(id), make_acl_answer(acl)))
 
 
 def encode_listing_begin(offset: int) -> bytes:
@@ -145,7 +113,7 @@ def encode_changes(
         is_last: True if they complete the batch.
     """
     listed = tuple(
-        ChangeAnswer("add" if is_added else "remove", _make_id(acl_id), _make_acl(acl))
+        AclChangeAnswer("add" if is_added else "remove", _make_id(acl_id), make_acl_answer(acl))
         for is_added, acl_id, acl in changes
     )
     data = _encode(AclsEvent(offset, not is_last, listed))

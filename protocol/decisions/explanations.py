@@ -19,26 +19,8 @@ from authorizerd.acl.explanation.model import (
     NearMiss,
     NearMissKind,
 )
-from authorizerd.acl.model import (
-    Acl,
-    Operation,
-    PatternType,
-    PermissionType,
-    Question,
-    ResourceType,
-)
-
-
-class AclAnswer(msgspec.Struct, frozen=True):
-    """An ACL, with Kafka's names in capitals. A code of a later Kafka version reads UNKNOWN."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    host: str
-    operation: str
-    permission_type: str
+from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
+from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True):
@@ -170,19 +152,6 @@ def make_explanation_answer(
         changes_left_out=explanation.changes.left_out,
         no_change=explanation.changes.reason,
         effects=explanation.changes.effects,
-    )
-
-
-def make_acl_answer(acl: Acl) -> AclAnswer:
-    """Return an ACL with names instead of codes."""
-    return AclAnswer(
-        resource_type=ResourceType.read(acl.resource_type).name,
-        resource_name=acl.resource_name,
-        pattern_type=PatternType.read(acl.pattern_type).name,
-        principal=acl.principal,
-        host=acl.host,
-        operation=Operation.read(acl.operation).name,
-        permission_type=PermissionType.read(acl.permission_type).name,
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from authorizerd.acl.as_of import Moment, format_time
 from authorizerd.acl.past import AnswerChange, PastChange
-from authorizerd.protocol.decisions.explanations import AclAnswer, make_acl_answer
+from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 
 
 class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):

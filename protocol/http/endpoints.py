@@ -82,7 +82,8 @@ class Answer(msgspec.Struct, frozen=True):
     Args:
         meaning: one or two sentences for the caller.
         body: the struct of a JSON body, or several, of which each answer has one; None for a text.
-        parts: structs that ``body`` refers to by name only (``one_of``).
+        parts: structs that ``body`` refers to by name only (``one_of``); without a ``body``, those
+            of the lines or events of a stream.
         media_type: None for JSON if there is a ``body``, else for text.
         headers: names of ``HEADERS``.
     """

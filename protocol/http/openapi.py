@@ -174,7 +174,9 @@ def _response(answers: Sequence[Answer], schema_of: _SchemaOf) -> _Json:
 
 def _body_schema(answer: Answer, schema_of: _SchemaOf) -> _Json:
     if answer.content_type != JSON:
-        return {"type": "string"}
+        # OpenAPI 3.1 has no word for the parts of a stream; 3.2 calls them itemSchema.
+        parts = [schema_of(part) for part in answer.parts]
+        return {"type": "string", "x-itemSchema": {"oneOf": parts}} if parts else {"type": "string"}
     schemas = [schema_of(body) for body in answer.bodies]
     if not schemas:
         return {"type": "object"}

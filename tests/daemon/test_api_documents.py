@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import trio
 from prometheus_client import CollectorRegistry
 
 from authorizerd.actors.acl_journal import AclJournal
@@ -34,6 +35,7 @@ from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS
 from authorizerd.protocol.http.endpoints import OPENAPI_PATH, Endpoint
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.openapi import describe_port
+from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import Place
 from tests.support.acls import acl
 from tests.support.api_description import ApiDescription, exchange_of
@@ -198,6 +200,37 @@ def test_every_path_of_the_decision_port_is_described() -> None:
     served = {path.removesuffix("/") for path in decision_handler(Place(None)).paths}
     described = {endpoint.path.partition("/{")[0] for endpoint in DECISION_ENDPOINTS}
     assert served == described
+
+
+@pytest.mark.parametrize(("path", "start"), [(ACLS_PATH, ""), (WATCH_PATH, "data: ")])
+async def test_each_part_of_a_stream_is_described(
+    path: str, start: str, tmp_path: Path, description: ApiDescription
+) -> None:
+    """A listing ends by itself; a watch is ended after its first part."""
+    place = Place(tmp_path, acl("User:alice", "READ", topic="orders"))
+    response = await decision_handler(place)(ask("GET", path, token="root.secret"))
+    assert isinstance(response, StreamedResponse)
+    sent: list[bytes] = []
+    with trio.CancelScope() as scope:
+
+        async def send(data: bytes) -> None:
+            sent.append(data)
+            if response.is_live:
+                scope.cancel()
+            await trio.lowlevel.checkpoint()
+
+        await response.write(send)
+    response.close()
+    answer = description.document["paths"][path]["get"]["responses"]["200"]
+    schema = answer["content"][response.content_type]["schema"]["x-itemSchema"]
+    lines = [
+        line.removeprefix(start)
+        for line in b"".join(sent).decode().splitlines()
+        if line.startswith(start)
+    ]
+    assert len(lines) == (1 if response.is_live else 3)
+    for line in lines:
+        assert description.accepts(schema, json.loads(line)), line
 
 
 async def test_admin_port_answers_as_described() -> None:

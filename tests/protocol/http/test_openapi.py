@@ -152,6 +152,16 @@ def test_several_structs_of_one_status_are_alternatives() -> None:
     assert content == {"application/json": {"schema": {"oneOf": refs}}}
 
 
+def test_parts_of_a_stream_are_described() -> None:
+    """OpenAPI 3.1 cannot say it, so an extension does."""
+    answer = Answer(200, "They follow.", parts=(Outer, Other), media_type="text/event-stream")
+    content = described(endpoint(answer))["paths"]["/a"]["post"]["responses"]["200"]["content"]
+    refs = [{"$ref": f"#/components/schemas/{name}"} for name in ("Outer", "Other")]
+    assert content == {
+        "text/event-stream": {"schema": {"type": "string", "x-itemSchema": {"oneOf": refs}}}
+    }
+
+
 @pytest.mark.parametrize(
     ("accepted", "security"),
     [
