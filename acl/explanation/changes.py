@@ -18,16 +18,19 @@ from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.explanation.matches import Matches
 from authorizerd.acl.explanation.model import AclChange, Changes, DefaultAccess
 from authorizerd.acl.explanation.scan import Pace, count_lookups
-from authorizerd.acl.explanation.words import name_operation, name_resource
+from authorizerd.acl.explanation.words import join_words, name_operation, name_resource, name_type
 from authorizerd.acl.model import (
     OPERATIONS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     Acl,
+    Operation,
     PatternType,
     PermissionType,
     Question,
+    ResourceType,
 )
+from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.patterns import look_up
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
 from authorizerd.acl.steps import Steps
@@ -61,20 +64,56 @@ def _grant(question: Question, matches: Matches, default: DefaultAccess) -> Chan
     """Return the changes that make a denied question allowed."""
     removals = tuple(AclChange(False, acl) for acl in matches.denials)
     left_out = matches.denial_count - len(removals)
+    effects = _describe_lost_denials(question, matches)
     if matches.allow_count:
-        return Changes(listed=removals, left_out=left_out)
+        return Changes(listed=removals, left_out=left_out, effects=effects)
     if default.is_set and default.acl_count == matches.denial_count:
         resource = name_resource(question.resource_type, question.resource_name)
         effect = (
             f"Then no ACL matches {resource}, so allow.everyone.if.no.acl.found allows every"
             " principal everything on it."
         )
-        return Changes(listed=removals, left_out=left_out, effects=(effect,))
+        return Changes(listed=removals, left_out=left_out, effects=(*effects, effect))
     acl = make_exact_acl(question, PermissionType.ALLOW)
     reason = why_not_creatable(acl)
     if reason is not None:
         return Changes(reason=reason)
-    return Changes(listed=(*removals, AclChange(True, acl)), left_out=left_out)
+    effects += _describe_unused(acl)
+    return Changes(listed=(*removals, AclChange(True, acl)), left_out=left_out, effects=effects)
+
+
+def _describe_lost_denials(question: Question, matches: Matches) -> tuple[str, ...]:
+    """Return a sentence if the DENYs to remove apply to more than the question."""
+    exact = make_exact_acl(question, PermissionType.DENY)
+    fields = (
+        ("principals", lambda acl: acl.principal != exact.principal),
+        ("resources", lambda acl: _pattern_of(acl) != _pattern_of(exact)),
+        ("operations", lambda acl: acl.operation != exact.operation),
+        ("hosts", lambda acl: question.host is not None and acl.host != exact.host),
+    )
+    wider = [noun for noun, is_wider in fields if any(map(is_wider, matches.denials))]
+    if not wider:
+        return ()
+    removed = "The ACL that is removed also denies"
+    if matches.denial_count > 1:
+        removed = "The ACLs that are removed also deny"
+    return (f"{removed} other {join_words(wider)}.",)
+
+
+def _pattern_of(acl: Acl) -> tuple[int, str]:
+    return acl.pattern_type, acl.resource_name
+
+
+def _describe_unused(acl: Acl) -> tuple[str, ...]:
+    """Return a sentence if Kafka never asks for the operation on the resource type."""
+    supported = SUPPORTED[ResourceType(acl.resource_type)]
+    if acl.operation in (Operation.ALL, *supported):
+        return ()
+    kind = name_type(acl.resource_type)
+    asked = join_words([operation.name for operation in supported])
+    return (
+        f"Brokers never ask for {name_operation(acl.operation)} on a {kind}, only for {asked}.",
+    )
 
 
 def _only_exact_allow(question: Question, matches: Matches, default: DefaultAccess) -> Acl | None:
@@ -114,10 +153,10 @@ def _deny(question: Question, default: DefaultAccess) -> Changes:
     reason = why_not_creatable(acl)
     if reason is not None:
         return Changes(reason=reason)
-    effects: tuple[str, ...] = ()
+    effects = _describe_unused(acl)
     if default.applies:
         resource = name_resource(question.resource_type, question.resource_name)
-        effects = (
+        effects += (
             f"Then an ACL matches {resource}, so allow.everyone.if.no.acl.found no longer allows"
             " every principal everything on it.",
         )

@@ -17,7 +17,7 @@ from authorizerd.acl.bits import DENIES
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.explanation.scan import Pace, count_lookups
-from authorizerd.acl.explanation.words import count_of, name_operation, name_resource
+from authorizerd.acl.explanation.words import count_of, describe_access
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl
 from authorizerd.acl.patterns import NO_PATTERNS, look_up
@@ -68,21 +68,15 @@ def find_near_hosts(
 def _make_denied_hosts(probe: Probe, denial_count: int, denial: Acl) -> NearMiss:
     """Return that only ACLs of single hosts deny the question."""
     question = probe.question
-    asked = _name_action(probe)
+    allowed = f"{question.principal} is {describe_access(question)}"
     if question.host is not None:
-        text = f"An ACL denies host {question.host}. From hosts that no ACL names, {asked}."
+        text = f"An ACL denies host {question.host}. From hosts that no ACL names, {allowed}."
         return NearMiss(kind=NearMissKind.HOST, text=text, acl=denial)
-    denied = f"an ACL denies host {denial.host}"
+    denies = f"an ACL denies host {denial.host}"
     if denial_count > 1:
-        denied = f"{denial_count} ACLs deny single hosts, such as {denial.host}"
-    text = f"It is denied only because the host is unknown: {denied}. From other hosts, {asked}."
+        denies = f"{denial_count} ACLs deny single hosts, such as {denial.host}"
+    text = f"Denied only because the host is unknown and {denies}. From other hosts, {allowed}."
     return NearMiss(kind=NearMissKind.UNKNOWN_HOST, text=text, acl=denial)
-
-
-def _name_action(probe: Probe) -> str:
-    question = probe.question
-    resource = name_resource(question.resource_type, question.resource_name)
-    return f"{question.principal} may {name_operation(question.operation)} {resource}"
 
 
 class _Search:
@@ -129,18 +123,17 @@ class _Search:
         instead = replace(probe.question, host=host)
         others = len(self._hosts) - 1
         more = count_of(others, "other host") if others else ""
-        asked = _name_action(probe)
-        if probe.question.host is None:
-            text = f"If the host were known to be {host}, {asked}."
+        question, access = probe.question, describe_access(probe.question)
+        if question.host is None:
             kind = NearMissKind.UNKNOWN_HOST
+            text = f"If the host were known to be {host}, {question.principal} would be {access}."
             if more:
-                text = (
-                    f"If the host were known to be {host}, {asked}. The same holds for{more[4:]}."
-                )
+                text += f" The same holds for {more}."
         else:
             kind = NearMissKind.HOST
             hosts = f"{host} and {more}" if more else host
-            text = f"{asked} from host {hosts}, but not from host {probe.question.host}."
+            text = f"{question.principal} is {access} from host {hosts}, but not from host"
+            text += f" {question.host}."
         return NearMiss(kind=kind, text=text, acl=probe.rule_acl(instead), instead=instead)
 
     def _make_misspelt(self, host: str, reason: str) -> NearMiss:

@@ -23,6 +23,7 @@ from authorizerd.acl.explanation.near_names import find_near_name, find_near_pat
 from authorizerd.acl.explanation.near_principals import find_near_principal
 from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.explanation.words import (
+    join_words,
     name_operation,
     name_pattern,
     name_resource,
@@ -116,18 +117,11 @@ def _find_operations(probe: Probe) -> Steps[list[NearMiss]]:
         return []
     instead = replace(question, operation=int(allowed[0]))
     resource = name_resource(question.resource_type, question.resource_name)
-    text = (
-        f"{question.principal} is allowed {_join(allowed)} on {resource}, but not"
-        f" {name_operation(question.operation)}."
-    )
+    names = join_words([each.name for each in allowed])
+    asked = name_operation(question.operation)
+    text = f"{question.principal} is allowed {names} on {resource}, but not {asked}."
     return [
         NearMiss(
             kind=NearMissKind.OPERATION, text=text, acl=probe.rule_acl(instead), instead=instead
         )
     ]
-
-
-def _join(operations: list[Operation]) -> str:
-    """Return "READ, WRITE and DELETE"."""
-    *first, last = (operation.name for operation in operations)
-    return f"{', '.join(first)} and {last}" if first else last

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
-from authorizerd.acl.explanation.words import name_resource
+from authorizerd.acl.explanation.words import describe_access, name_resource
 from authorizerd.acl.matching import LITERAL, PREFIXED
 from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Acl, ResourceType
 from authorizerd.acl.patterns import Patterns, get_weight, misses_wildcard
@@ -77,8 +77,8 @@ def _find_cluster(probe: Probe) -> NearMiss | None:
         return None
     return NearMiss(
         kind=NearMissKind.RESOURCE_NAME,
-        text=f"It is allowed on `{CLUSTER_NAME}`, which is the cluster's only name in ACLs, but the"
-        f" question names `{probe.question.resource_name}`.",
+        text=f"{probe.question.principal} is {describe_access(probe.question, CLUSTER_NAME)}, which"
+        f" ACLs name `{CLUSTER_NAME}`, but the question names `{probe.question.resource_name}`.",
         acl=probe.rule_acl(instead),
         instead=instead,
     )
@@ -131,7 +131,6 @@ def normalize_all(names: list[str]) -> list[str]:
 def _make_near_name(probe: Probe, near: str) -> NearMiss:
     question = probe.question
     instead = probe.with_name(near)
-    near_resource = name_resource(question.resource_type, near)
     asked = question.resource_name
     if near.translate(_NO_PADDING) == asked.translate(_NO_PADDING):
         difference = "blanks or quotes differ"
@@ -143,7 +142,8 @@ def _make_near_name(probe: Probe, near: str) -> NearMiss:
         difference = "they are written differently"
     return NearMiss(
         kind=NearMissKind.RESOURCE_NAME,
-        text=f"It is allowed on {near_resource}, but the question names `{asked}`: {difference}.",
+        text=f"{question.principal} is {describe_access(question, near)}, but the question names"
+        f" `{asked}`: {difference}.",
         acl=probe.rule_acl(instead),
         instead=instead,
     )

@@ -219,6 +219,7 @@ def test_impossible_changes_have_a_reason(asked: Question, reason: str) -> None:
 def test_effects_on_other_principals_are_told() -> None:
     opened = find([acl(deny=True)], question(), OPEN)
     assert opened.effects == (
+        "The ACL that is removed also denies other hosts.",
         "Then no ACL matches topic `t`, so allow.everyone.if.no.acl.found allows every principal"
         " everything on it.",
     )
@@ -227,6 +228,25 @@ def test_effects_on_other_principals_are_told() -> None:
         "Then an ACL matches topic `t`, so allow.everyone.if.no.acl.found no longer allows every"
         " principal everything on it.",
     )
+
+
+@pytest.mark.parametrize(
+    ("denial", "asked", "effects"),
+    [
+        (acl(host=HOST, deny=True), question(), ()),
+        (acl(host=HOST, deny=True), question(host=None), ()),
+        (acl(deny=True), question(host=None), ()),
+        (acl("User:*", host=HOST, deny=True), question(), ("principals",)),
+        (acl("User:a", "ALL", host=HOST, deny=True), question(), ("operations",)),
+        (acl(host=HOST, pattern="PREFIXED", deny=True), question(), ("resources",)),
+        (acl(host=HOST, topic="*", deny=True), question(), ("resources",)),
+    ],
+)
+def test_denials_that_other_questions_lose_are_told(
+    denial: Acl, asked: Question, effects: tuple[str, ...]
+) -> None:
+    expected = tuple(f"The ACL that is removed also denies other {noun}." for noun in effects)
+    assert find([acl(), denial], asked).effects == expected
 
 
 def test_many_denials_are_counted_but_not_listed() -> None:

@@ -60,6 +60,7 @@ def test_denied_question() -> None:
         "to allow it, remove one ACL:",
         "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal 'User:*'"
         " --deny-host '*' --operation All --topic '*' --resource-pattern-type literal",
+        "  The ACL that is removed also denies other principals, resources, operations and hosts.",
     ]
 
 
@@ -120,14 +121,17 @@ def test_patterns_that_prevent_the_default_are_bounded() -> None:
              "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal User:a"
              " --deny-host '*' --operation Read --topic t --resource-pattern-type literal",
              "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
-             " 10.0.0.1 --operation Read --topic t --resource-pattern-type literal"],
+             " 10.0.0.1 --operation Read --topic t --resource-pattern-type literal",
+             "  The ACLs that are removed also deny other principals and hosts."],
         ),
         (
             [], question(operation="CREATE_TOKENS"), CLOSED,
             ["to allow it, add one ACL:",
              "  add StandardAcl[resourceType=TOPIC, resourceName=t, patternType=LITERAL,"
              " principal=User:a, host=10.0.0.1, operation=CREATE_TOKENS, permissionType=ALLOW] (no"
-             " kafka-acls line: kafka-acls does not accept CREATE_TOKENS on TOPIC)"],
+             " kafka-acls line: kafka-acls does not accept CREATE_TOKENS on TOPIC)",
+             "  Brokers never ask for CREATE_TOKENS on a topic, only for READ, WRITE, CREATE,"
+             " DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS."],
         ),
         (
             [], question(topic="a\x1b[31m\nb"), CLOSED,

@@ -127,30 +127,32 @@ FROM = "10.0.0.9"
         (
             [acl(A, "WRITE", topic=T, host="10.0.0.7")],
             question(A, "WRITE", topic=T, host=FROM), HOST,
-            "User:alice may WRITE topic `orders` from host 10.0.0.7, but not from host 10.0.0.9.",
+            "User:alice is allowed WRITE on topic `orders` from host 10.0.0.7, but not from host"
+            " 10.0.0.9.",
         ),
         (
             [acl(A, topic=T, host=host) for host in ("10.0.0.7", "10.1.0.9", "10.0.0.98")],
             question(A, topic=T, host=FROM), HOST,
-            "User:alice may READ topic `orders` from host 10.0.0.98 and 2 other hosts, but not"
-            " from host 10.0.0.9.",
+            "User:alice is allowed READ on topic `orders` from host 10.0.0.98 and 2 other hosts,"
+            " but not from host 10.0.0.9.",
         ),
         (
             [acl(A, topic=T, host="10.0.0.7")],
             question(A, topic=T, host=None), UNKNOWN,
-            "If the host were known to be 10.0.0.7, User:alice may READ topic `orders`.",
+            "If the host were known to be 10.0.0.7, User:alice would be allowed READ on topic"
+            " `orders`.",
         ),
         (
             [acl(A, topic=T), acl("User:*", topic=T, host="10.0.0.7", deny=True)],
             question(A, topic=T, host=None), UNKNOWN,
-            "It is denied only because the host is unknown: an ACL denies host 10.0.0.7. From"
-            " other hosts, User:alice may READ topic `orders`.",
+            "Denied only because the host is unknown and an ACL denies host 10.0.0.7. From other"
+            " hosts, User:alice is allowed READ on topic `orders`.",
         ),
         (
             [acl(A, topic=T), acl("User:*", topic=T, host=FROM, deny=True)],
             question(A, topic=T, host=FROM), HOST,
-            "An ACL denies host 10.0.0.9. From hosts that no ACL names, User:alice may READ topic"
-            " `orders`.",
+            "An ACL denies host 10.0.0.9. From hosts that no ACL names, User:alice is allowed READ"
+            " on topic `orders`.",
         ),
         (
             [acl(A, topic=T, host="10.0.0.0/24")],
@@ -213,23 +215,23 @@ FROM = "10.0.0.9"
         ),
         (
             [acl(A, topic="Orders")], question(A, topic=T), NAME,
-            "It is allowed on topic `Orders`, but the question names `orders`: the letter case"
-            " differs.",
+            "User:alice is allowed READ on topic `Orders`, but the question names `orders`: the"
+            " letter case differs.",
         ),
         (
             [acl(A, topic="orders.", pattern="PREFIXED")], question(A, topic="orders-eu"), NAME,
-            "It is allowed on topic `orders.eu`, but the question names `orders-eu`: a dot, dash"
-            " or underscore differs.",
+            "User:alice is allowed READ on topic `orders.eu`, but the question names `orders-eu`: a"
+            " dot, dash or underscore differs.",
         ),
         (
             [acl(A, topic=T)], question(A, topic=" orders"), NAME,
-            "It is allowed on topic `orders`, but the question names ` orders`: blanks or quotes"
-            " differ.",
+            "User:alice is allowed READ on topic `orders`, but the question names ` orders`: blanks"
+            " or quotes differ.",
         ),
         (
             [acl(A, "ALTER", cluster=True)],
             Question(A, FROM, Operation.ALTER, 4, "my-cluster"), NAME,
-            "It is allowed on `kafka-cluster`, which is the cluster's only name in ACLs, but the"
+            "User:alice is allowed ALTER on the cluster, which ACLs name `kafka-cluster`, but the"
             " question names `my-cluster`.",
         ),
         (

@@ -33,7 +33,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "at log offset 27, with 11 ACLs",
                 "allow.everyone.if.no.acl.found is false",
                 "near misses:",
-                "  User:robot may WRITE topic `status` from host 10.0.0.7, but not from host ",
+                "  User:robot is allowed WRITE on topic `status` from host 10.0.0.7, but not ",
                 "  User:robot is allowed READ and DESCRIBE on topic `status`, but not WRITE.",
                 "to allow it, add one ACL:",
                 "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:robot ",

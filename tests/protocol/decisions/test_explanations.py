@@ -48,8 +48,8 @@ def test_every_field_of_a_denial() -> None:
         "near_misses": [
             {
                 "kind": "resource_name",
-                "text": "It is allowed on topic `orders`, but the question names `Orders`: the"
-                " letter case differs.",
+                "text": "User:alice is allowed DESCRIBE on topic `orders`, but the question names"
+                " `Orders`: the letter case differs.",
                 "acl": {
                     "resource_type": "TOPIC",
                     "resource_name": T,
