@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.model import Question
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
 from authorizerd.actors.decider import DecisionContext, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Caller, Callers
@@ -22,7 +25,7 @@ from authorizerd.protocol.decisions.authzen import (
     build_question,
     decode_evaluation,
 )
-from authorizerd.protocol.decisions.explanations import encode_explanation
+from authorizerd.protocol.decisions.explanations import encode_in_steps
 from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
 
 SURFACE: Final = "Explain"
@@ -50,8 +53,14 @@ class Explainer:
             BusyError: see ``LongWork.run``.
         """
         snapshot = self._decider.check_ready(state)
-        steps = explain_fully(snapshot, state.settings, question)
-        return encode_explanation(await self._work.run(steps))
+        return await self._work.run(_explain(snapshot, state.settings, question))
+
+
+def _explain(
+    snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question
+) -> Steps[bytes]:
+    """Return, in steps, the JSON of an explanation."""
+    return (yield from encode_in_steps((yield from explain_fully(snapshot, settings, question))))
 
 
 class ExplainHandler(HttpSurface):

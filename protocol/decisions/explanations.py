@@ -20,6 +20,7 @@ from authorizerd.acl.explanation.model import (
     NearMissKind,
 )
 from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
+from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 
 
@@ -119,12 +120,13 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     effects: tuple[str, ...]
 
 
+ITEMS_PER_STEP: Final = 16
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_explanation(explanation: Explanation) -> bytes:
-    """Return the JSON of an explanation."""
-    return _encode(make_explanation_answer(explanation))
+def encode_in_steps(explanation: Explanation) -> Steps[bytes]:
+    """Return, in steps, the JSON of an explanation, which may have hundreds of ACLs."""
+    return _encode((yield from _make_answer(explanation, ANY_SERVER)))
 
 
 def make_explanation_answer(
@@ -135,20 +137,32 @@ def make_explanation_answer(
     Args:
         server: the value of ``--bootstrap-server`` in the kafka-acls lines.
     """
-    changes = tuple(make_change_answer(each, server) for each in explanation.changes.listed)
-    is_single = explanation.changes.smallest is not None
+    return finish(_make_answer(explanation, server))
+
+
+def _make_answer(explanation: Explanation, server: str) -> Steps[ExplanationAnswer]:
+    acls: list[MatchingAclAnswer] = []
+    for meaning in explanation.acls:
+        acls.append(_make_matching_acl(explanation, meaning))
+        if len(acls) % ITEMS_PER_STEP == 0:
+            yield
+    changes: list[ChangeAnswer] = []
+    for change in explanation.changes.listed:
+        changes.append(make_change_answer(change, server))
+        if len(changes) % ITEMS_PER_STEP == 0:
+            yield
     return ExplanationAnswer(
         decision=explanation.decision.allowed,
         offset=explanation.offset,
         rule=str(explanation.decision.rule),
         question=_make_question(explanation.question),
-        acls=tuple(_make_matching_acl(explanation, meaning) for meaning in explanation.acls),
+        acls=tuple(acls),
         acls_left_out=explanation.acls_left_out,
         settings=_make_settings(explanation),
         near_misses=tuple(map(_make_near_miss, explanation.near_misses)),
         unsearched=explanation.unsearched,
-        smallest_change=changes[0] if is_single else None,
-        changes=changes,
+        smallest_change=None if explanation.changes.smallest is None else changes[0],
+        changes=tuple(changes),
         changes_left_out=explanation.changes.left_out,
         no_change=explanation.changes.reason,
         effects=explanation.changes.effects,

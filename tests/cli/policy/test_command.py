@@ -201,8 +201,8 @@ def test_denial_shows_what_almost_allows_it(
     assert lines[2:5] == [
         "      found:    User:alice may READ topic orders only from 10.0.0.7",
         "      because:  no ACL allows it",
-        "      near:     If the host were known to be 10.0.0.7, User:alice may READ topic "
-        "`orders`.",
+        "      near:     If the host were known to be 10.0.0.7, User:alice would be allowed "
+        "READ on topic `orders`.",
     ]
     assert lines[5].startswith("      change:   kafka-acls --bootstrap-server HOST:PORT --add ")
     assert run("more.yaml --acls acls.txt --with bob.txt --json") == 3
