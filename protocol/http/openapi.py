@@ -10,6 +10,7 @@ Source: OpenAPI 3.1.0; JSON Schema 2020-12.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -34,6 +35,9 @@ from authorizerd.protocol.http.endpoints import (
 _SCHEMAS: Final = "#/components/schemas/"
 _VERSION: Final = "1"
 """The version of the paths, which begin with /v1 or end with it."""
+
+_ATTRIBUTES: Final = re.compile(r"\n\nAttributes:\n((?: {4}.*(?:\n|\Z))+)")
+_ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 _Json = dict[str, Any]
 _SchemaOf = Callable[[Any], _Json]
@@ -194,7 +198,19 @@ def _name_components(components: dict[str, _Json]) -> Iterator[tuple[str, _Json]
     for name, schema in components.items():
         if "." in name:  # msgspec's full names are for structs whose names are equal
             raise ValueError(f"two structs of the API have the name of {name}: rename one")
+        _move_explanations(schema)
         yield name.removeprefix("_"), _tidy(schema)
+
+
+def _move_explanations(schema: _Json) -> None:
+    """Move what a struct's docstring lists below ``Attributes:`` to the fields."""
+    text = inspect.cleandoc(schema.get("description", ""))
+    listed = _ATTRIBUTES.search(text)
+    if listed is None:
+        return
+    schema["description"] = text[: listed.start()] + text[listed.end() :]
+    for attribute in _ATTRIBUTE.finditer(listed[1]):
+        schema["properties"][attribute[1]].setdefault("description", attribute[2])
 
 
 def _tidy(schema: Any) -> Any:  # noqa: ANN401 - any part of a JSON schema

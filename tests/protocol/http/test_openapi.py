@@ -54,6 +54,19 @@ class Outer(msgspec.Struct, rename="camel"):
     text: Annotated[str, msgspec.Meta(description="For people.")] = "x"
 
 
+class Listing(msgspec.Struct):
+    """A list.
+
+    Attributes:
+        first: the first one, or
+            none.
+        second: explained elsewhere.
+    """
+
+    first: int
+    second: Annotated[int, msgspec.Meta(description="The second one.")]
+
+
 def same_name() -> type[msgspec.Struct]:
     return msgspec.defstruct("Other", [("x", int)], module="elsewhere")
 
@@ -100,6 +113,15 @@ def test_structs_become_schemas() -> None:
             },
             "required": ["firstPart", "parts"],
         },
+    }
+
+
+def test_attributes_of_a_docstring_explain_the_fields() -> None:
+    schema = described(endpoint(Answer(200, "", Listing)))["components"]["schemas"]["Listing"]
+    assert schema["description"] == "A list."
+    assert schema["properties"] == {
+        "first": {"type": "integer", "description": "the first one, or none."},
+        "second": {"type": "integer", "description": "The second one."},
     }
 
 
