@@ -1,0 +1,19 @@
+"""The refusals that the endpoints of the decision port share, for its OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from authorizerd.protocol.http.endpoints import Answer
+
+INVALID: Final = Answer(400, "The request is invalid: the text names the field to fix.")
+FORBIDDEN: Final = Answer(
+    403,
+    "The caller asks about another principal, without CLUSTER_ACTION. The text names the caller's"
+    " principal.",
+)
+NOT_READY: Final = Answer(
+    503, "`AUTHORIZER_NOT_READY`: the ACLs are not loaded yet, or stale; the text says which."
+)
+REFUSALS: Final = (INVALID, FORBIDDEN, NOT_READY)
+"""The errors of every endpoint that answers questions (``HttpSurface``)."""
