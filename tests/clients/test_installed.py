@@ -18,8 +18,9 @@ from tests.support.daemon_process import ROOT, DaemonProcess
 
 NPM, NODE = shutil.which("npm"), shutil.which("node")
 MODULES = {
-    "__init__", "backoff", "blocking", "blocking_link", "blocking_links", "daemons", "errors",
-    "protocol", "tls", "trio", "trio_link", "trio_links", "values",
+    "__init__", "backoff", "blocking", "blocking_link", "blocking_links", "blocking_watch",
+    "daemons", "errors", "following", "http_answer", "protocol", "tls", "trio", "trio_link",
+    "trio_links", "trio_watch", "values", "watch_attempts", "watch_values",
 }  # fmt: skip
 
 ASK_PYTHON = """

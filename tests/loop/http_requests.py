@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from authorizerd.config.own_keys import OWN_KEYS
+from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
 from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
@@ -20,7 +21,7 @@ PIPELINED: Final = 200
 CHUNKS: Final = 3000
 OPA_PATH: Final = f"{DATA_PATH}/kafka/authz/allow"
 ADMIN_PATHS: Final = ("/metrics", "/healthz", "/readyz")
-PATHS: Final = (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH, HEALTH_PATH, *ADMIN_PATHS)
+PATHS: Final = (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH, HEALTH_PATH, ACLS_PATH, *ADMIN_PATHS)
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,9 @@ def decision_requests(token: str) -> Iterator[HttpRequest]:
             yield HttpRequest(DECISION_HTTP, f"{path}: {name}", post(path, body, token=token))
     by_type = json.dumps(opa_question("", pattern_type="PREFIXED")).encode()
     yield HttpRequest(DECISION_HTTP, f"{OPA_PATH}: by type", post(OPA_PATH, by_type, token=token))
+    for query in ("", "?principal=User:nobody", "?pattern_type=MATCH&resource_name=x"):
+        asked = get(f"{ACLS_PATH}{query}", token=token)
+        yield HttpRequest(DECISION_HTTP, f"{ACLS_PATH}{query}", asked)
     question = json.dumps(evaluation()).encode()
     for path, body in ((EVALUATION_PATH, question), (OPA_PATH, by_type)):
         many = post(path, body, token=token, close=False) * (PIPELINED - 1)

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from authorizerd.acl.steps import finish
-from authorizerd.daemon.decisions import authzen, opa
+from authorizerd.daemon.decisions import acl_list, authzen, opa
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import Request as HttpMessage
@@ -57,7 +57,7 @@ def test_requests_are_valid(api_key: ApiKey, version: int) -> None:
 def test_every_path_of_the_decision_port_is_played() -> None:
     paths = {
         path
-        for module in (authzen, opa)
+        for module in (acl_list, authzen, opa)
         for name, path in vars(module).items()
         if name.endswith("_PATH")
     }

@@ -4,6 +4,9 @@
 ``authorizerd_client.trio.Client`` has the same methods for trio, and needs trio. This module
 exports the values and errors of both.
 
+``authorizerd_client.blocking_watch.watch`` and ``authorizerd_client.trio_watch.watch`` list the
+ACLs of a daemon, and follow their changes.
+
 **Invariant:** no failure looks like a permission. A client returns True only if the daemon allowed
 the question; if there is no decision, it raises an ``AuthorizerdError``, and the caller denies.
 """
@@ -36,26 +39,42 @@ from authorizerd_client.values import (
     Decisions,
     Question,
 )
+from authorizerd_client.watch_values import (
+    Acl,
+    AclChange,
+    AclEvent,
+    Changes,
+    Listing,
+    Resumed,
+    Suspended,
+)
 
 __all__ = [
     "ALLOWED",
     "DENIED",
     "INVALID",
     "NOT_READY",
+    "Acl",
+    "AclChange",
+    "AclEvent",
     "AnswerError",
     "AnyQuestion",
     "AuthorizerdError",
+    "Changes",
     "ClosedError",
     "ConnectionLostError",
     "Decisions",
     "ForbiddenError",
     "InvalidQuestionError",
     "InvalidRequestError",
+    "Listing",
     "NotReadyError",
     "OffsetNotReachedError",
     "OverloadedError",
     "ProtocolError",
     "Question",
+    "Resumed",
+    "Suspended",
     "TimedOutError",
     "TlsError",
     "TokenRefusedError",
