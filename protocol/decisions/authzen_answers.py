@@ -15,6 +15,7 @@ from msgspec import Meta
 from authorizerd.acl.decision import DEFAULT_DENY, Decision, DefaultRule, MatchingAcl
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import CLUSTER_NAME, Question, ResourceType
+from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 from authorizerd.protocol.http.endpoints import one_of
 
 _CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with the member takes longer
@@ -122,6 +123,10 @@ class AnswerContext(msgspec.Struct, gc=False):
     ]
     hint: Annotated[
         str | msgspec.UnsetType, Meta(description="The mistake that the question probably has.")
+    ] = msgspec.UNSET
+    explanation: Annotated[
+        ExplanationAnswer | msgspec.UnsetType,
+        Meta(description="What `/v1/explain` answers, if the request's context asks for it."),
     ] = msgspec.UNSET
 
 

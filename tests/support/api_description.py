@@ -38,6 +38,8 @@ class ApiDescription:
 
     def __init__(self, document: bytes) -> None:
         self.document: dict[str, Any] = json.loads(document)
+        self._components = self.document["components"]
+        self._answer_components = {"schemas": _forbid_other_fields(self._components["schemas"])}
         self.seen: set[tuple[str, str, int]] = set()
         self._templates: dict[str, re.Pattern[str]] = {
             template: re.compile(re.sub(r"\\\{\w+\\\}", ".*", re.escape(template)))
@@ -74,8 +76,8 @@ class ApiDescription:
                     yield path, method.upper(), int(status)
 
     def accepts(self, schema: Mapping[str, Any], value: object) -> bool:
-        """Return True if the value is valid by a schema of the document."""
-        return not self._find_faults(schema, value)
+        """Return True if a part of an answer is valid by a schema of the document."""
+        return not _find_faults(schema, self._answer_components, value)
 
     def _find_template(self, path: str) -> str | None:
         """Return the described path; one without parameters comes first."""
@@ -113,7 +115,7 @@ class ApiDescription:
             assert exchange.answer == b""
         elif media_type == JSON:
             schema = response["content"][JSON]["schema"]
-            faults = self._find_faults(schema, json.loads(exchange.answer))
+            faults = _find_faults(schema, self._answer_components, json.loads(exchange.answer))
             assert not faults, f"{faults}: {exchange}"
         elif exchange.status >= 400:
             assert re.fullmatch(rb"[^\r\n]+\n", exchange.answer), exchange
@@ -123,7 +125,7 @@ class ApiDescription:
         if exchange.status != 200 or "requestBody" not in operation:
             return
         schema = operation["requestBody"]["content"][JSON]["schema"]
-        faults = self._find_faults(schema, json.loads(exchange.body))
+        faults = _find_faults(schema, self._components, json.loads(exchange.body))
         # A batch is accepted although single evaluations are invalid.
         evaluations = json.loads(exchange.answer).get("evaluations", ())
         for each in evaluations:
@@ -131,17 +133,28 @@ class ApiDescription:
                 return
         assert not faults, f"{faults}: {exchange}"
 
-    def _find_faults(self, schema: Mapping[str, Any], value: object) -> list[str]:
-        # References name components from the root of the document.
-        whole = {**schema, "components": self.document["components"]}
-        return [fault.message for fault in Draft202012Validator(whole).iter_errors(value)]
-
     def _resolve(self, response: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         if response is None or "$ref" not in response:
             return response
         name = response["$ref"].rpartition("/")[2]
         component: Mapping[str, Any] = self.document["components"]["responses"][name]
         return component
+
+
+def _find_faults(
+    schema: Mapping[str, Any], components: Mapping[str, Any], value: object
+) -> list[str]:
+    # References name components from the root of the document.
+    validator = Draft202012Validator({**schema, "components": components})
+    return [fault.message for fault in validator.iter_errors(value)]
+
+
+def _forbid_other_fields(schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """Return schemas that accept only described fields: answers have no others."""
+    return {
+        name: {**schema, "additionalProperties": False} if "properties" in schema else schema
+        for name, schema in schemas.items()
+    }
 
 
 def exchange_of(request: Request, response: Response | StreamedResponse) -> Exchange:
