@@ -187,6 +187,35 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_a_super_user_is_allowed_whatever_is_denied",
     ),
     Mutant(
+        name="in a search, a rule for one host allows although every host is denied",
+        file="acl/search/joined_rules.py",
+        text="        if self.denies or not (new_denied or new_allowed):\n",
+        becomes="        if not (new_denied or new_allowed):\n",
+        found_by="tests/acl/search/test_subjects.py::test_examples",
+    ),
+    Mutant(
+        name="a search lists a host that is both allowed and denied",
+        file="acl/search/joined_rules.py",
+        text="allowed_hosts.difference(new_denied)",
+        becomes="allowed_hosts.difference(())",
+        found_by="tests/acl/search/test_subjects.py::test_examples",
+    ),
+    Mutant(
+        name="a search lists a pattern without what is denied inside it",
+        file="acl/search/regions.py",
+        text="region.has_exceptions or not covers(region.access, outer.access)",
+        becomes="region.has_exceptions",
+        found_by="tests/acl/search/test_resources.py::test_examples",
+    ),
+    Mutant(
+        name="a search allows everyone although an ACL's pattern matches",
+        file="acl/search/subjects.py",
+        text="settings.allow_everyone_if_no_acl_found and not places.has_acl",
+        becomes="settings.allow_everyone_if_no_acl_found",
+        found_by="tests/acl/search/test_subjects.py"
+        "::test_allow_everyone_applies_only_if_no_acls_pattern_matches",
+    ),
+    Mutant(
         name="User:* is answered like a user",
         file="acl/decision.py",
         text=(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -10,11 +12,13 @@ from authorizerd.acl import patterns
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError, SearchLimitError
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
+from authorizerd.acl.search import pattern_rules, places, regions, resources, sorting
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
+from authorizerd.acl.search.joined_rules import JoinedRules, join_bits
 from authorizerd.acl.search.pattern_rules import get_position
 from authorizerd.acl.search.resources import PatternAccess, Resources, find_resources
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
+from authorizerd.acl.steps import Steps, finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
 
@@ -235,3 +239,32 @@ def test_hosts_of_patterns_are_shared() -> None:
     assert len(found.patterns) == 50
     assert len({id(each.hosts) for each in found.patterns}) == 1
     assert found.patterns[0].hosts == HostAccess(True, tuple(f"h{n:03}" for n in range(300)))
+
+
+def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tasks run while many hosts and patterns are examined."""
+    for module in (pattern_rules, places, resources, sorting):
+        monkeypatch.setattr(module, "ITEMS_PER_STEP", 16, raising=False)
+        monkeypatch.setattr(module, "LOOKUPS_PER_STEP", 16, raising=False)
+    monkeypatch.setattr(regions, "RULES_PER_STEP", 16)
+    joined = [0]
+
+    def count(
+        rules: JoinedRules, operation: int, any_host: int, hosts: Mapping[str, int]
+    ) -> Steps[JoinedRules]:
+        joined[0] += 1
+        return join_bits(rules, operation, any_host, hosts)
+
+    monkeypatch.setattr(regions, "join_bits", count)
+    literals = [alice(f"a{number:03}") for number in range(320)]
+    hosts = [alice("b", host=f"h{number}") for number in range(320)]
+    elsewhere = [acl("User:*", topic="*", host=f"g{number}", deny=True) for number in range(320)]
+    snapshot = snapshot_of(*literals, *hosts, *elsewhere)
+    steps = find_resources(snapshot, NOBODY, ALICE, Operation.READ, TOPIC)
+    each_step = []
+    for _ in steps:
+        each_step.append(joined[0])
+        joined[0] = 0
+    assert max(each_step) <= 16
+    # The hosts are looked up at both roots, and collected; the literals are collected and visited.
+    assert len(each_step) >= (2 * 640 + 640 + 2 * 320) / 16
