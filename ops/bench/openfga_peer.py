@@ -226,3 +226,31 @@ def make_surface(store: str, model: str) -> Surface:
         many=format_many,
         is_allowed=lambda answer: answer.get("allowed") is True,
     )
+
+
+def make_user_search(surface: Surface, question: Question) -> tuple[str, dict[str, Any]]:
+    """Return path and body of ListUsers: who may do what the question asks?"""
+    kind, _, name = _object(question.resource_type, question.resource_name).partition(":")
+    check = _check_of(question)
+    return _beside(surface, "list-users"), {
+        "authorization_model_id": surface.one(question)["authorization_model_id"],
+        "object": {"type": kind, "id": name},
+        "relation": check["relation"],
+        "user_filters": [{"type": "user"}],
+    }
+
+
+def make_object_search(surface: Surface, question: Question) -> tuple[str, dict[str, Any]]:
+    """Return path and body of ListObjects: to which resources may the principal do this?"""
+    check = _check_of(question)
+    return _beside(surface, "list-objects"), {
+        "authorization_model_id": surface.one(question)["authorization_model_id"],
+        "type": _type_name(ResourceType(question.resource_type)),
+        "relation": check["relation"],
+        "user": check["user"],
+    }
+
+
+def _beside(surface: Surface, name: str) -> str:
+    """Return the path of another request to the same store."""
+    return f"{surface.one_path.rpartition('/')[0]}/{name}"

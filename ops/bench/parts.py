@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from authorizerd.acl.builder import build
-from ops.bench import authzen, creations, floods, following, log_ins, openfga, tls, workers
+from ops.bench import authzen, creations, floods, following, log_ins, openfga, search, tls, workers
 from ops.bench.authzen import measure_http
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.creations import CreationPlan, measure_creations
@@ -33,6 +33,7 @@ from ops.bench.openfga import measure_openfga
 from ops.bench.plot import draw_panels
 from ops.bench.replay import SIZES, measure_replay
 from ops.bench.rounds import HttpExtent
+from ops.bench.search import measure_searches
 from ops.bench.sets import QUESTIONS, AclSet, kind, kind_with_many_questions, wide, write_lines
 from ops.bench.snapshot_updates import measure_snapshot_updates
 from ops.bench.stream import measure_stream
@@ -56,6 +57,7 @@ class Plan:
     http: HttpExtent
     openfga: HttpExtent
     stream_seconds: float
+    search: search.Extent
     workers: WorkersExtent
     tls: tls.Extent
     log_ins: log_ins.Extent
@@ -77,6 +79,7 @@ FULL: Final = Plan(
     http=authzen.FULL,
     openfga=openfga.FULL,
     stream_seconds=3.0,
+    search=search.FULL,
     workers=workers.FULL,
     tls=tls.FULL,
     log_ins=log_ins.FULL,
@@ -97,6 +100,7 @@ QUICK: Final = Plan(
     http=authzen.QUICK,
     openfga=openfga.QUICK,
     stream_seconds=0.1,
+    search=search.QUICK,
     workers=workers.QUICK,
     tls=tls.QUICK,
     log_ins=log_ins.QUICK,
@@ -210,6 +214,11 @@ def _stream(run: Run) -> Iterator[Line]:
     yield from measure_stream(asked, run.expected, run.log_of(asked), directory, seconds)
 
 
+def _search(run: Run) -> Iterator[Line]:
+    largest, directory = run.largest, run.directory / "search"
+    yield from measure_searches(largest, run.log_of(largest), directory, run.plan.search)
+
+
 def _workers(run: Run) -> Iterator[Line]:
     asked, directory = run.plan.asked, run.directory / "workers"
     yield from measure_workers(asked, run.log_of(asked), directory, run.plan.workers)
@@ -253,6 +262,7 @@ PARTS: Final[Mapping[str, PartRunner]] = MappingProxyType(
         "http": _http,
         "openfga": _openfga,
         "stream": _stream,
+        "search": _search,
         "workers": _workers,
         "decisions": _decisions,
         "state": _state,

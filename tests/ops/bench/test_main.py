@@ -42,6 +42,8 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
         "early listener",
         "growth, 20,200 ACLs",
         "AuthZEN",
+        "search in process, 2,100 ACLs: who can, longest step",
+        "search over HTTP, 1,600 literal ACLs: what can",
         "workers, 20,200 ACLs: USS of each worker",
         "HTTPS, 100 a request",
         "handshakes, ECDSA P-256: with a decision each",

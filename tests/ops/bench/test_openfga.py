@@ -13,8 +13,10 @@ from ops.bench.openfga import answerable
 from ops.bench.openfga_peer import (
     is_expressible,
     make_model,
+    make_object_search,
     make_surface,
     make_tuple,
+    make_user_search,
     ready_openfga,
 )
 from ops.bench.sets import AclSet, kind
@@ -84,6 +86,29 @@ def test_batch_numbers_its_checks() -> None:
         "user": "user:a", "relation": "may_read", "object": "topic:t",
     }  # fmt: skip
     assert (surface.one_path, surface.many_path) == ("/stores/s/check", "/stores/s/batch-check")
+
+
+def test_searches_ask_for_what_a_question_leaves_out() -> None:
+    surface = make_surface("/stores/s", "m")
+    asked = question("User:a", "READ", topic="t")
+    assert make_user_search(surface, asked) == (
+        "/stores/s/list-users",
+        {
+            "authorization_model_id": "m",
+            "object": {"type": "topic", "id": "t"},
+            "relation": "may_read",
+            "user_filters": [{"type": "user"}],
+        },
+    )
+    assert make_object_search(surface, asked) == (
+        "/stores/s/list-objects",
+        {
+            "authorization_model_id": "m",
+            "type": "topic",
+            "relation": "may_read",
+            "user": "user:a",
+        },
+    )
 
 
 def test_openfga_is_absent_if_it_is_not_installed(

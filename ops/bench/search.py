@@ -1,0 +1,250 @@
+"""Searches and explanations: in process, and over HTTP, with decisions meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.explanation.explainer import explain_fully
+from authorizerd.acl.model import Question
+from authorizerd.acl.search.actions import find_actions
+from authorizerd.acl.search.names import find_names
+from authorizerd.acl.search.resources import find_resources
+from authorizerd.acl.search.subjects import find_subjects
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+from ops.bench.authzen import SURFACE, server_of
+from ops.bench.closed_loop import LoadReport
+from ops.bench.daemon_process import PATIENT, ready_daemon
+from ops.bench.event_loop import LIMIT_MS
+from ops.bench.figures import Line, percentile, supported_percent
+from ops.bench.http_generator import HttpLoad, generate, generator_for
+from ops.bench.http_surface import Server
+from ops.bench.processes import ProcessError
+from ops.bench.search_peer import RESOURCES, SUBJECTS, Endpoint, measure_beside_openfga
+from ops.bench.sets import AclSet
+
+PAGE: Final = 1000
+"""The results of one page: the maximum of the daemon, and OpenFGA's default."""
+_EXCEPTIONS_MAX: Final = 10_000
+_SETTINGS: Final = AuthorizerSettings()
+_END: Final = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much is measured.
+
+    Attributes:
+        calls: of each search in process; each is about another question.
+        rounds: how often they are repeated to find the longest step.
+        seconds: of each load over HTTP.
+        settings: of the daemon.
+        peer_calls: of each search beside OpenFGA. 0 leaves it out: it takes minutes to read a set.
+    """
+
+    calls: int
+    rounds: int
+    seconds: float
+    peer_calls: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+FULL: Final = Extent(calls=100, rounds=3, seconds=12.0, peer_calls=100)
+QUICK: Final = Extent(calls=3, rounds=1, seconds=0.1, peer_calls=3, settings=PATIENT)
+
+
+def _who_can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+    return find_subjects(
+        snapshot,
+        _SETTINGS,
+        question.operation,
+        question.resource_type,
+        question.resource_name,
+        limit=PAGE,
+    )
+
+
+def _what_can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+    return find_resources(
+        snapshot,
+        _SETTINGS,
+        question.principal,
+        question.operation,
+        question.resource_type,
+        limit=PAGE,
+        exceptions_max=_EXCEPTIONS_MAX,
+    )
+
+
+def _names(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+    return find_names(
+        snapshot,
+        _SETTINGS,
+        question.principal,
+        question.host,
+        question.operation,
+        question.resource_type,
+        (),
+        limit=PAGE,
+    )
+
+
+def _can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+    return find_actions(
+        snapshot,
+        _SETTINGS,
+        question.principal,
+        question.resource_type,
+        question.resource_name,
+    )
+
+
+def _explain(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+    return explain_fully(snapshot, _SETTINGS, question)
+
+
+IN_PROCESS: Final[Mapping[str, Callable[[AclSnapshot, Question], Steps[object]]]] = {
+    "who can": _who_can,
+    "what can, patterns": _what_can,
+    "what can, names": _names,
+    "can": _can,
+    "explain": _explain,
+}
+
+
+DECISIONS: Final = Endpoint(SURFACE.one_path)
+ENDPOINTS: Final[Mapping[str, Endpoint]] = {
+    "who can": SUBJECTS,
+    "what can": RESOURCES,
+    "can": Endpoint("/access/v1/search/action", ("action",)),
+    "explain": Endpoint("/v1/explain"),
+}
+
+
+def measure_searches(
+    acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent
+) -> Iterator[Line]:
+    """Yield the lines; ``log_dir`` has a checkpoint of the set.
+
+    Raises:
+        DisagreementError: OpenFGA's answer contains something that is not allowed.
+        ProcessError: the daemon failed.
+    """
+    shutil.rmtree(directory, ignore_errors=True)  # bodies of an earlier run
+    directory.mkdir(parents=True)
+    yield from _measure_in_process(acl_set, extent)
+    with ready_daemon(directory, log_dir, extent.settings) as daemon:
+        yield from _measure_http(acl_set, server_of(daemon), directory, extent)
+    if extent.peer_calls:
+        settings = extent.settings
+        yield from measure_beside_openfga(
+            acl_set, directory / "literals", settings, extent.peer_calls
+        )
+
+
+def _measure_in_process(acl_set: AclSet, extent: Extent) -> Iterator[Line]:
+    """Yield the CPU time of each search, and of its longest step."""
+    snapshot = build(acl_set.added())
+    questions = list(acl_set.questions())[: extent.calls]
+    where = f"search in process, {len(snapshot.acls):,} ACLs"
+    for name, search in IN_PROCESS.items():
+        totals_ms: list[float] = []
+        longest_ms: list[float] = []
+        for _ in range(extent.rounds):
+            times = [_time_steps(search(snapshot, question)) for question in questions]
+            totals_ms += (total for total, _ in times)
+            longest_ms.append(max(longest for _, longest in times))
+        totals_ms.sort()
+        yield Line(what=f"{where}: {name}, CPU, p50", unit="ms", ours=percentile(totals_ms, 50))
+        # The lowest of the rounds: the host may count time that it takes as the thread's own.
+        yield Line(
+            what=f"{where}: {name}, longest step, CPU",
+            unit="ms",
+            ours=min(longest_ms),
+            limit=LIMIT_MS,
+            enforced=True,
+        )
+
+
+def _time_steps(steps: Steps[object]) -> tuple[float, float]:
+    """Run a search; return its CPU time and that of its longest step, in ms."""
+    total = longest = 0.0
+    while True:
+        began = time.thread_time()
+        is_end = next(steps, _END) is _END
+        taken = time.thread_time() - began
+        total += taken
+        longest = max(longest, taken)
+        if is_end:
+            return total * 1000, longest * 1000
+
+
+def _measure_http(
+    acl_set: AclSet, server: Server, directory: Path, extent: Extent
+) -> Iterator[Line]:
+    """Yield the times of each search alone, and of decisions while it runs without pause."""
+    loads = _Loads(server, list(acl_set.questions()), directory, extent.seconds)
+    alone = loads.drive(DECISIONS)
+    where = f"search over HTTP ({generator_for(extent.seconds)}), {acl_set.name}"
+    for name, endpoint in ENDPOINTS.items():
+        report = loads.drive(endpoint)
+        # The two may be the same.
+        for percent in sorted({50, supported_percent(report.timed)}):
+            yield Line(what=f"{where}: {name}, p{percent}", unit="ms", ours=report.at(percent))
+        with ThreadPoolExecutor(1) as threads:
+            searching = threads.submit(loads.drive, endpoint)
+            during = loads.drive(DECISIONS)
+            searching.result()
+        percent = supported_percent(min(during.timed, alone.timed))
+        yield Line(
+            what=f"{where}: decisions during {name} without pause, p{percent}",
+            unit="ms",
+            ours=during.at(percent),
+            calm=alone.at(percent),
+        )
+
+
+class _Loads:
+    """Loads on one connection; each is generated by another process."""
+
+    def __init__(
+        self, server: Server, questions: list[Question], directory: Path, seconds: float
+    ) -> None:
+        self._server: Final = server
+        self._questions: Final = questions
+        self._directory: Final = directory
+        self._seconds: Final = seconds
+
+    def drive(self, endpoint: Endpoint) -> LoadReport:
+        """Ask again and again.
+
+        Raises:
+            ProcessError: a request failed or was refused.
+        """
+        bodies = self._directory / f"{endpoint.path.strip('/').replace('/', '-')}.bodies"
+        if not bodies.exists():
+            lines = map(msgspec.json.encode, map(endpoint.format, self._questions))
+            bodies.write_bytes(b"\n".join(lines))
+        report = generate(
+            HttpLoad(
+                host=self._server.host,
+                path=endpoint.path,
+                bodies=bodies,
+                first=0,
+                connections=1,
+                seconds=self._seconds,
+            )
+        )
+        if report.refused:
+            raise ProcessError(f"{endpoint.path}: {report.refused} requests were not answered")
+        return report
