@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from authorizerd.cli.questions import documents
+from authorizerd.cli.source_settings import Setting
 from tests.cli.questions.small_log import answer, ask, document, write_small_log
 
 
@@ -309,6 +313,21 @@ def test_document_keeps_its_fields(
     found = document(capsys, words, "--log-dir", log_dir)
     assert found == {**expected, "source": {**SOURCE, "name": str(log_dir)}}
     assert [*found] == [*expected, "source"]
+
+
+def test_page_explains_every_field() -> None:
+    page = (Path(__file__).parents[3] / "docs/questions.md").read_text().partition("\n## JSON\n")[2]
+    assert page
+    structs = [
+        each
+        for each in (*vars(documents).values(), Setting)
+        if isinstance(each, type) and issubclass(each, msgspec.Struct)
+        if each.__module__ == documents.__name__ or each is Setting
+    ]
+    assert len(structs) >= 9
+    explained = {*re.findall(r"[a-z_]+", " ".join(re.findall("`[^`]+`", page)))}
+    named = {name for struct in structs for name in struct.__struct_encode_fields__}
+    assert named <= explained
 
 
 @pytest.mark.parametrize(
