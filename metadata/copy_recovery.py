@@ -140,15 +140,20 @@ def _examine_segment(
         reason = f"expected a segment that begins at {content.next_offset}, found {expected}"
         raise CorruptLogError(segment.path, 0, expected, reason)
     cut: TornTail | None = None
+    position = 0
     with BatchFile(segment.path, expected, storage, from_disk=is_last) as file:
         while True:
             try:
                 placed = file.read(may_be_torn=is_last)
+                # No checksum covers the offset: a lost sector may have damaged nothing else.
+                if placed is not None and placed.batch.base_offset != expected:
+                    reason = f"expected base offset {expected}, found {placed.batch.base_offset}"
+                    raise corrupt(placed, expected, reason)
             except CorruptLogError as error:
                 if not is_last:
                     raise
-                size = storage.size(segment.path) - file.position
-                cut = TornTail(segment.path, file.position, size, error.reason)
+                size = storage.size(segment.path) - position
+                cut = TornTail(segment.path, position, size, error.reason)
                 break
             if placed is None:
                 cut = file.torn_tail
@@ -156,21 +161,14 @@ def _examine_segment(
             if placed.batch.base_offset >= end:
                 check_follows(placed, content.next_offset, content.epochs.last)
                 content.follow(placed.batch)
-            else:
-                _check_below_checkpoint(placed, expected, end)
+            elif placed.batch.last_offset >= end:
+                reason = f"the batch contains the checkpoint's end, {end}"
+                raise corrupt(placed, expected, reason)
             expected = placed.batch.last_offset + 1
-        if expected < end or not file.position:
+            position = file.position
+        if expected < end or not position:
             content.superseded.append(segment.path)
             return
-        content.segments[segment.base_offset] = file.position
+        content.segments[segment.base_offset] = position
         content.is_empty = False
         content.cut = cut
-
-
-def _check_below_checkpoint(placed: PlacedBatch, expected: int, end: int) -> None:
-    batch = placed.batch
-    if batch.base_offset != expected:
-        reason = f"expected base offset {expected}, found {batch.base_offset}"
-        raise corrupt(placed, expected, reason)
-    if batch.last_offset >= end:
-        raise corrupt(placed, expected, f"the batch contains the checkpoint's end, {end}")

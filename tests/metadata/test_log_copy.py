@@ -179,16 +179,22 @@ def test_torn_tail_is_cut(tmp_path: Path, size: int) -> None:
     assert read_ids(list(reopen(tmp_path).batches())) == {1, 7}
 
 
-def test_lost_page_is_cut_and_what_follows_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_page", [True, False], ids=["page", "offset"])
+def test_lost_part_is_cut_and_what_follows_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_page: bool
 ) -> None:
-    """Appends are not synced, so a power failure may lose any page of the last segment."""
+    """Appends are not synced, so a power failure may lose any sector of the last segment.
+
+    If a sector ends with the first bytes of a batch, it may lose nothing but the base offset.
+    """
     copy = open_copy(tmp_path)
     batches = [acl_batch(number, number) for number in range(2, 100)]
     copy.append([*BEGINNING, *batches])
     path = tmp_path / METADATA_TOPIC_DIRECTORY / segment(0)
     data = path.read_bytes()
-    path.write_bytes(data[:4096] + bytes(4096) + data[8192:])
+    base_offset = data.index((50).to_bytes(8))
+    first, size = (4096, 4096) if is_page else (base_offset, 8)
+    path.write_bytes(data[:first] + bytes(size) + data[first + size :])
     again = reopen(tmp_path)
     assert "fetched again" in caplog.text
     kept = read_ids(list(again.batches()))

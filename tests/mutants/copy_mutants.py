@@ -71,8 +71,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="a copy's log that ends below its checkpoint is used",
         file="metadata/copy_recovery.py",
-        text="if expected < end or not file.position:",
-        becomes="if not file.position:",
+        text="if expected < end or not position:",
+        becomes="if not position:",
         found_by=_SCHEDULES,
     ),
     Mutant(
