@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 import trio
@@ -26,6 +27,7 @@ from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.callers import new_callers
+from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
@@ -105,6 +107,7 @@ class Parts:
         self.certificates: Final = Certificates(configuration)
         self.certificates.prepare_reload(configuration)()
         self.callers: Final = new_callers(configuration, self.authorizer)
+        self.past: Final = Past(self.authorizer, Path(configuration.metadata_log_dir))
         self.certificates.on_client_auth(self.callers.require_credentials)
         self.settings.follow_configuration(self.certificates.prepare_reload)
         self.settings.follow_stores(self.certificates.keys, self._prepare_stores)

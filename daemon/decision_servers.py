@@ -32,6 +32,7 @@ from authorizerd.daemon.decisions.endpoints import (
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, Explainer, ExplainHandler
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
+from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.paths import PathHandler, PathsHandler
 from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
@@ -103,6 +104,7 @@ def new_decision_server(
     tls: TlsServer | None,
     image: View[ClusterImage],
     page_secret: bytes,
+    past: Past,
 ) -> HttpServer:
     """Return the server of AuthZEN, of OPA's data API, and of the ACLs, on one port.
 
@@ -120,10 +122,11 @@ def new_decision_server(
     if isinstance(decider, StandardDecider):
         work = LongWork()
         explainer = Explainer(decider, work)
-        handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, explainer)
-        search = SearchHandler(decider, vocabulary, callers, image, work, PageTokens(page_secret))
+        handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, explainer, past)
+        tokens = PageTokens(page_secret)
+        search = SearchHandler(decider, vocabulary, callers, image, work, tokens, past)
         handlers |= dict.fromkeys(SEARCH_PATHS, search)
-    authzen = AuthZenHandler(decider, vocabulary, callers, explainer)
+    authzen = AuthZenHandler(decider, vocabulary, callers, explainer, past)
     handlers |= {EVALUATION_PATH: authzen, EVALUATIONS_PATH: authzen}
     handlers[OPENAPI_PATH] = ApiDocument(
         DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, callers.accepted_schemes

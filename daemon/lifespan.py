@@ -138,6 +138,7 @@ class Daemon:
             ),
             services=(
                 parts.collector.run,
+                parts.past.run,
                 *parts.origin.services,
                 *(() if parts.workers is None else (parts.workers.relay,)),
             ),

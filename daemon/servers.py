@@ -92,6 +92,7 @@ def new_servers(
             own_tls,
             parts.applier.cluster,
             secrets.token_bytes(SECRET_BYTES),
+            parts.past,
         )
         if configuration.decision_stream is not None:
             streams[DECISION_STREAM] = new_stream_server(

@@ -12,6 +12,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import trio
@@ -28,6 +29,7 @@ from authorizerd.daemon.decision_servers import (
     reconfigure_servers,
 )
 from authorizerd.daemon.decisions.callers import new_callers
+from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
@@ -119,6 +121,7 @@ class Worker(Follower):
             why_no_snapshot=lambda: self._applier.not_ready_reason,
         )
         self._callers = new_callers(configuration, self._decider)
+        self._past = Past(self._decider, Path(configuration.metadata_log_dir))
         self._certificates = Certificates(configuration)
         self._certificates.on_client_auth(self._callers.require_credentials)
         self._certificates.prepare_stores(stores)()
@@ -132,6 +135,7 @@ class Worker(Follower):
                 own_tls,
                 self._applier.cluster,
                 page_secret,
+                self._past,
             )
         }
         if configuration.decision_stream is not None:
@@ -154,7 +158,7 @@ class Worker(Follower):
         acting = Stage(
             name="ending the actors",
             awaited=(self._applier.run,),
-            services=(self._collector.run,),
+            services=(self._collector.run, self._past.run),
         )
         with automatic_collection_off():
             await run_stages((auditing, acting), partial(self._obey, source))

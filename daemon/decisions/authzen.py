@@ -11,10 +11,14 @@ Source: OpenID AuthZEN Authorization API 1.0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+import msgspec
 import trio
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import bound_explanation
@@ -22,12 +26,15 @@ from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.explain import Explainer
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.past import Past, PastState
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
     Evaluation,
+    Evaluations,
     Vocabulary,
     apply_defaults,
+    as_of_context,
     build_question,
     decode_evaluation,
     decode_evaluations,
@@ -42,6 +49,7 @@ from authorizerd.protocol.decisions.authzen_answers import (
     encode_failed_answer,
 )
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer, add_as_of
 from authorizerd.protocol.http.messages import (
     Request,
     Response,
@@ -64,6 +72,7 @@ class AuthZenHandler(HttpSurface):
 
     Args:
         explainer: None if decisions cannot be explained.
+        past: None if nothing can be asked about the past.
     """
 
     def __init__(
@@ -72,8 +81,9 @@ class AuthZenHandler(HttpSurface):
         vocabulary: Vocabulary,
         callers: Callers,
         explainer: Explainer | None = None,
+        past: Past | None = None,
     ) -> None:
-        super().__init__(SURFACE, decider, callers, AuthZenError)
+        super().__init__(SURFACE, decider, callers, AuthZenError, past)
         self._explainer: Final = explainer
         self._vocabulary = vocabulary
         self._context = DecisionContext(SURFACE, self._counts)
@@ -125,6 +135,9 @@ class AuthZenHandler(HttpSurface):
     async def _evaluate(self, body: bytes, caller: Caller) -> Response:
         state = self._decider.current_state()
         evaluation, question = self._read(body, None)
+        as_of = as_of_context(evaluation.context)
+        if as_of is not None:
+            return await self._evaluate_past(as_of, evaluation, question, caller)
         explainer = None
         if evaluation.context is not None and evaluation.context.explain:
             explainer = self._explainer
@@ -136,15 +149,56 @@ class AuthZenHandler(HttpSurface):
             answer = add_explanation(answer, await explainer.explain(state, question))
         return Response(status=200, body=answer, content_type=JSON)
 
+    async def _evaluate_past(
+        self, as_of: AsOf, evaluation: Evaluation, question: Question, caller: Caller
+    ) -> Response:
+        """Answer by the ACLs of an earlier moment. The caller's right is that of now."""
+        now = self._decider.current_state()
+        self._check_may_ask(caller, question.principal, now)
+        explains = evaluation.context is not None and evaluation.context.explain
+        if explains:
+            self._check_may_see_acls(caller, now)
+        async with self._past_at(as_of) as then:
+            decision = then.decide(question)
+            answer = encode_answer(decision, then.state.offset, question)
+            if explains and self._explainer is not None:
+                answer = add_explanation(
+                    answer, await self._explainer.explain(then.state, question)
+                )
+            answer = add_as_of(answer, await then.describe(question))
+        self._count_past(decision.allowed)
+        return Response(status=200, body=answer, content_type=JSON)
+
     async def _evaluate_all(self, body: bytes, caller: Caller) -> Response:
         request, evaluations = decode_evaluations(body)
         if not evaluations:
             return await self._evaluate(body, caller)
+        as_of = as_of_context(request.context)
+        if as_of is None:
+            decide = partial(self._decide_one, self._decider.current_state(), caller)
+            return await self._evaluate_each(request, evaluations, decide, len(body))
+        async with self._past_at(as_of) as then:
+            moment = await then.describe()
+            decide = partial(self._decide_one_of_past, then, moment, caller)
+            return await self._evaluate_each(request, evaluations, decide, len(body))
+
+    async def _evaluate_each(
+        self,
+        request: Evaluations,
+        evaluations: list[msgspec.Raw],
+        decide: Callable[[Question], tuple[bytes, bool]],
+        body_size: int,
+    ) -> Response:
+        """Answer each evaluation of a batch, in slices.
+
+        Args:
+            decide: returns the answer to one question, and True if it allows.
+        """
         state = self._decider.current_state()
         defaults = request if has_defaults(request) else None
-        heaviest = _weight(state, len(body))
+        heaviest = _weight(state, body_size)
         answers: list[bytes] = []
-        slice_bytes = len(body)  # decoding the body was part of the first slice
+        slice_bytes = body_size  # decoding the body was part of the first slice
         for raw in evaluations:
             text = bytes(raw)
             weight = heaviest
@@ -156,11 +210,12 @@ class AuthZenHandler(HttpSurface):
                 slice_bytes = 0
             slice_bytes += cost
             try:
-                _, question = self._read(text, defaults)
+                evaluation, question = self._read(text, defaults)
+                self._check_one_moment(evaluation, request)
             except AuthZenError as error:
                 answer, allowed = encode_failed_answer(400, str(error)), False
             else:
-                answer, allowed = self._decide_one(state, caller, question)
+                answer, allowed = decide(question)
             answers.append(answer)
             if request.semantic.ends_after(allowed):
                 break
@@ -174,6 +229,31 @@ class AuthZenHandler(HttpSurface):
             return self._decide(state, caller, question)
         except (InvalidQuestionError, ForbiddenError) as error:
             return _encode_error(error), False
+
+    def _check_one_moment(self, evaluation: Evaluation, request: Evaluations) -> None:
+        """Reject an evaluation about another moment than the batch, which has one state.
+
+        Raises:
+            AuthZenError: see above.
+        """
+        if evaluation.context is None or evaluation.context.as_of is None:
+            return
+        if request.context is None or request.context.as_of != evaluation.context.as_of:
+            self._counts.invalid += 1
+            raise AuthZenError("context.as_of: state it once, in the context of the whole batch")
+
+    def _decide_one_of_past(
+        self, then: PastState, moment: AsOfAnswer, caller: Caller, question: Question
+    ) -> tuple[bytes, bool]:
+        """Do as ``_decide_one`` by the ACLs of an earlier moment."""
+        try:
+            self._check_may_ask(caller, question.principal, self._decider.current_state())
+            decision = then.decide(question)
+        except (InvalidQuestionError, ForbiddenError) as error:
+            return _encode_error(error), False
+        self._count_past(decision.allowed)
+        answer = encode_answer(decision, then.state.offset, question)
+        return add_as_of(answer, moment), decision.allowed
 
     def _decide(
         self, state: DecisionState, caller: Caller, question: Question

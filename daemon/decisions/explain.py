@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.model import Question
@@ -19,13 +20,16 @@ from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.decisions.long_work import LongWork
+from authorizerd.daemon.decisions.past import Past
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
     Vocabulary,
+    as_of_context,
     build_question,
     decode_evaluation,
 )
 from authorizerd.protocol.decisions.explanations import encode_in_steps
+from authorizerd.protocol.decisions.past_answers import add_as_of_to_explanation
 from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
 
 SURFACE: Final = "Explain"
@@ -72,8 +76,9 @@ class ExplainHandler(HttpSurface):
         vocabulary: Vocabulary,
         callers: Callers,
         explainer: Explainer,
+        past: Past | None = None,
     ) -> None:
-        super().__init__(SURFACE, decider, callers, AuthZenError)
+        super().__init__(SURFACE, decider, callers, AuthZenError, past)
         self._vocabulary: Final = vocabulary
         self._explainer: Final = explainer
         self._context: Final = DecisionContext(SURFACE, self._counts)
@@ -89,11 +94,22 @@ class ExplainHandler(HttpSurface):
     async def _answer(self, request: Request, caller: Caller) -> Response:
         state = self._decider.current_state()
         try:
-            question = build_question(decode_evaluation(request.body), self._vocabulary)
+            evaluation = decode_evaluation(request.body)
+            question = build_question(evaluation, self._vocabulary)
+            as_of = as_of_context(evaluation.context)
         except AuthZenError:
             self._counts.invalid += 1
             raise
         self._check_may_see_acls(caller, state)
+        if as_of is not None:
+            return await self._explain_past(as_of, question)
         self._decider.decide(state, question, self._context)
         explanation = await self._explainer.explain(state, question)
+        return Response(status=200, body=explanation, content_type=JSON)
+
+    async def _explain_past(self, as_of: AsOf, question: Question) -> Response:
+        async with self._past_at(as_of) as then:
+            self._count_past(then.decide(question).allowed)
+            explanation = await self._explainer.explain(then.state, question)
+            explanation = add_as_of_to_explanation(explanation, await then.describe(question))
         return Response(status=200, body=explanation, content_type=JSON)

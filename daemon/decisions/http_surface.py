@@ -7,17 +7,25 @@ question that is not decided is counted once, as invalid or not ready.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
 import msgspec
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.errors import BusyError, ForbiddenError
+from authorizerd.daemon.decisions.past import PAST_SURFACE, Past, PastState
+from authorizerd.daemon.errors import (
+    BusyError,
+    ForbiddenError,
+    PastRefusedError,
+    PastUnavailableError,
+)
 from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
     Request,
@@ -31,6 +39,7 @@ from authorizerd.protocol.http.messages import (
 JSON: Final = "application/json"
 SHOWN_PRINCIPAL_CHARACTERS: Final = 200
 """The longest principal in an error: a batch repeats the error for each question."""
+_INVALID: Final = (InvalidQuestionError, PastRefusedError, SearchLimitError)
 _RETRY_SOON: Final = ((b"Retry-After", b"1"),)
 
 
@@ -40,11 +49,19 @@ class HttpSurface(ABC):
     Args:
         name: the surface's name in the counts and in the audit log.
         unreadable: the error that is raised for a document that the surface cannot read.
+        past: None if nothing can be asked about the past.
     """
 
     def __init__(
-        self, name: str, decider: Decider, callers: Callers, unreadable: type[Exception]
+        self,
+        name: str,
+        decider: Decider,
+        callers: Callers,
+        unreadable: type[Exception],
+        past: Past | None = None,
     ) -> None:
+        self._past: Final = past
+        self._past_counts: Final = decider.counts_of(PAST_SURFACE)
         self._name: Final = name
         self._decider: Final = decider
         self._callers: Final = callers
@@ -72,13 +89,13 @@ class HttpSurface(ABC):
 
     def _refuse(self, error: Exception) -> Response:
         """Return the response that gives the reason of an expected error; raise any other again."""
-        if isinstance(error, (self._unreadable, InvalidQuestionError, SearchLimitError)):
+        if isinstance(error, (*_INVALID, self._unreadable)):
             return text_response(400, str(error))
         if isinstance(error, ForbiddenError):
             return text_response(403, str(error))
         if isinstance(error, NotReadyError):
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
-        if isinstance(error, BusyError):
+        if isinstance(error, (BusyError, PastUnavailableError)):
             return msgspec.structs.replace(text_response(503, str(error)), headers=_RETRY_SOON)
         raise error
 
@@ -107,6 +124,28 @@ class HttpSurface(ABC):
                 return self._refuse(error)
 
         return Route(answer, JSON)
+
+    @asynccontextmanager
+    async def _past_at(self, as_of: AsOf) -> AsyncIterator[PastState]:
+        """Provide the state of an earlier moment; see ``Past.state_at``."""
+        if self._past is None:
+            raise PastRefusedError("as_of: this daemon answers no questions about the past")
+        try:
+            async with self._past.state_at(as_of) as then:
+                yield then
+        except (PastRefusedError, InvalidQuestionError):
+            self._past_counts.invalid += 1
+            raise
+        except (PastUnavailableError, NotReadyError):
+            self._past_counts.not_ready += 1
+            raise
+
+    def _count_past(self, is_allowed: bool) -> None:
+        """Count an answer about the past. It is not audited, because nobody enforces it."""
+        if is_allowed:
+            self._past_counts.allowed += 1
+        else:
+            self._past_counts.denied += 1
 
     def _check_may_ask(self, caller: Caller, principal: str, state: DecisionState) -> None:
         """Check that the caller may ask about ``principal``. If it may not, count the question.

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 import trio
 
 from authorizerd.acl.as_of import AsOf, Moment
+from authorizerd.acl.decision import Decision, explain
 from authorizerd.acl.errors import NotReadyError, PastMismatchError
 from authorizerd.acl.model import Question
 from authorizerd.acl.past import (
@@ -44,8 +45,12 @@ from authorizerd.metadata.errors import (
 from authorizerd.metadata.history import ChangesAfter, read_changes_after
 from authorizerd.metadata.past import PastLog, check_time, read_past
 from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer, make_as_of
 
 T = TypeVar("T")
+
+PAST_SURFACE: Final = "Past"
+"""The surface under which questions about the past are counted."""
 
 CHANGES_MAX: Final = 10_000
 """The maximum number of changes that are undone. More would take too much memory and time."""
@@ -106,6 +111,23 @@ class PastState:
         self.state: Final = state
         self.moment: Final = moment
         self.now: Final = now
+
+    def decide(self, question: Question) -> Decision:
+        """Return the decision of then. It is neither counted nor audited: nobody enforces it.
+
+        Raises:
+            InvalidQuestionError: the principal is ``User:*``.
+        """
+        assert self.state.snapshot is not None, "a state of the past has ACLs"
+        return explain(self.state.snapshot, self.state.settings, question)
+
+    async def describe(self, question: Question | None = None) -> AsOfAnswer:
+        """Return what an answer says about its moment, and since when the answer is another one.
+
+        Raises as ``find_difference``.
+        """
+        difference = None if question is None else await self.find_difference(question)
+        return make_as_of(self.moment, self.now.offset, difference)
 
     async def find_difference(self, question: Question) -> AnswerChange | None:
         """Return the change since which the answer is what it is now, None if it is the same.

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 from immutables import Map
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Operation, Question, ResourceType
@@ -29,8 +30,14 @@ from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.decisions.long_work import LongWork
+from authorizerd.daemon.decisions.past import Past
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.decisions.authzen import AuthZenError, UnknownNameError, Vocabulary
+from authorizerd.protocol.decisions.authzen import (
+    AuthZenError,
+    UnknownNameError,
+    Vocabulary,
+    as_of_context,
+)
 from authorizerd.protocol.decisions.discovery import (
     SEARCH_ACTION_PATH,
     SEARCH_RESOURCE_PATH,
@@ -91,8 +98,9 @@ class SearchHandler(HttpSurface):
         image: View[ClusterImage],
         work: LongWork,
         tokens: PageTokens,
+        past: Past | None = None,
     ) -> None:
-        super().__init__(SURFACE, decider, callers, AuthZenError)
+        super().__init__(SURFACE, decider, callers, AuthZenError, past)
         self._searched: Final = decider
         self._vocabulary: Final = vocabulary
         self._image: Final = image
@@ -115,6 +123,7 @@ class SearchHandler(HttpSurface):
         try:
             search = decode_search(request.body, _KINDS[request.path])
             query = build_query(search, self._vocabulary)
+            as_of = as_of_context(search.context)
         except UnknownNameError as error:
             self._counts.invalid += 1
             return _respond((), SearchContext(offset=state.offset, reason=str(error)))
@@ -131,6 +140,8 @@ class SearchHandler(HttpSurface):
             self._counts.not_ready += 1
             raise
         asked = _Asked(request.path, caller.principal, search.page or _NO_PAGE, query)
+        if as_of is not None:
+            return await self._search_past(as_of, asked, image)
         searched = State(snapshot, state.settings, image.topics)
         try:
             page, token = await self._work.run(self._find(asked, searched, image))
@@ -139,6 +150,21 @@ class SearchHandler(HttpSurface):
             raise
         self._report(asked, state, len(page.results))
         return _respond(page.results, page.context, token)
+
+    async def _search_past(self, as_of: AsOf, asked: _Asked, image: ClusterImage) -> Response:
+        """Search the ACLs of an earlier moment. It is counted, but not audited."""
+        async with self._past_at(as_of) as then:
+            snapshot = self._searched.check_ready(then.state)
+            searched = State(snapshot, then.state.settings, image.topics)
+            try:
+                page, token = await self._work.run(self._find(asked, searched, image))
+            except (AuthZenError, InvalidQuestionError, SearchLimitError):
+                self._past_counts.invalid += 1
+                raise
+            moment = await then.describe()
+        self._count_past(bool(page.results))
+        context = msgspec.structs.replace(page.context, as_of=moment)
+        return _respond(page.results, context, token)
 
     def _find(
         self, asked: _Asked, searched: State, image: ClusterImage

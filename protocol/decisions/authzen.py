@@ -17,6 +17,8 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta
 
+from authorizerd.acl.as_of import AsOf, parse_as_of
+from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import OPERATIONS, Operation, Question
@@ -87,6 +89,14 @@ class Context(msgspec.Struct, gc=False):
             " `explanation`. Batches and searches ignore it."
         ),
     ] = False
+    as_of: Annotated[
+        int | str | None,
+        Meta(
+            description="Answer by the ACLs of an earlier moment: an offset of the log, a time with"
+            " its zone, or milliseconds since 1970. The context of such an answer has `as_of`. A"
+            " batch states it once, in the context of the outer object."
+        ),
+    ] = None
 
 
 class Subject(msgspec.Struct, gc=False):
@@ -370,6 +380,20 @@ def _find(spellings: Spellings[T], what: str, name: str) -> T:
     if found is None:
         raise UnknownNameError(spellings.describe_unknown(what, name))
     return found
+
+
+def as_of_context(context: Context | None) -> AsOf | None:
+    """Return the earlier moment that a request is about, None for now.
+
+    Raises:
+        AuthZenError: it is neither an offset nor a time with its zone.
+    """
+    if context is None or context.as_of is None:
+        return None
+    try:
+        return parse_as_of(context.as_of)
+    except InvalidAsOfError as error:
+        raise AuthZenError(f"context.as_of: {error}") from None
 
 
 def host_of(properties: SubjectProperties | None, context: Context | None) -> str | None:

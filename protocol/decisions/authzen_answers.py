@@ -16,6 +16,7 @@ from authorizerd.acl.decision import DEFAULT_DENY, Decision, DefaultRule, Matchi
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import CLUSTER_NAME, Question, ResourceType
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 from authorizerd.protocol.http.endpoints import one_of
 
 _CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with the member takes longer
@@ -127,6 +128,10 @@ class AnswerContext(msgspec.Struct, gc=False):
     explanation: Annotated[
         ExplanationAnswer | msgspec.UnsetType,
         Meta(description="What `/v1/explain` answers, if the request's context asks for it."),
+    ] = msgspec.UNSET
+    as_of: Annotated[
+        AsOfAnswer | msgspec.UnsetType,
+        Meta(description="The earlier moment that the request asked about."),
     ] = msgspec.UNSET
 
 

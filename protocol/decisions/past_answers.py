@@ -78,7 +78,6 @@ class HistoryAnswer(msgspec.Struct, frozen=True):
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_END: Final = b"}}"
 
 
 def make_as_of(moment: Moment, now_offset: int, difference: AnswerChange | None) -> AsOfAnswer:
@@ -96,8 +95,14 @@ def make_as_of(moment: Moment, now_offset: int, difference: AnswerChange | None)
 
 def add_as_of(answer: bytes, as_of: AsOfAnswer) -> bytes:
     """Return an answer of ``encode_answer`` with ``as_of`` in its context."""
-    assert answer.endswith(_END), "the context is the last field of an answer"
-    return b'%b,"as_of":%b}}' % (answer.removesuffix(_END), _encode(as_of))
+    assert answer.endswith(b"}}"), "the context is the last field of an answer"
+    return b'%b,"as_of":%b}}' % (answer[:-2], _encode(as_of))
+
+
+def add_as_of_to_explanation(explanation: bytes, as_of: AsOfAnswer) -> bytes:
+    """Return an explanation's JSON with ``as_of``."""
+    assert explanation.endswith(b"}"), "an explanation is an object"
+    return b'%b,"as_of":%b}' % (explanation[:-1], _encode(as_of))
 
 
 def make_past_change(change: PastChange) -> PastChangeAnswer:

@@ -30,6 +30,7 @@ from authorizerd.protocol.decisions.authzen import (
     host_of,
 )
 from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
 
 PAGE_LIMIT_MAX: Final = 1000
@@ -147,6 +148,7 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
 
     Attributes:
         offset: the log offset of the ACLs that were searched.
+        as_of: the earlier moment that the search asked about. Names of topics are those of now.
         reason: why nothing can be found.
         everyone: of subjects: every principal that is not listed may do it, except those in
             ``everyone_except``; ``everyone_except_left_out`` is how many more there are.
@@ -158,6 +160,7 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
     """
 
     offset: int
+    as_of: AsOfAnswer | None = None
     reason: str | None = None
     everyone: bool = False
     everyone_except: tuple[str, ...] = ()
