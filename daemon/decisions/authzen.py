@@ -49,7 +49,7 @@ from authorizerd.protocol.decisions.authzen_answers import (
     encode_failed_answer,
 )
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
-from authorizerd.protocol.decisions.past_answers import AsOfAnswer, add_as_of
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer, add_as_of, make_as_of
 from authorizerd.protocol.http.messages import (
     Request,
     Response,
@@ -165,7 +165,9 @@ class AuthZenHandler(HttpSurface):
                 answer = add_explanation(
                     answer, await self._explainer.explain(then.state, question)
                 )
-            answer = add_as_of(answer, await then.describe(question))
+            answer = add_as_of(
+                answer, await then.describe(question, partial(caller.may_ask_about_others, now))
+            )
         self._count_past(decision.allowed)
         return Response(status=200, body=answer, content_type=JSON)
 
@@ -178,7 +180,7 @@ class AuthZenHandler(HttpSurface):
             decide = partial(self._decide_one, self._decider.current_state(), caller)
             return await self._evaluate_each(request, evaluations, decide, len(body))
         async with self._past_at(as_of) as then:
-            moment = await then.describe()
+            moment = make_as_of(then.moment)
             decide = partial(self._decide_one_of_past, then, moment, caller)
             return await self._evaluate_each(request, evaluations, decide, len(body))
 

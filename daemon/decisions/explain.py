@@ -111,5 +111,7 @@ class ExplainHandler(HttpSurface):
         async with self._past_at(as_of) as then:
             self._count_past(then.decide(question).allowed)
             explanation = await self._explainer.explain(then.state, question)
-            explanation = add_as_of_to_explanation(explanation, await then.describe(question))
+            explanation = add_as_of_to_explanation(
+                explanation, await then.describe(question, lambda: True)
+            )
         return Response(status=200, body=explanation, content_type=JSON)

@@ -21,7 +21,7 @@ import trio
 from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.decision import Decision, explain
 from authorizerd.acl.errors import NotReadyError, PastMismatchError
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Question
 from authorizerd.acl.past import (
     AnswerChange,
     PastChange,
@@ -45,7 +45,12 @@ from authorizerd.metadata.errors import (
 from authorizerd.metadata.history import ChangesAfter, read_changes_after
 from authorizerd.metadata.past import PastLog, check_time, read_past
 from authorizerd.metadata.storage import DISK, Storage
-from authorizerd.protocol.decisions.past_answers import AsOfAnswer, make_as_of
+from authorizerd.protocol.decisions.past_answers import (
+    AsOfAnswer,
+    NowAnswer,
+    make_as_of,
+    make_past_change,
+)
 
 T = TypeVar("T")
 
@@ -121,13 +126,21 @@ class PastState:
         assert self.state.snapshot is not None, "a state of the past has ACLs"
         return explain(self.state.snapshot, self.state.settings, question)
 
-    async def describe(self, question: Question | None = None) -> AsOfAnswer:
+    async def describe(self, question: Question, may_see_acls: Callable[[], bool]) -> AsOfAnswer:
         """Return what an answer says about its moment, and since when the answer is another one.
+
+        Args:
+            may_see_acls: returns True if the caller may see ACLs of all principals. Called only if
+                the ACL that made the difference is neither the principal's own nor everyone's.
 
         Raises as ``find_difference``.
         """
-        difference = None if question is None else await self.find_difference(question)
-        return make_as_of(self.moment, self.now.offset, difference)
+        found = await self.find_difference(question)
+        if found is None:
+            return make_as_of(self.moment)
+        is_shown = found.change.acl.principal in (question.principal, WILDCARD_PRINCIPAL)
+        since = make_past_change(found.change) if is_shown or may_see_acls() else None
+        return make_as_of(self.moment, NowAnswer(found.allowed, self.now.offset, since))
 
     async def find_difference(self, question: Question) -> AnswerChange | None:
         """Return the change since which the answer is what it is now, None if it is the same.

@@ -49,6 +49,7 @@ from authorizerd.protocol.decisions.page_tokens import (
     PageTokens,
     check_state,
 )
+from authorizerd.protocol.decisions.past_answers import make_as_of
 from authorizerd.protocol.decisions.search_pages import FIRST, SearchPage, State, find_page
 from authorizerd.protocol.decisions.searches import (
     PAGE_LIMIT_MAX,
@@ -161,9 +162,8 @@ class SearchHandler(HttpSurface):
             except (AuthZenError, InvalidQuestionError, SearchLimitError):
                 self._past_counts.invalid += 1
                 raise
-            moment = await then.describe()
         self._count_past(bool(page.results))
-        context = msgspec.structs.replace(page.context, as_of=moment)
+        context = msgspec.structs.replace(page.context, as_of=make_as_of(then.moment))
         return _respond(page.results, context, token)
 
     def _find(

@@ -25,11 +25,14 @@ class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class NowAnswer(msgspec.Struct, frozen=True):
-    """The newest answer, at ``offset``, and the change since which it is the answer."""
+    """The newest answer, at ``offset``, and the change since which it is the answer.
+
+    ``since`` is null if the caller may not see the ACL that was changed.
+    """
 
     decision: bool
     offset: int
-    since: PastChangeAnswer
+    since: PastChangeAnswer | None
 
 
 class AsOfAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,16 +83,8 @@ class HistoryAnswer(msgspec.Struct, frozen=True):
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def make_as_of(moment: Moment, now_offset: int, difference: AnswerChange | None) -> AsOfAnswer:
-    """Return what the context of an answer says about its moment.
-
-    Args:
-        now_offset: the offset of the newest state.
-        difference: the change since which the newest answer holds, None if it is the same answer.
-    """
-    now = None
-    if difference is not None:
-        now = NowAnswer(difference.allowed, now_offset, make_past_change(difference.change))
+def make_as_of(moment: Moment, now: NowAnswer | None = None) -> AsOfAnswer:
+    """Return what the context of an answer says about its moment."""
     return AsOfAnswer(moment.offset, _time_of(moment.time_ms), "today's", now)
 
 

@@ -24,6 +24,7 @@ from authorizerd.daemon.decisions.endpoints import (
     DECISION_ENDPOINTS,
     DECISION_TITLE,
 )
+from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.daemon.http.api_document import ApiDocument
@@ -124,6 +125,7 @@ def decision_handler(place: Place) -> PathsHandler:
         None,
         Published(EMPTY_IMAGE),
         bytes(32),
+        Past(place.authorizer, Path("none")),
     ).handler
     assert isinstance(handler, PathsHandler)
     return handler

@@ -1,0 +1,323 @@
+"""Requests about the past: marked answers, today's rights, and clear refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import AclAdded
+from authorizerd.acl.snapshot import with_acl
+from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
+from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.decisions.search import SearchHandler
+from authorizerd.metadata.directory import find_files
+from authorizerd.protocol.decisions.authzen import read_question, read_questions
+from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
+from authorizerd.protocol.decisions.page_tokens import PageTokens
+from authorizerd.protocol.http.messages import Request, Response
+from tests.daemon.decision_place import OTHER, PROXY, cluster_action
+from tests.daemon.search_place import VOCABULARY, SearchPlace, search_body
+from tests.support.acls import acl, snapshot_of
+from tests.support.log_files import TIME_MS, acl_id, removed, write_log
+from tests.support.requests import evaluation
+
+TIME = "2026-10-14T17:46:40.000Z"
+ALICE, BOB = (
+    AclAdded(acl_id(number), acl(f"User:{name}", topic="orders"))
+    for number, name in enumerate(("alice", "bob"), 1)
+)
+REMOVED = {
+    "offset": 4,
+    "time": TIME,
+    "change": "remove",
+    "acl": {
+        "resource_type": "TOPIC",
+        "resource_name": "orders",
+        "pattern_type": "LITERAL",
+        "principal": "User:alice",
+        "host": "*",
+        "operation": "READ",
+        "permission_type": "ALLOW",
+    },
+}
+
+
+class PastPlace(SearchPlace):
+    """A decision port over a log: alice may read orders at the offsets 2 and 3, bob from 3 on."""
+
+    def __init__(self, log_dir: Path, folder: Path | None = None) -> None:
+        super().__init__(folder)
+        write_log(log_dir, [ALICE], [BOB], [removed(1)], [
+            AclAdded(acl_id(9), cluster_action(OTHER)),
+        ])  # fmt: skip
+        self.log_dir = log_dir
+        newest = snapshot_of(offset=5)
+        for each in (BOB, AclAdded(acl_id(9), cluster_action(OTHER))):
+            newest = with_acl(newest, each.id, each.acl)
+        self.snapshot.publish(newest)
+        self.past = Past(self.authorizer, log_dir, now_ms=lambda: TIME_MS + 1)
+        self.authzen = AuthZenHandler(
+            self.authorizer, VOCABULARY, self.callers, self.explainer, self.past
+        )
+        self.explain = ExplainHandler(
+            self.authorizer, VOCABULARY, self.callers, self.explainer, self.past
+        )
+        self.searches = SearchHandler(
+            self.authorizer,
+            VOCABULARY,
+            self.callers,
+            self.image,
+            self.work,
+            PageTokens(bytes(32)),
+            self.past,
+        )
+
+    async def ask(
+        self, document: object, path: str = EVALUATION_PATH, caller: str = ""
+    ) -> Response:
+        headers = {b"content-type": b"application/json"}
+        if caller:
+            headers[b"authorization"] = f"Bearer {caller}.secret".encode()
+        request = Request(
+            method="POST",
+            path=path,
+            query="",
+            headers=headers,
+            body=json.dumps(document).encode(),
+            keep_alive=True,
+        )
+        handler = self.explain if path == EXPLAIN_PATH else self.authzen
+        return await handler(request)
+
+    async def answer(self, document: object, path: str = EVALUATION_PATH) -> Any:  # noqa: ANN401 - JSON
+        response = await self.ask(document, path)
+        assert response.status == 200, response.body
+        return json.loads(response.body)
+
+
+def past_evaluation(as_of: object, user: str = "alice", **context: object) -> dict[str, Any]:
+    return {**evaluation(user), "context": {"as_of": as_of, **context}}
+
+
+async def test_answer_is_that_of_then_and_says_so(tmp_path: Path) -> None:
+    """If the newest answer is another one, the change that led to it is named."""
+    place = PastPlace(tmp_path)
+    found = await place.answer(past_evaluation(3))
+    assert found["decision"] is True
+    assert found["context"]["offset"] == 3
+    assert found["context"]["rule"].startswith("MatchingAcl(acl=StandardAcl[")
+    assert found["context"]["as_of"] == {
+        "offset": 3,
+        "time": TIME,
+        "settings": "today's",
+        "now": {"decision": False, "offset": 5, "since": REMOVED},
+    }
+    assert (await place.answer(evaluation()))["decision"] is False
+
+
+async def test_same_answer_as_now_has_no_difference(tmp_path: Path) -> None:
+    place = PastPlace(tmp_path)
+    for as_of in (4, "4", TIME, TIME_MS):
+        found = await place.answer(past_evaluation(as_of))
+        assert found["decision"] is False
+        assert "now" not in found["context"]["as_of"]
+
+
+async def test_batch_is_about_one_moment(tmp_path: Path) -> None:
+    """It states the moment once. An evaluation with another one is a denial."""
+    place = PastPlace(tmp_path)
+    items = [
+        {"subject": {"type": "user", "id": "alice"}},
+        {"subject": {"type": "user", "id": "bob"}},
+        {"context": {"host": "10.0.0.1"}},
+        {"context": {"as_of": 2}},
+        {"context": {"as_of": 3}},
+        {"subject": {"type": "user", "id": "*"}},
+    ]
+    found = await place.answer(past_evaluation(2) | {"evaluations": items}, EVALUATIONS_PATH)
+    answers = found["evaluations"]
+    assert [each["decision"] for each in answers] == [True, False, True, True, False, False]
+    moment = {"offset": 2, "time": TIME, "settings": "today's"}
+    assert [each["context"].get("as_of") for each in answers[:4]] == [moment] * 4
+    assert answers[4]["context"]["error"] == {
+        "status": 400,
+        "message": "context.as_of: state it once, in the context of the whole batch",
+    }
+    assert answers[5]["context"]["error"]["status"] == 400
+
+
+async def test_moment_of_one_evaluation_is_not_ignored(tmp_path: Path) -> None:
+    """A batch about now must not answer it by the ACLs of now."""
+    place = PastPlace(tmp_path)
+    body = evaluation() | {"evaluations": [{"context": {"as_of": 3}}]}
+    found = await place.answer(body, EVALUATIONS_PATH)
+    assert found["evaluations"][0]["decision"] is False
+    assert "state it once" in found["evaluations"][0]["context"]["error"]["message"]
+
+
+async def test_batch_without_evaluations_is_one_question(tmp_path: Path) -> None:
+    found = await PastPlace(tmp_path).answer(past_evaluation(3), EVALUATIONS_PATH)
+    assert found["context"]["as_of"]["offset"] == 3
+
+
+@pytest.mark.parametrize(
+    ("as_of", "reason"),
+    [
+        (6, "offset 6 is in the future: the newest one is 5"),
+        (-1, "context.as_of: expected an offset of the log"),
+        ("yesterday", "context.as_of: expected an offset of the log"),
+        ("2026-10-14", "context.as_of: '2026-10-14' has no time zone"),
+        (TIME_MS - 1, "is too old: the log reaches back to offset 0 ("),
+        (TIME_MS + 2, "is in the future: it is 2026-10-14T17:46:40.001Z now"),
+        (True, "context.as_of: "),
+        (1.5, "context.as_of: "),
+    ],
+)
+async def test_unusable_moment_is_refused(tmp_path: Path, as_of: object, reason: str) -> None:
+    """For every kind of question, and never answered by the ACLs of now."""
+    place = PastPlace(tmp_path)
+    search = search_body("subject", topic="orders") | {"context": {"as_of": as_of}}
+    responses = [
+        await place.ask(past_evaluation(as_of)),
+        await place.ask(past_evaluation(as_of), EXPLAIN_PATH),
+        await place.ask(past_evaluation(as_of) | {"evaluations": [{}]}, EVALUATIONS_PATH),
+        await place.post("subject", search, handler=place.searches),
+    ]
+    for response in responses:
+        assert response.status == 400
+        assert reason in response.body.decode()
+
+
+async def test_unreadable_log_is_unavailable(tmp_path: Path) -> None:
+    """Decisions about now go on."""
+    place = PastPlace(tmp_path)
+    find_files(place.log_dir).segments[0].path.unlink()
+    response = await place.ask(past_evaluation(3))
+    assert (response.status, dict(response.headers)[b"Retry-After"]) == (503, b"1")
+    assert b"the log cannot be read" in response.body
+    assert (await place.answer(evaluation("bob")))["decision"] is True
+
+
+async def test_right_to_ask_is_that_of_now(tmp_path: Path) -> None:
+    """A right that the caller had then does not count, and one that it got since does."""
+    place = PastPlace(tmp_path / "log", tmp_path)
+    assert (await place.ask(past_evaluation(3), caller="other")).status == 200
+    for path in (EVALUATION_PATH, EXPLAIN_PATH):
+        refused = await place.ask(past_evaluation(3), path, caller="proxy")
+        assert (refused.status, b"needs CLUSTER_ACTION" in refused.body) == (403, True)
+    batch = past_evaluation(3) | {"evaluations": [{}]}
+    found = json.loads((await place.ask(batch, EVALUATIONS_PATH, caller="proxy")).body)
+    assert found["evaluations"][0]["context"]["error"]["status"] == 403
+    search = search_body("subject", topic="orders") | {"context": {"as_of": 3}}
+    refused = await place.post("subject", search, caller="proxy", handler=place.searches)
+    assert refused.status == 403
+    own = past_evaluation(3, PROXY.removeprefix("User:"))
+    assert (await place.ask(own, caller="proxy")).status == 200
+    assert (
+        await place.ask(own | {"context": {"as_of": 3, "explain": True}}, caller="proxy")
+    ).status == 403
+    assert (await place.ask(past_evaluation(3))).status == 401
+
+
+async def test_acl_of_another_principal_is_shown_only_to_callers_that_may_see_it(
+    tmp_path: Path,
+) -> None:
+    """With allow.everyone.if.no.acl.found, such an ACL may have made the difference."""
+    place = PastPlace(tmp_path / "log", tmp_path)
+    place.authorizer.reconfigure(
+        {"super.users": "User:root", "allow.everyone.if.no.acl.found": "true"}
+    )
+    own = past_evaluation(1, PROXY.removeprefix("User:"))
+    for caller, principal in (("proxy", None), ("other", "User:alice")):
+        found = json.loads((await place.ask(own, caller=caller)).body)
+        now = found["context"]["as_of"]["now"]
+        assert (found["decision"], now["decision"]) == (True, False)
+        assert (now["since"] and now["since"]["acl"]["principal"]) == principal
+
+
+async def test_answers_are_counted_apart_and_not_audited(tmp_path: Path) -> None:
+    """Nobody enforces them, so they are no traffic."""
+    place = PastPlace(tmp_path)
+    await place.answer(past_evaluation(3))
+    await place.answer(past_evaluation(4))
+    await place.ask(past_evaluation(9))
+    counts = place.authorizer.counts
+    past = counts["Past"]
+    assert (past.allowed, past.denied, past.invalid, past.not_ready) == (1, 1, 1, 0)
+    assert counts["AuthZEN"].allowed == counts["AuthZEN"].denied == 0
+    assert not place.audit_log.events
+
+
+async def test_explanation_is_about_then(tmp_path: Path) -> None:
+    place = PastPlace(tmp_path)
+    found = await place.answer(past_evaluation(3), EXPLAIN_PATH)
+    assert (found["decision"], found["offset"], found["as_of"]["offset"]) == (True, 3, 3)
+    assert found["as_of"]["now"]["since"] == REMOVED
+    assert "as_of" not in await place.answer(evaluation(), EXPLAIN_PATH)
+    both = await place.answer(past_evaluation(3, explain=True))
+    assert both["context"]["explanation"]["offset"] == both["context"]["as_of"]["offset"] == 3
+
+
+@pytest.mark.parametrize(
+    ("as_of", "found"), [(1, ["root"]), (2, ["alice", "root"]), (3, ["alice", "bob", "root"])]
+)
+async def test_search_is_about_then(tmp_path: Path, as_of: int, found: list[str]) -> None:
+    """Also its later pages."""
+    place = PastPlace(tmp_path)
+    body = search_body("subject", topic="orders") | {"context": {"as_of": as_of}}
+    names = []
+    token = ""
+    while True:
+        page = {"token": token} if token else {"limit": 1}
+        response = await place.post("subject", body | {"page": page}, handler=place.searches)
+        answer = json.loads(response.body)
+        moment = {"offset": as_of, "time": TIME, "settings": "today's"}
+        assert (answer["context"]["offset"], answer["context"]["as_of"]) == (as_of, moment)
+        names += [each["id"] for each in answer["results"]]
+        token = answer["page"]["next_token"]
+        if not token:
+            break
+    assert names == found
+
+
+async def test_page_of_another_moment_is_refused(tmp_path: Path) -> None:
+    place = PastPlace(tmp_path)
+    body = search_body("subject", topic="orders", limit=1) | {"context": {"as_of": 3}}
+    first = json.loads((await place.post("subject", body, handler=place.searches)).body)
+    page = {"page": {"token": first["page"]["next_token"]}}
+    for context in ({"as_of": 2}, {}):
+        other = body | page | {"context": context}
+        response = await place.post("subject", other, handler=place.searches)
+        assert (response.status, b"page.token" in response.body) == (400, True)
+
+
+async def test_without_a_past_the_moment_is_refused() -> None:
+    """It must never be ignored."""
+    place = SearchPlace(None)
+    handler = AuthZenHandler(place.authorizer, VOCABULARY, place.callers)
+    request = Request(
+        method="POST",
+        path=EVALUATION_PATH,
+        query="",
+        headers={b"content-type": b"application/json"},
+        body=json.dumps(past_evaluation(1)).encode(),
+        keep_alive=True,
+    )
+    assert (await handler(request)).status == 400
+
+
+@given(
+    st.none() | st.integers(0, 9) | st.sampled_from(["3", TIME, ""]), st.text(':"{},a', max_size=9)
+)
+def test_question_about_the_past_is_never_answered_at_once(as_of: object, user: str) -> None:
+    """The quick path, which decides by the newest state, does not match it."""
+    document = past_evaluation(as_of, user)
+    assert read_question(json.dumps(document).encode(), VOCABULARY) is None
+    batch = json.dumps({"evaluations": [document]}).encode()
+    assert read_questions(batch, VOCABULARY) is None
