@@ -13,7 +13,9 @@ FORBIDDEN: Final = Answer(
     " principal.",
 )
 NOT_READY: Final = Answer(
-    503, "`AUTHORIZER_NOT_READY`: the ACLs are not loaded yet, or stale; the text says which."
+    503,
+    "`AUTHORIZER_NOT_READY`: the ACLs are not loaded yet, or stale; the text says which. With"
+    " `as_of`: the past cannot be read now (with `Retry-After`).",
 )
 REFUSALS: Final = (INVALID, FORBIDDEN, NOT_READY)
 """The errors of every endpoint that answers questions (``HttpSurface``)."""

@@ -22,6 +22,7 @@ from authorizerd.acl.explanation.model import (
 from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True):
@@ -102,6 +103,7 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
 
     ``smallest_change`` gives the other answer. It is null if no single change does: ``changes`` is
     then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
+    ``as_of`` is present if an earlier moment was asked about.
     """
 
     decision: bool
@@ -118,6 +120,7 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     changes_left_out: int
     no_change: str | None
     effects: tuple[str, ...]
+    as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET
 
 
 ITEMS_PER_STEP: Final = 16
