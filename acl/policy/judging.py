@@ -8,11 +8,13 @@ principals that no ACL names, one stands for all.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from ipaddress import IPv4Address
 from itertools import chain
-from typing import Final, TypeAlias
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -33,9 +35,19 @@ _PREFIXED: Final = int(PatternType.PREFIXED)
 _FIRST_HOST: Final = IPv4Address("192.0.2.1")
 """The first of the addresses that documents use as examples (RFC 5737)."""
 _EVERY_BIT: Final = -1
+_get_name: Final = itemgetter(1)
 
 PatternsOf: TypeAlias = Callable[[int], list[Pattern]]
 """The patterns, besides a principal's own, on which decisions of an operation depend."""
+
+
+class _Found(NamedTuple):
+    """A question that contradicts an assertion."""
+
+    principal: str
+    host: str | None
+    operation: int
+    part: NameClass
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,15 +91,16 @@ def judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assert
             if besides_super_users:
                 excluded |= settings.super_users
             found = list(judged.find_who_may(excluded))
-            is_bounded = all(each.principal is not None for each in found)
+            is_bounded = all(each.principal != judged.unnamed for each in found)
             passed = is_bounded and len(found) <= count
             found = [] if passed else found
         case Everyone():
             found = list(judged.find_who_may_not())
         case Each(principals):
             found = list(judged.find_contradictions(principals))
-    found.sort(key=lambda each: each.question.principal)
-    return Verdict(passed=not found, findings=tuple(found[:FINDINGS_MAX]), count=len(found))
+    found.sort(key=lambda each: each.principal)
+    findings = tuple(map(judged.describe, found[:FINDINGS_MAX]))
+    return Verdict(passed=not found, findings=findings, count=len(found))
 
 
 class _Judge:
@@ -100,11 +113,11 @@ class _Judge:
         self._settings = settings
         self._assertion = assertion
         self._index = snapshot.types[assertion.resource_type]
-        self._unnamed = _choose_principal({*self._index.principals, *settings.super_users})
+        self.unnamed = _choose_principal({*self._index.principals, *settings.super_users})
         self._shared: PatternsOf = cache(self._list_shared)
         self._shared_denials: PatternsOf = cache(self._list_shared_denials)
 
-    def find_contradictions(self, principals: Iterable[str]) -> Iterator[Finding]:
+    def find_contradictions(self, principals: Iterable[str]) -> Iterator[_Found]:
         """Yield one finding for each of the principals that contradicts the assertion."""
         find = self._find_denied if self._assertion.is_allowed else self._find_allowed
         for principal in principals:
@@ -112,35 +125,34 @@ class _Judge:
             if found is not None:
                 yield found
 
-    def find_who_may(self, excluded: frozenset[str]) -> Iterator[Finding]:
+    def find_who_may(self, excluded: frozenset[str]) -> Iterator[_Found]:
         """Yield a finding for each principal that may do something, except for ``excluded``.
 
         If a principal may that no ACL names, yield only this finding, since everyone may then.
         """
-        unnamed = self._find_allowed(self._unnamed, self._shared)
+        unnamed = self._find_allowed(self.unnamed, self._shared)
         if unnamed is not None:
             yield unnamed
             return
         # From here on, only a principal's own ALLOW can allow: if a rule of User:* or the default
         # allowed anything, it would allow the same to a principal that no ACL names.
         super_users = self._settings.super_users
-        own = (
-            principal
-            for principal, rules in self._index.principals.items()
-            if principal not in super_users and self._has_allow(rules)
-        )
-        for principal in chain(super_users, own):
-            if principal not in excluded:
-                found = self._find_allowed(principal, self._shared_denials)
+        for principal in super_users - excluded:
+            found = self._find_allowed(principal, _list_nothing)
+            if found is not None:
+                yield found
+        for principal, rules in self._index.principals.items():
+            if principal not in super_users and principal not in excluded:
+                found = self._find_own_access(principal, rules)
                 if found is not None:
                     yield found
 
-    def find_who_may_not(self) -> Iterator[Finding]:
+    def find_who_may_not(self) -> Iterator[_Found]:
         """Yield a finding for each principal that may not do everything.
 
         If a principal that no ACL names may not, yield only this finding.
         """
-        unnamed = self._find_denied(self._unnamed, self._shared)
+        unnamed = self._find_denied(self.unnamed, self._shared)
         if unnamed is not None:
             yield unnamed
             return
@@ -151,21 +163,53 @@ class _Judge:
                 if found is not None:
                     yield found
 
-    def _find_allowed(self, principal: str, shared: PatternsOf) -> Finding | None:
+    def _find_allowed(self, principal: str, shared: PatternsOf) -> _Found | None:
         """Return where the principal may do one of the operations, or None."""
+        for operation in self._assertion.operations:
+            for names in self._assertion.names:
+                patterns = self._list_patterns(principal, operation, shared)
+                found = self._find_allowed_part(principal, operation, divide(names, patterns))
+                if found is not None:
+                    return found
+        return None
+
+    def _find_own_access(self, principal: str, rules: Rules) -> _Found | None:
+        """Return where the principal's own ALLOW rules allow something, or None.
+
+        Why not ``_find_allowed``? It divides all names of the assertion. Here only those count that
+        an ALLOW matches, and of most principals, these are none.
+        """
+        for operation in self._assertion.operations:
+            parts = {
+                part
+                for pattern in _iterate_rules(rules, ALLOWS[operation])
+                for names in self._assertion.names
+                for part in _intersect(names, pattern)
+            }
+            for names in sorted(parts, key=lambda each: (not each.is_prefix, each.text)):
+                patterns = chain(
+                    _iterate_rules(rules, _mask(operation)),
+                    _find_within(self._shared_denials(operation), names.text),
+                )
+                found = self._find_allowed_part(principal, operation, divide(names, patterns))
+                if found is not None:
+                    return found
+        return None
+
+    def _find_allowed_part(
+        self, principal: str, operation: int, parts: Iterable[NameClass]
+    ) -> _Found | None:
         hosts: tuple[str, ...] = self._assertion.hosts
         if not hosts:
             named = self._hosts_of(principal)
             hosts = (_choose_host(named), *named)
-        for operation in self._assertion.operations:
-            for names in self._assertion.names:
-                for part in divide(names, self._list_patterns(principal, operation, shared)):
-                    for host in hosts:
-                        if self._ask(principal, host, operation, part):
-                            return self._describe(principal, host, operation, part)
+        for part in parts:
+            for host in hosts:
+                if self._ask(principal, host, operation, part):
+                    return _Found(principal, host, operation, part)
         return None
 
-    def _find_denied(self, principal: str, shared: PatternsOf) -> Finding | None:
+    def _find_denied(self, principal: str, shared: PatternsOf) -> _Found | None:
         """Return where the principal may not do one of the operations, or None."""
         # An unknown host is allowed only what every host is allowed.
         hosts = self._assertion.hosts or (None,)
@@ -176,7 +220,7 @@ class _Judge:
                         continue
                     for host in hosts:
                         if not self._ask(principal, host, operation, part):
-                            return self._describe(principal, host, operation, part)
+                            return _Found(principal, host, operation, part)
         return None
 
     def _ask(self, principal: str, host: str | None, operation: int, part: NameClass) -> bool:
@@ -200,28 +244,18 @@ class _Judge:
         return patterns
 
     def _list_shared_denials(self, operation: int) -> list[Pattern]:
-        return list(_iterate_rules(self._index.everyone, DENIES[operation]))
+        """Return the patterns where everyone is denied, sorted by name."""
+        patterns = set(_iterate_rules(self._index.everyone, DENIES[operation]))
+        return sorted(patterns, key=_get_name)
 
     def _hosts_of(self, principal: str) -> list[str]:
         """Return the hosts that rules for the principal name, sorted."""
         own, everyone = rules_of(self._index, principal), self._index.everyone
         return sorted({*own.hosts, *everyone.hosts})
 
-    def _has_allow(self, rules: Rules) -> bool:
-        """Return True if an ALLOW of ``rules`` may match a name of the assertion."""
-        allows = 0
-        for operation in self._assertion.operations:
-            allows |= ALLOWS[operation]
-        return any(
-            _overlap(names, pattern)
-            for pattern in _iterate_rules(rules, allows)
-            for names in self._assertion.names
-        )
-
-    def _describe(
-        self, principal: str, host: str | None, operation: int, part: NameClass
-    ) -> Finding:
-        """Return the finding of a question that has been asked."""
+    def describe(self, found: _Found) -> Finding:
+        """Return what was found, with the hosts from which it is allowed."""
+        principal, host, operation, part = found
         is_allowed = self._ask(principal, host, operation, part)
         named = self._hosts_of(principal)
         others = self._ask(principal, _choose_host(named), operation, part)
@@ -233,7 +267,7 @@ class _Judge:
             host = None
         kind = self._assertion.resource_type
         return Finding(
-            principal=None if principal == self._unnamed else principal,
+            principal=None if principal == self.unnamed else principal,
             is_allowed=is_allowed,
             names=part.names,
             access=access,
@@ -284,11 +318,22 @@ def _iterate_leaves(patterns: Patterns, mask: int) -> Iterator[Pattern]:
         yield _LITERAL, WILDCARD
 
 
-def _overlap(names: Names, pattern: Pattern) -> bool:
-    """Return True if the pattern may match one of ``names``."""
+def _intersect(names: Names, pattern: Pattern) -> tuple[Names, ...]:
+    """Return the part of ``names`` that the pattern may match, or nothing."""
     pattern_type, text = pattern
-    if text == WILDCARD:
-        return True
-    if pattern_type == _LITERAL:
-        return text.startswith(names.text) if names.is_prefix else text == names.text
-    return names.text.startswith(text) or (names.is_prefix and text.startswith(names.text))
+    if text == WILDCARD and pattern_type == _LITERAL:
+        return (names,)
+    if pattern_type == _PREFIXED and names.text.startswith(text):
+        return (names,)
+    if text == names.text or (names.is_prefix and text.startswith(names.text)):
+        return (Names(text, is_prefix=pattern_type == _PREFIXED),)
+    return ()
+
+
+def _find_within(patterns: list[Pattern], prefix: str) -> list[Pattern]:
+    """Return those of sorted patterns whose names begin with ``prefix``."""
+    begin = bisect_left(patterns, prefix, key=_get_name)
+    end = begin
+    while end < len(patterns) and patterns[end][1].startswith(prefix):
+        end += 1
+    return patterns[begin:end]

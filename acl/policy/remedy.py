@@ -42,13 +42,28 @@ def find_remedy(
     """
     if isinstance(assertion.who, AtMost) and assertion.who.count > 0:
         return ()
+    if verdict.count > CHANGES_MAX:  # most of them need a change of their own
+        return ()
     proof = _Proof(snapshot, settings, assertion)
+    changes = _search(proof, verdict, removes=True)
+    if len(changes) == 1 or not any(each.is_allowed for each in verdict.findings):
+        return changes
+    denials = _search(proof, verdict, removes=False)
+    return min(filter(None, (changes, denials)), key=len, default=())
+
+
+def _search(proof: _Proof, verdict: Verdict, *, removes: bool) -> tuple[AclChange, ...]:
+    """Return changes, or none.
+
+    Args:
+        removes: whether to remove ALLOW rules, rather than to override them by a DENY.
+    """
     changes: list[AclChange] = []
     while not verdict.passed:
         changed = proof.apply(changes)
-        proposed = _propose(changed, assertion, verdict.findings[0])
+        proposed = _propose(changed, proof.assertion, verdict.findings[0], removes=removes)
         known = {each.acl for each in changes}
-        index = changed.types[assertion.resource_type]
+        index = changed.types[proof.assertion.resource_type]
         is_futile = any(
             each.acl in known or (each.adds and contains(index, each.acl)) for each in proposed
         )
@@ -71,11 +86,11 @@ class _Proof:
     ) -> None:
         self._snapshot = snapshot
         self._settings = settings
-        self._assertion = assertion
+        self.assertion = assertion
         self._ids: dict[Acl, bytes] = {}
 
     def judge(self, changes: Iterable[AclChange]) -> Verdict:
-        return judge(self.apply(changes), self._settings, self._assertion)
+        return judge(self.apply(changes), self._settings, self.assertion)
 
     def apply(self, changes: Iterable[AclChange]) -> AclSnapshot:
         return apply_changes(
@@ -95,7 +110,9 @@ class _Proof:
         return self._ids[acl]
 
 
-def _propose(snapshot: AclSnapshot, assertion: Assertion, finding: Finding) -> list[AclChange]:
+def _propose(
+    snapshot: AclSnapshot, assertion: Assertion, finding: Finding, *, removes: bool
+) -> list[AclChange]:
     """Return changes that may remove what contradicts the assertion, or none."""
     names = next(
         each
@@ -109,7 +126,8 @@ def _propose(snapshot: AclSnapshot, assertion: Assertion, finding: Finding) -> l
         changes = [AclChange(False, acl) for acl in denials[: CHANGES_MAX + 1]]
         return changes if allows else changes + _add(finding, names, PermissionType.ALLOW)
     is_for_everyone = finding.principal is None
-    if allows and (is_for_everyone or all(_is_within(acl, assertion, names) for acl in allows)):
+    is_removable = removes and all(_is_within(acl, assertion, names) for acl in allows)
+    if allows and (is_for_everyone or is_removable):
         return [AclChange(False, acl) for acl in allows[: CHANGES_MAX + 1]]
     # A DENY for everyone would also deny the principals that the assertion does not speak of.
     return [] if is_for_everyone else _add(finding, names, PermissionType.DENY)

@@ -21,8 +21,8 @@ POLICY_MUTANTS: Final = (
     Mutant(
         name="super users do not count as principals",
         file="acl/policy/judging.py",
-        text="for principal in chain(super_users, own):",
-        becomes="for principal in own:",
+        text="for principal in super_users - excluded:",
+        becomes="for principal in ():",
         found_by=_VERDICT,
     ),
     Mutant(

@@ -84,6 +84,17 @@ def test_changes_make_the_assertion_hold_and_none_can_be_left_out(
             AuthorizerSettings(),
             [(False, acl("User:*", "WRITE", topic="t"))],
         ),
+        (
+            "alice may not WRITE payments.*",
+            tuple(acl("User:alice", "WRITE", topic=f"payments.{each}") for each in "ab"),
+            AuthorizerSettings(),
+            [
+                (
+                    True,
+                    acl("User:alice", "WRITE", topic="payments.", pattern="PREFIXED", deny=True),
+                )
+            ],
+        ),
         ("nobody may WRITE t", (), OPEN, []),
         ("root may not WRITE t", (), ROOT, []),
         ("everyone may READ t", (), AuthorizerSettings(), [(True, acl("User:*", topic="t"))]),
