@@ -1,16 +1,17 @@
 """Read an assertion from a sentence.
 
     sentence   = who verb operations resources [ "from" hosts ]
-    who        = principals | "everyone" | "only" principals | "nobody" [ "but" principals ]
-               | "at most" NUMBER "principals" [ "but" principals ]
+    who        = principals | "everyone" | "only" principals
+               | ( "nobody" | "at most" NUMBER "principals" ) [ ( "but" | "except" ) principals ]
     verb       = "may" | "can" | "may not" | "can not" | "cannot"
     resources  = "the cluster" | "any" TYPE [ "beginning with" names ]
                | [ "the" ] TYPE [ "beginning with" ] names | names
     hosts      = addresses | "any host"
 
 The items of a list are separated by a comma, ``and`` or ``or``. TYPE is ``topic``, ``group`` and so
-on, also in the plural; names without a type are those of topics. A quoted word is never a keyword,
-and a ``*`` in quotes is part of a name.
+on, also in the plural. Names without a type are those of topics, and are not words of a language:
+"bob may not WRITE anything" is an error, since it would hold for want of a topic "anything". A
+quoted word is never a keyword, and a ``*`` in quotes is part of a name.
 
 **Invariant:** a sentence has one reading, or it is an error that says where reading failed.
 """
@@ -27,7 +28,6 @@ from authorizerd.acl.policy.words import (
     SUPER_USERS,
     Groups,
     WordError,
-    did_you_mean,
     new_at_most,
     read_count,
     read_host,
@@ -48,8 +48,8 @@ EXAMPLES: Final = (
 _VERBS: Final = ("may", "can")
 _ANY: Final = ("any", "every", "all")
 _BEGINNING: Final = ("beginning", "starting")
+_BUT: Final = ("but", "except")
 _CLUSTER: Final = "cluster"
-_TYPO_SIMILARITY: Final = 0.8
 _TYPES: Final = {
     spelling: resource_type
     for word, resource_type in RESOURCE_WORDS.items()
@@ -58,8 +58,8 @@ _TYPES: Final = {
 }
 KEYWORDS: Final = frozenset(
     (
-        "and", "at", "but", "cannot", "everyone", "from", "most", "nobody", "not", "only", "or",
-        "the", "with", _CLUSTER, *_VERBS, *_ANY, *_BEGINNING, *_TYPES,
+        "and", "at", "cannot", "everyone", "from", "most", "nobody", "not", "only", "or", "the",
+        "with", _CLUSTER, *_BUT, *_VERBS, *_ANY, *_BEGINNING, *_TYPES,
     )
 )  # fmt: skip
 """Words that are names only in quotes."""
@@ -125,7 +125,7 @@ def _read_who(cursor: Cursor, groups: Groups) -> Who:
 
 
 def _read_besides(cursor: Cursor, groups: Groups) -> tuple[str, ...]:
-    return _read_principals(cursor, groups) if cursor.skip("but") else ()
+    return _read_principals(cursor, groups) if cursor.skip(*_BUT) else ()
 
 
 def _read_principals(cursor: Cursor, groups: Groups) -> tuple[str, ...]:
@@ -164,15 +164,9 @@ def _read_resources(cursor: Cursor) -> tuple[ResourceType, tuple[Names, ...]]:
     if is_definite or is_type:
         resource_type = _read_type(cursor)
         return resource_type, _read_prefixes(cursor) or _read_names(cursor)
-    if token is not None and not token.is_quoted and _resembles_type(token.text):
-        raise _unknown_type(cursor)
+    if token is not None and not token.is_quoted and token.text.isalpha():
+        raise _unknown_type(cursor, f", such as 'topic {token.text}'")
     return ResourceType.TOPIC, _read_names(cursor)
-
-
-def _resembles_type(word: str) -> bool:
-    """Return True if ``word`` may be a misspelt type rather than a topic."""
-    known = (*_TYPES, _CLUSTER)
-    return word.isalpha() and bool(did_you_mean(word, known, similarity=_TYPO_SIMILARITY))
 
 
 def _read_type(cursor: Cursor) -> ResourceType:
@@ -182,9 +176,9 @@ def _read_type(cursor: Cursor) -> ResourceType:
     return _TYPES[word]
 
 
-def _unknown_type(cursor: Cursor) -> SentenceError:
+def _unknown_type(cursor: Cursor, example: str = "") -> SentenceError:
     known = (*RESOURCE_WORDS, _CLUSTER)
-    return cursor.unexpected(f"a resource type ({', '.join(known)})", known)
+    return cursor.unexpected(f"a resource type ({', '.join(known)}){example}", known)
 
 
 def _read_names(cursor: Cursor) -> tuple[Names, ...]:

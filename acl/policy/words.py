@@ -45,11 +45,11 @@ class WordError(Exception):
     """A word that cannot be read; the text says what was expected and what was found."""
 
 
-def did_you_mean(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `` (did you mean X?)`` with the closest known word, or an empty text."""
     if len(word) > SUGGESTED_CHARACTERS_MAX:
         return ""
-    close = get_close_matches(word, list(known), n=1, cutoff=similarity)
+    close = get_close_matches(word, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

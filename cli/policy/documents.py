@@ -49,8 +49,8 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
 class OneTest(msgspec.Struct, frozen=True, kw_only=True):
     """One test.
 
-    ``count`` is the number of all findings; the first of them are listed. After ``changes``, if
-    there are any, the test passes.
+    ``count`` is the number of all findings; the first of them are listed. ``notes`` say why the
+    test may prove less than it seems. After ``changes``, if there are any, it passes.
     """
 
     file: str
@@ -60,6 +60,7 @@ class OneTest(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool
     count: int
     findings: tuple[FindingDocument, ...]
+    notes: tuple[str, ...]
     changes: tuple[ChangeAnswer, ...]
 
 
@@ -109,6 +110,7 @@ def _new_test(result: Result, server: str) -> OneTest:
         passed=result.passed,
         count=result.verdict.count,
         findings=tuple(map(_new_finding, result.reasons)),
+        notes=result.notes,
         changes=tuple(make_change_answer(each, server) for each in result.changes),
     )
 

@@ -22,6 +22,8 @@ def describe_result(result: Result, server: str) -> Iterator[str]:
     test = result.test
     if result.passed:
         yield escape_unprintable(f"ok    {test.title}")
+        for note in result.notes:
+            yield escape_unprintable(f"      note:     {note}")
         return
     yield escape_unprintable(f"FAIL  {test.title}")
     for line in describe_failure(result, server):
@@ -33,6 +35,8 @@ def describe_failure(result: Result, server: str = ANY_SERVER) -> Iterator[str]:
     test = result.test
     for line in _describe_failure(result):
         yield escape_unprintable(line)
+    for note in result.notes:
+        yield escape_unprintable(f"note:     {note}")
     for change in result.changes:
         yield escape_unprintable(f"change:   {describe_command(change, server)}")
     yield escape_unprintable(f"at {test.source}:{test.line}")

@@ -13,7 +13,7 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, DefaultRule, MatchingAcl, Rule
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange
-from authorizerd.acl.policy.assertions import AtMost
+from authorizerd.acl.policy.assertions import Assertion, AtMost, Each
 from authorizerd.acl.policy.judging import Finding, Verdict, judge
 from authorizerd.acl.policy.remedy import find_remedy
 from authorizerd.acl.policy.wording import write_assertion, write_finding
@@ -41,6 +41,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         expected: the assertion in words, as ``write_assertion`` writes it.
+        notes: sentences about why the test may prove less than it seems.
         changes: ACLs to add or to remove, after which the assertion holds. Empty if it holds, or if
             no few changes suffice.
         seconds: how long the test took.
@@ -50,6 +51,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     expected: str
     verdict: Verdict
     reasons: tuple[Reason, ...]
+    notes: tuple[str, ...]
     changes: tuple[AclChange, ...]
     seconds: float
 
@@ -84,9 +86,22 @@ def run_tests(
             expected=write_assertion(test.assertion),
             verdict=verdict,
             reasons=tuple(_explain_finding(snapshot, settings, each) for each in verdict.findings),
+            notes=tuple(_find_notes(snapshot, settings, test.assertion)),
             changes=find_remedy(snapshot, settings, test.assertion, verdict),
             seconds=clock() - begun,
         )
+
+
+def _find_notes(
+    snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion
+) -> Iterator[str]:
+    """Yield the principals that may be misspelt: that they may not do something proves little."""
+    who = assertion.who
+    if isinstance(who, Each) and not assertion.is_allowed:
+        for principal in who.principals:
+            is_named = any(principal in index.principals for index in snapshot.types)
+            if not (is_named or principal in settings.super_users):
+                yield f"no ACL names {principal}"
 
 
 def _explain_finding(

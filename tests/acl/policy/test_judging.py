@@ -165,7 +165,7 @@ def test_verdict_names_what_contradicts_the_assertion(
 
 def test_many_findings_are_counted_but_not_described() -> None:
     present = [acl(f"User:{number:03}", "READ", topic="t") for number in range(99)]
-    verdict = judged("nobody may READ t", *present)
+    verdict = judged("nobody may READ topic t", *present)
     assert verdict.count == 99
     assert len(verdict.findings) == FINDINGS_MAX
     assert verdict.findings[0].principal == "User:000"

@@ -57,7 +57,7 @@ def test_changes_make_the_assertion_hold_and_none_can_be_left_out(
             [(True, acl("User:alice", "WRITE", topic="*", host="10.0.0.7"))],
         ),
         (
-            "alice may WRITE t",
+            "alice may WRITE topic t",
             (acl("User:alice", "ALL", topic="t"), acl("User:*", "WRITE", topic="t", deny=True)),
             AuthorizerSettings(),
             [(False, acl("User:*", "WRITE", topic="t", deny=True))],
@@ -79,7 +79,7 @@ def test_changes_make_the_assertion_hold_and_none_can_be_left_out(
             ],
         ),
         (
-            "nobody but bob may WRITE t",
+            "nobody but bob may WRITE topic t",
             (acl("User:*", "WRITE", topic="t"),),
             AuthorizerSettings(),
             [(False, acl("User:*", "WRITE", topic="t"))],
@@ -95,17 +95,17 @@ def test_changes_make_the_assertion_hold_and_none_can_be_left_out(
                 )
             ],
         ),
-        ("nobody may WRITE t", (), OPEN, []),
-        ("root may not WRITE t", (), ROOT, []),
-        ("everyone may READ t", (), AuthorizerSettings(), [(True, acl("User:*", topic="t"))]),
+        ("nobody may WRITE topic t", (), OPEN, []),
+        ("root may not WRITE topic t", (), ROOT, []),
+        ("everyone may READ topic t", (), AuthorizerSettings(), [(True, acl("User:*", topic="t"))]),
         (
-            "at most 1 principals may READ t",
+            "at most 1 principals may READ topic t",
             (acl("User:a", topic="t"), acl("User:b", topic="t")),
             AuthorizerSettings(),
             [],
         ),
         (
-            "nobody may READ t",
+            "nobody may READ topic t",
             tuple(acl(f"User:{number}", topic="t") for number in range(CHANGES_MAX + 1)),
             AuthorizerSettings(),
             [],

@@ -28,7 +28,7 @@ ANY = prefix("")
     [
         ("alice may READ topic orders", assertion(ALICE, "READ", "orders")),
         ("User:alice can read the topic orders", assertion(ALICE, "READ", "orders")),
-        ("alice may READ orders", assertion(ALICE, "READ", "orders")),
+        ("alice may READ orders-7", assertion(ALICE, "READ", "orders-7")),
         (
             "alice may READ topic orders from 10.0.0.7",
             assertion(ALICE, "READ", "orders", hosts=("10.0.0.7",)),
@@ -75,6 +75,10 @@ ANY = prefix("")
             assertion(AtMost(3), "WRITE", prefix("payments.")),
         ),
         (
+            "nobody except alice may READ topic t",
+            assertion(AtMost(0, ("User:alice",)), "READ", "t"),
+        ),
+        (
             "at most 1 principal but alice can WRITE payments.*",
             assertion(AtMost(1, ("User:alice",)), "WRITE", prefix("payments.")),
         ),
@@ -92,10 +96,10 @@ ANY = prefix("")
             assertion("User:CN=a, OU=b", "READ", "a b", "x*", prefix("y z"), "it's"),
         ),
         ('alice may READ topic "topic"', assertion(ALICE, "READ", "topic")),
-        ('"nobody" may READ t', assertion("User:nobody", "READ", "t")),
-        ('"$admins" may READ t', assertion("User:$admins", "READ", "t")),
+        ('"nobody" may READ topic t', assertion("User:nobody", "READ", "t")),
+        ('"$admins" may READ topic t', assertion("User:$admins", "READ", "t")),
         ("  alice   may READ\ttopic\n orders ", assertion(ALICE, "READ", "orders")),
-        ("User:alice may READ t from 10.0.0.7 and 10.0.0.7",
+        ("User:alice may READ topic t from 10.0.0.7 and 10.0.0.7",
          assertion(ALICE, "READ", "t", hosts=("10.0.0.7",))),
     ],
 )  # fmt: skip
@@ -116,13 +120,16 @@ def test_sentence_means(sentence: str, expected: Assertion) -> None:
         ("alice may READ topics", 21, "expected a name, found the end of the sentence"),
         ("alice may READ topic from", 21, "expected a name, found 'from'"),
         ("alice may READ topc orders", 15, "found 'topc' (did you mean topic?)"),
+        ("alice may READ orders", 15, "expected a resource type (topic, group, transactional-id, "
+         "delegation-token, user-principal, cluster), such as 'topic orders', found 'orders'"),
+        ("bob may not WRITE anything", 18, "expected a resource type"),
         ("alice may READ any orders", 19, "expected a resource type (topic, group"),
         ("alice may READ the orders", 19, "expected a resource type (topic, group"),
-        ("alice may READ t form 1.1.1.1", 17, "expected 'from' or the end of the sentence, found "
+        ("alice may READ 7 form 1.1.1.1", 17, "expected 'from' or the end of the sentence, found "
          "'form' (did you mean from?)"),
-        ("alice may READ t from 10.0.0.0/8", 22, "expected an IP address, found '10.0.0.0/8'"),
-        ("alice may READ t from here", 22, "expected an IP address, found 'here'"),
-        ("alice may READ t from 1.1.1.1 now", 30, "expected the end of the sentence, found 'now'"),
+        ("alice may READ 7 from 10.0.0.0/8", 22, "expected an IP address, found '10.0.0.0/8'"),
+        ("alice may READ 7 from here", 22, "expected an IP address, found 'here'"),
+        ("alice may READ 7 from 1.1.1.1 now", 30, "expected the end of the sentence, found 'now'"),
         ("alice may ALTER group g", 10, "ALTER does not apply to GROUP: expected one of READ"),
         ("alice may READ the cluster", 10, "READ does not apply to CLUSTER"),
         ("alice may READ t*x", 15, "expected '*' only at the end, found 't*x'"),

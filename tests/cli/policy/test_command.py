@@ -94,6 +94,23 @@ def test_planned_change_can_be_a_document(folder: Path, name: str) -> None:
     assert run(f"policy.yaml --acls acls.txt --without bob.txt --with {name}") == 3
 
 
+def test_principal_that_no_acl_names_is_noted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That a misspelt principal may not do something proves little."""
+    (folder / "more.yaml").write_text(
+        "tests: [alcie may not READ any topic, root may READ any topic, bob may not READ any topic]"
+    )
+    assert run("more.yaml --acls acls.txt --super-users User:root") == 0
+    assert capsys.readouterr().out.splitlines()[:5] == [
+        "ok    alcie may not READ any topic",
+        "      note:     no ACL names User:alcie",
+        "ok    root may READ any topic",
+        "ok    bob may not READ any topic",
+        "3 tests: 3 passed, 0 failed",
+    ]
+
+
 def test_log_is_tested(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_log(folder / "log", [added(1)])
     assert (folder / "log" / METADATA_TOPIC_DIRECTORY).is_dir()
@@ -250,7 +267,7 @@ def test_names_are_printed_without_control_characters(
 ) -> None:
     (folder / "evil.txt").write_text(format_acls([EVIL]))
     (folder / "more.yaml").write_text(
-        'tests: [{name: "a\\e[1mb", assert: nobody may WRITE orders}]'
+        'tests: [{name: "a\\e[1mb", assert: nobody may WRITE topic orders}]'
     )
     assert run("more.yaml --acls evil.txt") == 3
     out = capsys.readouterr().out

@@ -90,15 +90,15 @@ tests:
 - may: READ
 - {may: READ, nobody: true, host: any}
 - {may: READ, group: g, hosts: [10.0.0.8]}
-- bob may READ t
-- bob may READ t from any host
+- bob may READ 7
+- bob may READ 7 from any host
 """
     sentences = (
         "alice may READ topics a, b from 10.0.0.7",
         "nobody may READ topics a, b",
         "alice may READ group g from 10.0.0.8",
-        "bob may READ t from 10.0.0.7",
-        "bob may READ t",
+        "bob may READ 7 from 10.0.0.7",
+        "bob may READ 7",
     )
     assert assertions(text) == [read_sentence(each, {}) for each in sentences]
 
@@ -106,14 +106,14 @@ tests:
 def test_title_is_the_name_or_the_sentence_or_the_fields_in_words() -> None:
     text = """
 tests:
-- alice may READ t
-- {name: the name, assert: alice may READ t}
+- alice may READ 7
+- {name: the name, assert: alice may READ 7}
 - {name: the name, principal: alice, may: READ, topic: t}
 - {principal: alice, may: READ, topic: t}
 """
     tests = read_policy(text, "f")
     assert [(test.line, test.title) for test in tests] == [
-        (3, "alice may READ t"),
+        (3, "alice may READ 7"),
         (4, "the name"),
         (5, "the name"),
         (6, "User:alice may READ topic t"),
@@ -126,30 +126,30 @@ WHOLE_FAULTS = [
     ("{}", ["1:1: tests: expected a list of tests, found no key 'tests'"]),
     ("tests: []", ["1:8: tests: expected a list of tests, found a list"]),
     ("tests:\n", ["1:7: tests: expected a list of tests, found nothing"]),
-    ("test: [a may READ t]", ["1:1: unknown key 'test' (did you mean tests?)"]),
-    ("tests: [a may READ t]\ntests: [b may READ t]", ["2:1: duplicate key 'tests'"]),
-    ("tests:\n- name: n\n  name: m\n  assert: a may READ t", ["3:3: duplicate key 'name'"]),
-    ("tests:\n- a may RAED t", ["2:9: unknown operation 'RAED' (did you mean READ?)"]),
+    ("test: [a may READ 7]", ["1:1: unknown key 'test' (did you mean tests?)"]),
+    ("tests: [a may READ 7]\ntests: [b may READ 7]", ["2:1: duplicate key 'tests'"]),
+    ("tests:\n- name: n\n  name: m\n  assert: a may READ 7", ["3:3: duplicate key 'name'"]),
+    ("tests:\n- a may RAED 7", ["2:9: unknown operation 'RAED' (did you mean READ?)"]),
     ("tests:\n- 'a may RAED t'", ["2:10: unknown operation 'RAED'"]),
     ("tests:\n- a may READ\n    topc t", ["2:3: expected a resource type"]),
     (
-        "tests:\n- a may READ t\n- 7\n- b my READ t",
+        "tests:\n- a may READ 7\n- 7\n- b my READ 7",
         [
             "3:3: expected a sentence, found a number, '7': put it into quotes",
             "4:5: expected 'may' or 'can', found 'my'",
         ],
     ),
     ("tests:\n- no", ["2:3: expected a sentence, found a boolean, 'no': put it into quotes"]),
-    ("tests:\n- [a may READ t]", ["2:3: expected a sentence or a mapping, found a list"]),
-    ("tests: [a may READ t]\n---\ntests: []", ["2:1: expected one document, found a second"]),
-    ("principals: {super_users: [a]}\ntests: [a may READ t]", ["1:14: invalid name of a group"]),
-    ("principals: {a b: [a]}\ntests: [a may READ t]", ["1:14: invalid name of a group 'a b'"]),
-    ("principals: {g: [User:*]}\ntests: [$g may READ t]", ["1:18: User:* is not one principal"]),
-    ("principals: [g]\ntests: [a may READ t]", ["1:13: expected names with lists, found a list"]),
-    ("defaults: {may: READ}\ntests: [a may READ t]", ["1:12: unknown key 'may'"]),
-    ("defaults: {host: x}\ntests: [a may READ t, b may READ t]", ["1:18: expected an IP address"]),
+    ("tests:\n- [a may READ 7]", ["2:3: expected a sentence or a mapping, found a list"]),
+    ("tests: [a may READ 7]\n---\ntests: []", ["2:1: expected one document, found a second"]),
+    ("principals: {super_users: [a]}\ntests: [a may READ 7]", ["1:14: invalid name of a group"]),
+    ("principals: {a b: [a]}\ntests: [a may READ 7]", ["1:14: invalid name of a group 'a b'"]),
+    ("principals: {g: [User:*]}\ntests: [$g may READ 7]", ["1:18: User:* is not one principal"]),
+    ("principals: [g]\ntests: [a may READ 7]", ["1:13: expected names with lists, found a list"]),
+    ("defaults: {may: READ}\ntests: [a may READ 7]", ["1:12: unknown key 'may'"]),
+    ("defaults: {host: x}\ntests: [a may READ 7, b may READ 7]", ["1:18: expected an IP address"]),
     ("tests: [[[[[[[[[a]]]]]]]]]", ["nested more than 8 levels deep"]),
-    ("tests: [a may READ t", ["not YAML"]),
+    ("tests: [a may READ 7", ["not YAML"]),
     ("tests:\n\t- a", ["2:1: not YAML"]),
     ("tests: [a\0]", ["1:10: not YAML"]),
 ]
@@ -227,10 +227,10 @@ FIELD_FAULTS = [
     ),
     ("principal: a, may: ALTER, group: g", ["2:23: ALTER does not apply to GROUP"]),
     (
-        "name: n, assert: a may READ t, topic: t",
+        "name: n, assert: a may READ 7, topic: t",
         ["2:35: expected a sentence or fields, found 'assert' and 'topic'"],
     ),
-    ("name: 7, assert: a may READ t", ["2:10: expected a name, found a number"]),
+    ("name: 7, assert: a may READ 7", ["2:10: expected a name, found a number"]),
 ]
 """The fields of a test in line 2, after column 3."""
 
