@@ -46,6 +46,12 @@ def find_principal_surprises(principal: str) -> Iterator[str]:
         )
 
 
+def find_asked_name_surprises(name: str) -> Iterator[str]:
+    """Yield a sentence if the name of a resource in a question is probably meant as a pattern."""
+    if WILDCARD in name:
+        yield f"name '{name}': * is an ordinary character in a question: ask about one name"
+
+
 def _find_host_surprises(host: str) -> Iterator[str]:
     if host == WILDCARD:
         return

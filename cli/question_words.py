@@ -7,7 +7,8 @@ names the flag, what was found and what was expected.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from typing import Final, NoReturn, TypeAlias
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
@@ -21,6 +22,8 @@ from authorizerd.acl.model import (
     Operation,
     ResourceType,
 )
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.surprises import find_asked_name_surprises, find_principal_surprises
 from authorizerd.cli.offline import RESOURCE_FLAGS
 from authorizerd.protocol.decisions.spellings import Spellings
 
@@ -77,6 +80,7 @@ def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
     if not name:
         refuse(f"{words[resource_type]}: expected a name, found an empty one")
     _check_text(name, words.get(resource_type, ""), refuse)
+    _warn_of(find_asked_name_surprises(name))
     return resource_type, name
 
 
@@ -106,14 +110,21 @@ def read_principal(text: str, word: str, refuse: Refuse) -> str:
     if not (principal_type and name):
         refuse(f"{word}: expected {PRINCIPAL_HELP}, found {text!r}")
     _check_text(text, word, refuse)
+    if text != WILDCARD_PRINCIPAL:
+        _warn_of(find_principal_surprises(text))
     return text
 
 
 def read_one_principal(text: str, word: str, refuse: Refuse) -> str:
-    """Return a principal other than ``User:*``, which means everyone."""
-    if text == WILDCARD_PRINCIPAL:
-        refuse(f"{word}: {WILDCARD_PRINCIPAL} means everyone: ask about one principal")
+    """Return a principal other than ``User:*``."""
+    refuse_everyone(text, word, refuse)
     return read_principal(text, word, refuse)
+
+
+def refuse_everyone(principal: str, word: str, refuse: Refuse) -> None:
+    """End the command if the principal is ``User:*``, which means everyone."""
+    if principal == WILDCARD_PRINCIPAL:
+        refuse(f"{word}: {WILDCARD_PRINCIPAL} means everyone: ask about one principal")
 
 
 def read_moment(text: str | None, word: str, refuse: Refuse) -> AsOf | None:
@@ -130,6 +141,11 @@ def read_host(text: str | None, refuse: Refuse) -> str | None:
     if text is not None and host is None:
         refuse(f"--host: expected an IP address, found {text!r}")
     return host
+
+
+def _warn_of(surprises: Iterable[str]) -> None:
+    for text in surprises:
+        sys.stderr.write(f"authorizerd: warning: {escape_unprintable(text)}\n")
 
 
 def _check_text(text: str, word: str, refuse: Refuse) -> None:

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.surprises import find_principal_surprises
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.tokens import SECRET_BYTES, new_token, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens
@@ -55,6 +57,8 @@ def _run(arguments: argparse.Namespace) -> int:
         raise StartError(f"token: {error}") from None
     if arguments.append is not None:
         _append(arguments.append, line)
+    for text in find_principal_surprises(arguments.principal):
+        sys.stderr.write(f"authorizerd: warning: {escape_unprintable(text)}\n")
     sys.stdout.write(f"{token}\n")
     if arguments.append is None:
         sys.stdout.write(f"{line}\n")

@@ -37,10 +37,10 @@ from authorizerd.cli.question_words import (
     add_resource_arguments,
     read_host,
     read_moment,
-    read_one_principal,
     read_operation,
     read_principal,
     read_resource,
+    refuse_everyone,
 )
 from authorizerd.cli.questions.answers import add_json_argument, print_document, print_lines
 from authorizerd.metadata.history import History, read_history
@@ -158,8 +158,9 @@ def _read_selection(arguments: argparse.Namespace, settings: AuthorizerSettings)
         return Selection(principal, resource, None, settings)
     if principal is None or resource is None:
         refuse("--operation: expected --principal and a resource as well")
+    refuse_everyone(principal, "--principal", refuse)
     question = Question(
-        read_one_principal(principal, "--principal", refuse),
+        principal,
         read_host(arguments.host, refuse),
         read_operation(arguments.operation, "--operation", refuse),
         *resource,

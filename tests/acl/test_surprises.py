@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
-from authorizerd.acl.surprises import find_principal_surprises, find_surprises
+from authorizerd.acl.surprises import (
+    find_asked_name_surprises,
+    find_principal_surprises,
+    find_surprises,
+)
 from tests.support.acls import acl, snapshot_of
 
 PREFIXED = PatternType.PREFIXED
@@ -98,6 +102,11 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
 )
 def test_surprising_acls_are_reported(surprising: Acl, said: str) -> None:
     assert list(find_surprises(surprising)) == [said]
+
+
+@pytest.mark.parametrize(("name", "count"), [("orders", 0), ("orders-*", 1), ("*", 1)])
+def test_pattern_in_a_question_is_reported(name: str, count: int) -> None:
+    assert len(list(find_asked_name_surprises(name))) == count
 
 
 def test_super_user_named_star_is_reported() -> None:

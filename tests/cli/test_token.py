@@ -98,3 +98,15 @@ def test_append_refuses_a_file_that_every_user_may_write(
     captured = capsys.readouterr()
     assert "everybody may write to it" in captured.err
     assert captured.out == path.read_text() == ""
+
+
+def test_principal_that_is_probably_not_meant_is_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("--principal", "user:a") == 0
+    captured = capsys.readouterr()
+    assert captured.err == (
+        "authorizerd: warning: principal 'user:a': Kafka's clients have the type User, in this"
+        " letter case\n"
+    )
+    assert captured.out.splitlines()[1].endswith(" user:a")

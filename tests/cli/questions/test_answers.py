@@ -375,6 +375,33 @@ def test_operation_that_the_resource_does_not_have_is_reported(
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("can user:alice --topic t", "principal 'user:alice': Kafka's clients have the type User"),
+        ("what-can User:User:alice", "principal 'User:User:alice': the name repeats the type"),
+        ("who-can read --topic t-*", "name 't-*': * is an ordinary character in a question"),
+        (
+            "explain --principal user:a --operation read --topic t",
+            "principal 'user:a': Kafka's clients have the type User",
+        ),
+        (
+            "history --principal user:a --operation read --topic t",
+            "principal 'user:a': Kafka's clients have the type User",
+        ),
+    ],
+)
+def test_a_question_that_is_probably_not_meant_is_answered_with_a_warning(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    """The warning is on standard error, once."""
+    ask(words, "--log-dir", log_dir)
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"authorizerd: warning: {said}")
+    assert len(printed.err.splitlines()) == 1
+    assert "warning" not in printed.out
+
+
 def test_names_cannot_control_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], log_dir: Path
 ) -> None:
