@@ -37,6 +37,7 @@ from authorizerd.daemon.origins.origin import Neighbours, Origin
 from authorizerd.daemon.origins.own_log import OwnLogOrigin
 from authorizerd.daemon.settings import Settings
 from authorizerd.daemon.workers.pool import WorkerPool
+from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.worker_feed import Files
@@ -79,7 +80,7 @@ class Parts:
         )
         snapshot = self.applier.snapshot
         self.workers: Final = _new_worker_pool(
-            configuration, feed, self.applier.applied, self._files
+            configuration, feed, self.applier.applied, self.applier.cluster, self._files
         )
         self.feed: Final = feed if self.workers is None else self.workers.feed
         self.audit: Final = open_audit(configuration)
@@ -185,6 +186,7 @@ def _new_worker_pool(
     configuration: Configuration,
     applier: trio.MemorySendChannel[Message],
     snapshot: View[AclSnapshot | None],
+    image: View[ClusterImage],
     files: Callable[[], Files],
 ) -> WorkerPool | None:
     """Return the worker pool, or None if the daemon makes all decisions itself."""
@@ -194,6 +196,7 @@ def _new_worker_pool(
         configuration.workers,
         applier,
         snapshot,
+        image,
         configuration=configuration.file_values,
         files=files,
         timeout_ms=configuration.worker_timeout_ms,

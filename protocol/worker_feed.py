@@ -19,6 +19,8 @@ from msgspec.structs import astuple
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
+from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.framing import Frames, frame
 
 FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a configuration and a tokens file fit easily
@@ -33,6 +35,10 @@ Address: TypeAlias = tuple[int, str, int, int, int]
 """A socket's family, and its host, port, flow and scope. The last two are 0 except for IPv6."""
 Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
 """An ACL's id, and the fields of an added ACL, or None for a removed one."""
+
+
+TopicRow: TypeAlias = tuple[bytes, str | None]
+"""A topic's id, and the name of an added topic, or None for a removed one."""
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
@@ -93,13 +99,14 @@ class TakeSettings(msgspec.Struct, array_like=True, frozen=True, tag=1):
 class TakeChanges(msgspec.Struct, array_like=True, frozen=True, tag=2):
     """Some changes of the batch that ends at log offset ``offset``.
 
-    ``is_end`` marks the last part.
+    ``is_end`` marks the last part. ``topics`` has topics by their ids; a removed one has no name.
     """
 
     number: int
     offset: int
     rows: list[Row]
     is_end: bool
+    topics: list[TopicRow] = []
 
 
 class Loaded(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -234,22 +241,40 @@ def encode_message(message: Order | Done) -> bytes:
     return frame(_encode(message))
 
 
-def encode_snapshot(number: int, snapshot: AclSnapshot) -> Iterator[bytes]:
-    """Yield the frames of one order: use this snapshot."""
+def encode_snapshot(number: int, snapshot: AclSnapshot, image: ClusterImage) -> Iterator[bytes]:
+    """Yield the frames of one order: use this snapshot, and the image's topics."""
     rows: Iterator[Row] = ((key, astuple(acl)) for key, acl in snapshot.acls.items())
     while some := list(islice(rows, CHANGES_PER_FRAME)):
         yield encode_message(TakeChanges(number, snapshot.offset, some, is_end=False))
+    topics: Iterator[TopicRow] = iter(image.topic_names.items())
+    while named := list(islice(topics, CHANGES_PER_FRAME)):
+        yield encode_message(TakeChanges(number, snapshot.offset, [], False, named))
     yield encode_message(Loaded(number, snapshot.offset))
 
 
 def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:
-    """Yield the frames of one order: apply these ACL changes, which become visible together."""
-    changes = batch.changes
+    """Yield the frames of one order: apply these changes, which become visible together.
+
+    Of the cluster's changes, workers need only those of topics.
+    """
+    changes, topics = batch.changes, list(_topic_rows(batch.cluster_changes))
+    count = max(len(changes), len(topics))
     # A batch without changes is sent as well: it advances the workers' offset.
-    for start in range(0, len(changes) or 1, CHANGES_PER_FRAME):
-        is_end = batch.is_end and start + CHANGES_PER_FRAME >= len(changes)
-        rows = list(_rows(changes[start : start + CHANGES_PER_FRAME]))
-        yield encode_message(TakeChanges(number, batch.last_offset, rows, is_end))
+    for start in range(0, count or 1, CHANGES_PER_FRAME):
+        end = start + CHANGES_PER_FRAME
+        rows = list(_rows(changes[start:end]))
+        is_end = batch.is_end and end >= count
+        yield encode_message(
+            TakeChanges(number, batch.last_offset, rows, is_end, topics[start:end])
+        )
+
+
+def _topic_rows(changes: Iterable[ClusterChange]) -> Iterator[TopicRow]:
+    for change in changes:
+        if isinstance(change, TopicAdded):
+            yield change.id, change.name
+        elif isinstance(change, TopicRemoved):
+            yield change.id, None
 
 
 def _rows(changes: Iterable[Change]) -> Iterator[Row]:
@@ -305,4 +330,7 @@ def to_batch(order: TakeChanges, texts: SharedTexts) -> ChangeBatch:
             permission_type,
         )
         changes.append(AclAdded(key, acl))
-    return ChangeBatch(order.offset, tuple(changes), order.is_end)
+    topics: list[ClusterChange] = [
+        TopicRemoved(key) if name is None else TopicAdded(name, key) for key, name in order.topics
+    ]
+    return ChangeBatch(order.offset, tuple(changes), order.is_end, tuple(topics))

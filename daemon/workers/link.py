@@ -19,6 +19,7 @@ from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import Published
 from authorizerd.config.bounds import RECEIVE_BYTES
+from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.worker_feed import (
     Done,
@@ -109,10 +110,10 @@ class WorkerLink:
         self._post(_QueuedOrder(number, iter((encode_message(make(number)),))))
         return number
 
-    def order_snapshot(self, snapshot: AclSnapshot) -> None:
-        """Queue the order to take over ``snapshot``; once done, the worker may listen."""
+    def order_snapshot(self, snapshot: AclSnapshot, image: ClusterImage) -> None:
+        """Queue the order to take over a state; once done, the worker may listen."""
         self._snapshot_number = number = self.last_number + 1
-        self._post(_QueuedOrder(number, encode_snapshot(number, snapshot)))
+        self._post(_QueuedOrder(number, encode_snapshot(number, snapshot, image)))
 
     def order_changes(self, batch: ChangeBatch) -> None:
         """Queue the changes of a batch, or of a part of one."""

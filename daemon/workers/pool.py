@@ -32,6 +32,7 @@ from authorizerd.actors.record_applier import (
 )
 from authorizerd.daemon.workers.counters import Sums, Totals
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
+from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
 from authorizerd.protocol.worker_feed import (
     Begin,
@@ -62,7 +63,7 @@ class WorkerPool:
 
     Args:
         applier: inbox of the daemon's own applier.
-        snapshot: the state that this applier has applied.
+        snapshot, image: the state that this applier has applied.
         configuration: the keys that the daemon started with, as text.
         files: returns the loaded content of the files that the configuration names.
         timeout_ms: time limit for one order to a worker; a slower worker is killed.
@@ -73,6 +74,7 @@ class WorkerPool:
         count: int,
         applier: trio.MemorySendChannel[Message],
         snapshot: View[AclSnapshot | None],
+        image: View[ClusterImage],
         *,
         configuration: Mapping[str, str],
         files: Callable[[], Files],
@@ -83,6 +85,7 @@ class WorkerPool:
         # Unbuffered: a change must not count as passed on while it waits here.
         self.feed, self._inbox = trio.open_memory_channel[Message](0)
         self._snapshot = snapshot
+        self._image = image
         self._configuration = dict(configuration)
         self._files = files
         self._timeout_ms = timeout_ms
@@ -278,7 +281,7 @@ class WorkerPool:
         assert snapshot is not None, "loaded"
         link.order(lambda number: TakeSettings(number, self._texts))
         self._order_files(link)  # they may have changed since the worker started
-        link.order_snapshot(snapshot)
+        link.order_snapshot(snapshot, self._image.newest)
         for batch in self._unapplied:
             if batch.last_offset > snapshot.offset:
                 link.order_changes(batch)

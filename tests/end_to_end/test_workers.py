@@ -18,6 +18,7 @@ from typing import Final
 import pytest
 
 from authorizerd.acl.model import Acl
+from authorizerd.image.changes import TopicAdded
 from authorizerd.protocol.decisions.stream import StreamQuestion
 from tests.end_to_end.worker_processes import (
     SETTINGS,
@@ -39,6 +40,7 @@ from tests.support.daemon_process import (
     write_config,
 )
 from tests.support.kafka_connection import KafkaConnection
+from tests.support.log_files import added, write_log
 from tests.support.requests import evaluation
 from tests.support.stream_connection import StreamConnection
 
@@ -304,3 +306,33 @@ def test_worker_needs_a_daemon() -> None:
     done = run("worker", "--feed-fd", "99")
     assert done.returncode == 1
     assert done.stderr.endswith("Bad file descriptor; only the daemon starts workers\n")
+
+
+def test_workers_share_the_pages_of_a_search(tmp_path: Path) -> None:
+    """Each page may come from another worker, and all workers know the topics."""
+    names = sorted(f"orders-{number}" for number in range(10))
+    topics = [TopicAdded(name, name.encode().ljust(16)) for name in names]
+    log_dir = tmp_path / "log"
+    write_log(
+        log_dir,
+        [added(1, acl("User:alice", "READ", topic="orders-", pattern="PREFIXED"))],
+        topics,
+    )
+    search = {
+        "subject": {"type": "user", "id": "alice"},
+        "action": {"name": "read"},
+        "resource": {"type": "topic"},
+    }
+    path = "/access/v1/search/resource"
+    with two_workers(tmp_path, log_dir) as daemon:
+        for _ in range(5):
+            found: list[str] = []
+            page: dict[str, object] = {"limit": 1}
+            while page:
+                daemon.decision.close()  # the next connection goes to either worker
+                answer = daemon.evaluate(search | {"page": page}, path=path).json
+                found += [each["id"] for each in answer["results"]]
+                token = answer["page"]["next_token"]
+                page = {"token": token} if token else {}
+            assert found == ["orders-", *names]
+        assert daemon.stop()[0] == 0

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from authorizerd.acl.builder import SnapshotBuilder, build
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
+from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
+from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.worker_feed import (
@@ -35,7 +37,7 @@ from authorizerd.protocol.worker_feed import (
 )
 from tests.support.acls import acl
 from tests.support.log_files import added, removed
-from tests.support.strategies import acls, ids, texts
+from tests.support.strategies import acls, cluster_changes, ids, texts
 
 some_examples = settings(max_examples=40)
 numbers = st.integers(0, 2**62)
@@ -102,32 +104,42 @@ def test_reports_read_back(sent: Done) -> None:
 @some_examples
 @given(
     made=st.lists(changes, max_size=6),
+    others=st.lists(cluster_changes(), max_size=6),
     repeated=st.sampled_from([1, CHANGES_PER_FRAME, 50]),
     is_end=st.booleans(),
 )
 def test_batch_becomes_visible_with_its_last_part(
-    made: list[AclAdded | AclRemoved], repeated: int, is_end: bool
+    made: list[AclAdded | AclRemoved], others: list[ClusterChange], repeated: int, is_end: bool
 ) -> None:
-    batch = ChangeBatch(7, tuple(made) * repeated, is_end)
+    """Of the cluster's changes, those of topics are passed on, in order."""
+    batch = ChangeBatch(7, tuple(made) * repeated, is_end, tuple(others) * repeated)
     pieces: list[ChangeBatch] = []
     for order in orders_of(b"".join(encode_changes(3, batch))):
         assert isinstance(order, TakeChanges)
         assert (order.number, order.offset) == (3, 7)
         assert len(order.rows) <= CHANGES_PER_FRAME
+        assert len(order.topics) <= CHANGES_PER_FRAME
         pieces.append(to_batch(order, SharedTexts()))
     assert tuple(change for piece in pieces for change in piece.changes) == batch.changes
+    topics = [each for each in batch.cluster_changes if isinstance(each, TopicAdded | TopicRemoved)]
+    assert [change for piece in pieces for change in piece.cluster_changes] == topics
     assert [piece.is_end for piece in pieces] == [False] * (len(pieces) - 1) + [is_end]
 
 
 @pytest.mark.parametrize("size", [0, 1, CHANGES_PER_FRAME, 3 * CHANGES_PER_FRAME + 1])
 def test_snapshot_is_rebuilt_from_its_frames(size: int) -> None:
     snapshot = build(map(added, range(size)), offset=9) if size else EMPTY_SNAPSHOT
-    *pieces, last = orders_of(b"".join(encode_snapshot(2, snapshot)))
-    builder = SnapshotBuilder()
+    added_topics = [TopicAdded(f"t{n}", n.to_bytes(16)) for n in range(size)]
+    image = apply_cluster_changes(EMPTY_IMAGE, added_topics)
+    *pieces, last = orders_of(b"".join(encode_snapshot(2, snapshot, image)))
+    builder, topics = SnapshotBuilder(), EMPTY_IMAGE
     for order in pieces:
         assert isinstance(order, TakeChanges)
         assert not order.is_end
-        builder.apply_changes(to_batch(order, SharedTexts()).changes)
+        batch = to_batch(order, SharedTexts())
+        builder.apply_changes(batch.changes)
+        topics = apply_cluster_changes(topics, batch.cluster_changes)
+    assert topics == image
     assert last == Loaded(2, snapshot.offset)
     rebuilt: AclSnapshot = builder.freeze(snapshot.offset)
     assert (rebuilt.offset, rebuilt.acls) == (snapshot.offset, snapshot.acls)

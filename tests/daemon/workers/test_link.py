@@ -11,6 +11,7 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
 from authorizerd.daemon.workers.link import ENDING_SECONDS_MAX, WorkerLink, WorkerProcess
+from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.worker_feed import (
     Done,
@@ -89,7 +90,7 @@ async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
 async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
     """Earlier changes come before the order to listen in its feed."""
     far.link.order(Report)
-    far.link.order_snapshot(EMPTY_SNAPSHOT)
+    far.link.order_snapshot(EMPTY_SNAPSHOT, EMPTY_IMAGE)
     assert await far.orders() == [Report(1), Loaded(2, -1)]
     await far.send(encode_message(Done(1, -1)))
     far.link.order_changes(ChangeBatch(5, (added(1),)))
@@ -146,7 +147,7 @@ async def test_invalid_report_kills_the_worker(far: Far) -> None:
 async def test_pause_of_the_daemon_does_not_kill_the_worker(
     far: Far, mock_clock: MockClock
 ) -> None:
-    far.link.order_snapshot(EMPTY_SNAPSHOT)
+    far.link.order_snapshot(EMPTY_SNAPSHOT, EMPTY_IMAGE)
     await far.orders()
     await far.send(encode_message(Done(1, -1)))
     mock_clock.jump(50)
@@ -160,7 +161,7 @@ async def test_pause_of_the_daemon_does_not_kill_the_worker(
 
 async def test_drain_has_no_order_time_limit(far: Far, autojump_clock: MockClock) -> None:
     """Clients may take their time; the order before the drain has the usual limit."""
-    far.link.order_snapshot(EMPTY_SNAPSHOT)
+    far.link.order_snapshot(EMPTY_SNAPSHOT, EMPTY_IMAGE)
     await far.orders()
     await far.send(encode_message(Done(1, -1)))
     await far.orders()

@@ -43,6 +43,7 @@ class Running:
             count,
             feed,
             self.applier.applied,
+            self.applier.cluster,
             configuration={"node.id": "1"},
             files=lambda: self.files,
             timeout_ms=TIMEOUT_MS,
