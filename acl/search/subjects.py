@@ -135,7 +135,7 @@ class _Search:
                 yield
         if self._places.has_acl:
             for principal, rules in self._index.principals.items():
-                work += self._places.lookups
+                work += self._places.lookups * (1 + len(rules.hosts))
                 if chosen.wants(principal) and (
                     look_up_at(rules.any_host, self._places) & self._mask
                     or (

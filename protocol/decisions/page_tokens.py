@@ -38,6 +38,7 @@ class Position(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     code: int
     name: str
+    other: str | None = None
 
 
 class PageToken(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -82,8 +83,7 @@ class PageTokens:
         text = urlsafe_b64encode(self._sign(content, search) + content).rstrip(b"=").decode()
         if len(text) > TOKEN_CHARACTERS_MAX:
             raise SearchLimitError(
-                f"page: the last name has {len(token.position.name)} characters, too many for a"
-                " token: choose another page.limit"
+                "page: the last name is too long for a token: choose another page.limit"
             )
         return text
 

@@ -7,7 +7,7 @@ nothing occurs twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -20,7 +20,7 @@ from authorizerd.acl.search.names import find_names
 from authorizerd.acl.search.resources import PatternAccess, find_resources
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.steps import Steps
 from authorizerd.protocol.decisions.page_tokens import Position
 from authorizerd.protocol.decisions.searches import (
     SHOWN_EXCEPTIONS_MAX,
@@ -39,10 +39,9 @@ PAGE_CHARACTERS_MAX: Final = 256 * 1024
 """A page ends once its results have this many characters, so that it is written in a short step."""
 _ITEMS_PER_STEP: Final = 32
 _PREFIXED: Final = int(PatternType.PREFIXED)
-_NAMES: Final = int(PatternType.UNKNOWN)
-_FIRST_NAME: Final = int(PatternType.ANY)
-"""The codes of a position among names: after a name, and before the first one. Among patterns, the
-code is the type of a pattern, which is neither."""
+_NAME_RANK: Final = 2
+EXCEPTIONS_MAX: Final = 10_000
+"""The maximum number of exceptions of one pattern, so that they are copied in a short step."""
 FIRST: Final = Position(-1, "")
 """The position before the first result."""
 
@@ -75,7 +74,7 @@ def find_page(state: State, query: Query, start: Position | None, limit: int) ->
         InvalidQuestionError: the principal is ``User:*``, which means everyone.
         SearchLimitError: the ACLs are too many for a search.
     """
-    start = None if start == FIRST else start
+    start = start or FIRST
     if query.principal is None:
         return (yield from _find_subjects(state, query, start, limit))
     if query.resource_name is None:
@@ -83,9 +82,7 @@ def find_page(state: State, query: Query, start: Position | None, limit: int) ->
     return (yield from _find_actions(state, query, start, limit))
 
 
-def _find_subjects(
-    state: State, query: Query, start: Position | None, limit: int
-) -> Steps[SearchPage]:
+def _find_subjects(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
     assert query.operation is not None
     assert query.resource_name is not None
     found = yield from find_subjects(
@@ -94,7 +91,7 @@ def _find_subjects(
         query.operation,
         query.resource_type,
         query.resource_name,
-        after=None if start is None else start.name,
+        after=start.other,
         limit=limit,
     )
     prefix, host = f"{query.principal_type}:", query.host
@@ -115,19 +112,17 @@ def _find_subjects(
         everyone_except=tuple(excluded[:SHOWN_EXCEPTIONS_MAX]),
         everyone_except_left_out=max(0, len(excluded) - SHOWN_EXCEPTIONS_MAX),
     )
-    end = None if found.next_after is None else Position(0, found.next_after)
+    end = None if found.next_after is None else Position(FIRST.code, FIRST.name, found.next_after)
     return SearchPage(subjects, context, end)
 
 
-def _find_actions(
-    state: State, query: Query, start: Position | None, limit: int
-) -> Steps[SearchPage]:
+def _find_actions(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
     assert query.principal is not None
     assert query.resource_name is not None
     found = yield from find_actions(
         state.snapshot, state.settings, query.principal, query.resource_type, query.resource_name
     )
-    after = -1 if start is None else start.code
+    after = start.code
     operations = [
         each.operation for each in found if each.operation > after and each.hosts.allows(query.host)
     ]
@@ -136,72 +131,99 @@ def _find_actions(
     return SearchPage(actions, SearchContext(offset=state.snapshot.offset), end)
 
 
-def _find_resources(
-    state: State, query: Query, start: Position | None, limit: int
-) -> Steps[SearchPage]:
-    """Return patterns of many names first, then names."""
-    page = _ResourcePage(state, query, limit)
-    if start is None or start.code not in (_NAMES, _FIRST_NAME):
-        yield from page.add_patterns(start)
-    if page.end is None:
-        yield from page.add_names(start.name if start and start.code == _NAMES else None)
+def _find_resources(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
+    """Return patterns of many names and single names, in the order of their names."""
+    assert query.principal is not None
+    assert query.operation is not None
+    found = yield from find_resources(
+        state.snapshot,
+        state.settings,
+        query.principal,
+        query.operation,
+        query.resource_type,
+        after=None if start.code == FIRST.code else (start.code, start.name),
+        limit=limit,
+        exceptions_max=EXCEPTIONS_MAX,
+    )
+    is_topic = query.resource_type == ResourceType.TOPIC
+    names = yield from find_names(
+        state.snapshot,
+        state.settings,
+        query.principal,
+        query.host,
+        query.operation,
+        query.resource_type,
+        state.topics if is_topic else (),
+        after=start.other,
+        limit=limit + 1,
+    )
+    patterns = found.patterns
+    if found.everything and start.code == FIRST.code:
+        patterns = (_everything(query.resource_type, query.operation),)
+    page = _ResourcePage(state, query, limit, start)
+    yield from page.merge(patterns, names[:limit], found.next_after is not None, len(names) > limit)
     context = SearchContext(
         offset=state.snapshot.offset,
-        everything=query.principal in state.settings.super_users,
-        unlisted=state.settings.allow_everyone_if_no_acl_found,
+        everything=found.everything,
+        unlisted=found.unlisted,
         patterns_left_out=page.patterns_left_out,
     )
     return SearchPage(tuple(page.results), context, page.end)
 
 
 class _ResourcePage:
-    """A page of a search for resources, while it is made."""
+    """A page of a search for resources, while it is made.
 
-    def __init__(self, state: State, query: Query, limit: int) -> None:
-        assert query.principal is not None
-        assert query.operation is not None
+    ``end`` is where the next page begins, or None once nothing is left.
+    """
+
+    def __init__(self, state: State, query: Query, limit: int, start: Position) -> None:
         self._state: Final = state
         self._query: Final = query
-        self._principal: Final = query.principal
-        self._operation: Final = query.operation
         self._limit: Final = limit
         self._characters = 0
         self.results: list[FoundResource] = []
-        self.end: Position | None = None
+        self.end: Position | None = start
         self.patterns_left_out = 0
 
-    @property
-    def _is_full(self) -> bool:
-        return len(self.results) >= self._limit or self._characters > PAGE_CHARACTERS_MAX
+    def merge(
+        self,
+        patterns: Sequence[PatternAccess],
+        names: Sequence[str],
+        has_more_patterns: bool,
+        has_more_names: bool,
+    ) -> Steps[None]:
+        """Add the first results of both, in order, until the page is full or one of them ends.
 
-    def add_patterns(self, start: Position | None) -> Steps[None]:
-        """Add the patterns after ``start``, except those of a single name."""
-        found = yield from find_resources(
-            self._state.snapshot,
-            self._state.settings,
-            self._principal,
-            self._operation,
-            self._query.resource_type,
-            after=None if start is None else (start.code, start.name),
-        )
-        patterns = list(found.patterns)
-        if found.everything and start is None:
-            patterns.append(_everything(self._query.resource_type, self._operation))
-        del found
-        last = start
-        for number, pattern in enumerate(patterns, 1):
-            if self._is_full:
-                self.end = last
-                break
-            self._add_pattern(pattern)
-            last = Position(pattern.pattern_type, pattern.name)
-            if not number % _ITEMS_PER_STEP:
+        If one ends but has more, what follows of the other may not be next.
+        """
+        at_pattern = at_name = 0
+        while at_pattern < len(patterns) or at_name < len(names):
+            if len(self.results) == self._limit or self._characters > PAGE_CHARACTERS_MAX:
+                return
+            if at_pattern == len(patterns) and has_more_patterns:
+                return
+            if at_name == len(names) and has_more_names:
+                return
+            if at_name == len(names) or (
+                at_pattern < len(patterns)
+                and _sort_key(patterns[at_pattern]) <= (names[at_name], _NAME_RANK)
+            ):
+                self._add_pattern(patterns[at_pattern])
+                at_pattern += 1
+            else:
+                self._add_name(names[at_name])
+                at_name += 1
+            if not (at_pattern + at_name) % _ITEMS_PER_STEP:
                 yield
-        yield from free(patterns)
+        if not (has_more_patterns or has_more_names):
+            self.end = None
 
     def _add_pattern(self, pattern: PatternAccess) -> None:
+        assert self.end is not None
+        self.end = Position(pattern.pattern_type, pattern.name, self.end.other)
         is_single = pattern.pattern_type != _PREFIXED and pattern.name != WILDCARD
-        # ``find_names`` finds single names, also those that another principal's ACL has.
+        # A single name is among the names, if it is allowed from this host.
         if is_single or not pattern.hosts.allows(self._query.host):
             return
         if not self._is_allowed(pattern.name):
@@ -216,43 +238,35 @@ class _ResourcePage:
         self._add(FoundResource(self._query.resource_type_name, pattern.name, properties))
         self._characters += sum(len(name) for _, name in exceptions)
 
-    def add_names(self, after: str | None) -> Steps[None]:
-        """Add the names after ``after``; None adds all."""
-        if self._is_full:
-            self.end = Position(_FIRST_NAME, "")
-            return
-        is_topic = self._query.resource_type == ResourceType.TOPIC
-        names = yield from find_names(
-            self._state.snapshot,
-            self._state.settings,
-            self._principal,
-            self._query.host,
-            self._operation,
-            self._query.resource_type,
-            self._state.topics if is_topic else (),
-            after=after,
-            limit=self._limit - len(self.results) + 1,
-        )
-        for name in names:
-            if self._is_full:
-                self.end = Position(_NAMES, self.results[-1].id)
-                return
-            self._add(FoundResource(self._query.resource_type_name, name))
+    def _add_name(self, name: str) -> None:
+        assert self.end is not None
+        self.end = Position(self.end.code, self.end.name, name)
+        self._add(FoundResource(self._query.resource_type_name, name))
 
     def _add(self, result: FoundResource) -> None:
         self.results.append(result)
         self._characters += len(result.id)
 
     def _is_allowed(self, name: str) -> bool:
+        query = self._query
+        assert query.principal is not None
+        assert query.operation is not None
         return authorize(
             self._state.snapshot,
             self._state.settings,
-            self._principal,
-            self._query.host,
-            self._operation,
-            self._query.resource_type,
+            query.principal,
+            query.host,
+            query.operation,
+            query.resource_type,
             name,
         )
+
+
+def _sort_key(pattern: PatternAccess) -> tuple[str, int]:
+    """Return the place of a pattern among names: a prefix comes before the equal name."""
+    if pattern.pattern_type == _PREFIXED:
+        return pattern.name, 0
+    return ("", 1) if pattern.name == WILDCARD else (pattern.name, _NAME_RANK)
 
 
 def _everything(resource_type: int, operation: int) -> PatternAccess:

@@ -187,7 +187,7 @@ class SubjectSearchAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceSearchAnswer(msgspec.Struct, frozen=True, gc=False):
-    """Resources to which the subject may do what was asked: patterns first, then names."""
+    """Patterns and names of resources to which the subject may do what was asked."""
 
     page: Page
     context: SearchContext

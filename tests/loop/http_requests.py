@@ -9,10 +9,16 @@ from typing import Final
 
 from authorizerd.config.own_keys import OWN_KEYS
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH
+from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
 from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
-from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
+from authorizerd.protocol.decisions.discovery import (
+    DISCOVERY_PATH,
+    EVALUATION_PATH,
+    EVALUATIONS_PATH,
+    SEARCH_PATHS,
+)
 
 BODY_BYTES: Final = next(
     int(str(key.default)) for key in OWN_KEYS if key.name == "authorizerd.http.request.max.bytes"
@@ -21,7 +27,17 @@ PIPELINED: Final = 200
 CHUNKS: Final = 3000
 OPA_PATH: Final = f"{DATA_PATH}/kafka/authz/allow"
 ADMIN_PATHS: Final = ("/metrics", "/healthz", "/readyz")
-PATHS: Final = (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH, HEALTH_PATH, ACLS_PATH, *ADMIN_PATHS)
+PATHS: Final = (
+    EVALUATION_PATH,
+    EVALUATIONS_PATH,
+    *SEARCH_PATHS,
+    EXPLAIN_PATH,
+    DISCOVERY_PATH,
+    OPA_PATH,
+    HEALTH_PATH,
+    ACLS_PATH,
+    *ADMIN_PATHS,
+)
 
 
 @dataclass(frozen=True)
@@ -161,6 +177,28 @@ def _evaluations(room: int) -> Iterator[tuple[str, bytes]]:
     )
 
 
+def _searches(token: str) -> Iterator[HttpRequest]:
+    """Yield searches and explanations, about principals with few and with many ACLs."""
+    group = {"type": "group", "id": "group-1"}
+    for user in ("alice", "bob", "root", "nobody"):
+        about_topic = evaluation(user=user, host=None if user == "bob" else "10.0.0.1")
+        for asked in (about_topic, about_topic | {"resource": group}):
+            body = json.dumps(asked).encode()
+            for path in (*SEARCH_PATHS, EXPLAIN_PATH):
+                name = f"{path}: {user}, {json.dumps(asked['resource'])}"
+                yield HttpRequest(DECISION_HTTP, name, post(path, body, token=token))
+    long = json.dumps(evaluation(name="x" * 32_000)).encode()
+    for path in (*SEARCH_PATHS, EXPLAIN_PATH):
+        yield HttpRequest(DECISION_HTTP, f"{path}: a long name", post(path, long, token=token))
+    token_of_page = {"page": {"token": "A" * 30_000}}
+    paged = json.dumps(evaluation() | token_of_page).encode()
+    yield HttpRequest(
+        DECISION_HTTP,
+        f"{SEARCH_PATHS[0]}: a long token",
+        post(SEARCH_PATHS[0], paged, token=token),
+    )
+
+
 def decision_requests(token: str) -> Iterator[HttpRequest]:
     """Yield the requests to the decision port; an empty ``token`` is not sent."""
     for path in (EVALUATION_PATH, EVALUATIONS_PATH, OPA_PATH):
@@ -171,6 +209,7 @@ def decision_requests(token: str) -> Iterator[HttpRequest]:
     for query in ("", "?principal=User:nobody", "?pattern_type=MATCH&resource_name=x"):
         asked = get(f"{ACLS_PATH}{query}", token=token)
         yield HttpRequest(DECISION_HTTP, f"{ACLS_PATH}{query}", asked)
+    yield from _searches(token)
     question = json.dumps(evaluation()).encode()
     for path, body in ((EVALUATION_PATH, question), (OPA_PATH, by_type)):
         many = post(path, body, token=token, close=False) * (PIPELINED - 1)
@@ -211,7 +250,7 @@ def any_port(endpoint: str, path: str) -> Iterator[HttpRequest]:
 
 def heads() -> Iterator[HttpRequest]:
     """Yield requests with large heads, to both ports."""
-    for path in (EVALUATION_PATH, HEALTH_PATH, "/no/such/path"):
+    for path in (EVALUATION_PATH, DISCOVERY_PATH, HEALTH_PATH, "/no/such/path"):
         yield from any_port(DECISION_HTTP, path)
     for path in ADMIN_PATHS:
         yield from any_port(ADMIN_HTTP, path)

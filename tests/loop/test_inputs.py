@@ -8,9 +8,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from authorizerd.acl.steps import finish
-from authorizerd.daemon.decisions import acl_list, authzen, opa
+from authorizerd.daemon.decisions import acl_list, explain, opa
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.decisions import discovery
 from authorizerd.protocol.http.messages import Request as HttpMessage
 from authorizerd.protocol.kafka.api import APIS, ApiKey, request_type
 from authorizerd.protocol.kafka.message_codec import check_entity
@@ -57,11 +58,11 @@ def test_requests_are_valid(api_key: ApiKey, version: int) -> None:
 def test_every_path_of_the_decision_port_is_played() -> None:
     paths = {
         path
-        for module in (acl_list, authzen, opa)
+        for module in (acl_list, discovery, explain, opa)
         for name, path in vars(module).items()
         if name.endswith("_PATH")
     }
-    assert len(paths) == 4
+    assert len(paths) == 10
     for path in paths:
         assert any(each.startswith(path) for each in PATHS)
 

@@ -31,6 +31,8 @@ VALUES = st.sampled_from(
         '"a"', '"t"', '"t:"', '"a:b"', '"User:a"', '"*"', '"user"', '"topic"', '"TOPIC"', '"read"',
         '"Read"', '"DESCRIBE"', '"10.0.0.1"', '"::1"', '"::0:1"', '"x"', '"\\u003a"', '"\\"\\\\"',
         '""', "null", "1", "1.5", "[]", '[":"]', "{}", '{"host":"10.0.0.1"}', '{":":":"}',
+        '"User"', '"uSER"', '"Topic"', '"DescribeConfigs"', '"describe-configs"', "true",
+        '{"explain":true}',
     ]
 )  # fmt: skip
 
@@ -55,15 +57,18 @@ def rarely_other(*texts: str) -> st.SearchStrategy[str]:
 
 
 HOSTS = objects({"host": rarely_other("10.0.0.1", "::1")})
+CONTEXTS = st.one_of(HOSTS, HOSTS, objects({"explain": st.sampled_from(["true", "false", "1"])}))
 SUBJECT = {"type": rarely_other("user"), "id": rarely_other("a", "b", "a:b", "a proxy", "*")}
 PARTS = {
     "subject": st.one_of(
         objects(SUBJECT), objects(SUBJECT), objects(SUBJECT | {"properties": HOSTS})
     ),
-    "action": objects({"name": rarely_other("read", "describe")}),
-    "resource": objects({"type": rarely_other("topic"), "id": rarely_other("t", "t:", "u")}),
+    "action": objects({"name": rarely_other("read", "describe", "Read", "describe-configs")}),
+    "resource": objects(
+        {"type": rarely_other("topic", "Topic"), "id": rarely_other("t", "t:", "u")}
+    ),
 }
-EVALUATIONS = st.one_of(objects(PARTS), objects(PARTS | {"context": HOSTS}), VALUES)
+EVALUATIONS = st.one_of(objects(PARTS), objects(PARTS | {"context": CONTEXTS}), VALUES)
 BATCHES = st.builds(
     lambda items, more: f'{{"evaluations":[{",".join(items)}]{more}}}',
     st.lists(EVALUATIONS, max_size=4),

@@ -68,7 +68,7 @@ async def test_everyone_is_said_and_not_listed() -> None:
     assert unknown["context"]["everyone_except"] == ["bob", "eve"]
 
 
-async def test_resources_are_patterns_then_names() -> None:
+async def test_resources_are_patterns_and_names() -> None:
     """A pattern has its type and its exceptions. Names are those of ACLs and of known topics."""
     place = SearchPlace(
         None,
@@ -84,8 +84,8 @@ async def test_resources_are_patterns_then_names() -> None:
         "exceptions": [{"pattern_type": "LITERAL", "id": "orders-secret"}],
     }
     assert answer["results"] == [
-        {"type": "topic", "id": "orders-", "properties": prefix},
         {"type": "topic", "id": "a"},
+        {"type": "topic", "id": "orders-", "properties": prefix},
         {"type": "topic", "id": "orders-1"},
         {"type": "topic", "id": "orders-acl"},
     ]
