@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Final
+
+from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.cli.acl_source import AclSource
+
+COMPARED_MAX: Final = 100_000
+"""The most principals that are compared with an unknown one. It takes less than a second."""
 
 
 def is_named(source: AclSource, principal: str) -> bool:
@@ -16,6 +24,36 @@ def describe_principal(source: AclSource, principal: str) -> str:
     """Return the principal, with what explains its rights."""
     if principal in source.settings.super_users:
         return f"{principal} (a super user)"
-    if not is_named(source, principal):
-        return f"{principal} (no ACL names it: this holds for everyone)"
-    return principal
+    if is_named(source, principal):
+        return principal
+    similar = find_similar(source, principal)
+    meant = "" if similar is None else f"; did you mean {similar}?"
+    return f"{principal} (no ACL names it: this holds for everyone{meant})"
+
+
+def find_similar(source: AclSource, principal: str) -> str | None:
+    """Return a named principal that differs in its letter case, or else by one typo, or None.
+
+    A typo is a character that is missing, added, replaced or swapped with the next.
+    """
+    asked = _shortened(principal)
+    close: str | None = None
+    for other in islice(_list_principals(source), COMPARED_MAX):
+        if abs(len(other) - len(principal)) > 1:  # so for nearly all principals
+            continue
+        if ascii_lower(other) == ascii_lower(principal):
+            return other
+        if close is None and not asked.isdisjoint(_shortened(other)):
+            close = other
+    return close
+
+
+def _list_principals(source: AclSource) -> Iterator[str]:
+    types = (index.principals for index in source.snapshot.types)
+    return chain(sorted(source.settings.super_users), chain.from_iterable(types))
+
+
+def _shortened(principal: str) -> set[str]:
+    """Return the principal in lower case, and the same without each of its characters."""
+    name = ascii_lower(principal)
+    return {name, *(name[:place] + name[place + 1 :] for place in range(len(name)))}

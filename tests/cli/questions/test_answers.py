@@ -209,6 +209,28 @@ def test_answer(
     assert answer(capsys, words, "--log-dir", log_dir) == (code, shown.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("principal", "similar"),
+    [
+        ("User:rodot", "; did you mean User:robot?"),
+        ("User:rbot", "; did you mean User:robot?"),
+        ("User:robots", "; did you mean User:robot?"),
+        ("User:orbot", "; did you mean User:robot?"),
+        ("user:ROBOT", "; did you mean User:robot?"),
+        ("User:admim", "; did you mean User:admin?"),
+        ("User:robotics", ""),
+        ("Group:robot", ""),
+    ],
+)
+def test_similar_principal_is_named(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], principal: str, similar: str
+) -> None:
+    words = f"can {principal} --topic payments --super-users User:admin"
+    said = f"(no ACL names it: this holds for everyone{similar})"
+    line = f"{principal} {said} may do nothing to topic payments"
+    assert answer(capsys, words, "--log-dir", log_dir) == (3, [line])
+
+
 def test_names_that_no_acl_matches_are_a_group_of_their_own(
     log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
