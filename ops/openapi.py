@@ -61,7 +61,8 @@ def _page(decision: _Json, admin: _Json) -> Iterator[str]:
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
                 if method != "head":
-                    yield from _operation(path, method, operation, "head" in operations)
+                    own = _without_shared_texts(operation, document)
+                    yield from _operation(path, method, own, "head" in operations)
     yield "## Credentials\n"
     for name, scheme in decision["components"]["securitySchemes"].items():
         yield _item(f"**`{name}`:** {scheme['description']}")
@@ -84,6 +85,20 @@ def _page(decision: _Json, admin: _Json) -> Iterator[str]:
         yield from _fields(schema)
 
 
+def _without_shared_texts(operation: _Json, document: _Json) -> _Json:
+    """Return an operation without what every path answers: the page has that once."""
+    shared = {
+        f" Also: {each['description']}" for each in document["components"]["responses"].values()
+    }
+    responses = {}
+    for status, response in operation["responses"].items():
+        text = response.get("description", "")
+        ending = next((each for each in shared if text.endswith(each)), "")
+        if "$ref" not in response:
+            responses[status] = {**response, "description": text.removesuffix(ending)}
+    return {**operation, "responses": responses}
+
+
 def _operation(path: str, method: str, operation: _Json, has_head: bool) -> Iterator[str]:
     """Yield the section of one path and method."""
     yield f"### `{method.upper()} {path}`\n"
@@ -104,8 +119,7 @@ def _operation(path: str, method: str, operation: _Json, has_head: bool) -> Iter
     if "requestBody" in operation:
         yield from _request(operation["requestBody"]["content"]["application/json"])
     for status, response in operation["responses"].items():
-        if "$ref" not in response:
-            yield _status(status, response)
+        yield _status(status, response)
     yield ""
 
 
@@ -146,10 +160,16 @@ def _fields(schema: _Json) -> Iterator[str]:
         kind = f"{_type(field)}, required" if name in required else _type(field)
         if "default" in field:
             kind += f", default `{json.dumps(field['default'])}`"
-        yield _item(f"`{name}` ({kind}): {field.get('description', '')}".removesuffix(": "))
+        yield _item(f"`{name}` ({kind}): {_explanation(field)}".removesuffix(": "))
     if "enum" in schema:
         yield _item(f"One of {', '.join(f'`{value}`' for value in schema['enum'])}.")
     yield ""
+
+
+def _explanation(field: _Json) -> str:
+    """Return a field's description, or that of one of its alternatives."""
+    texts = (each.get("description", "") for each in (field, *field.get("anyOf", ())))
+    return next(filter(None, texts), "")
 
 
 def _type(schema: _Json) -> str:
