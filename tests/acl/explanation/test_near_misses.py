@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import ModuleType
 
@@ -20,6 +21,7 @@ from authorizerd.acl.model import (
     OPERATIONS,
     Acl,
     Operation,
+    PatternType,
     PermissionType,
     Question,
     ResourceType,
@@ -27,6 +29,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.steps import finish
 from tests.acl.explanation.cases import ADDRESSES, OTHER_HOST, Case, cases
+from tests.oracles import scan
 from tests.support.acls import acl, question, snapshot_of
 from tests.support.strategies import acls
 
@@ -67,6 +70,29 @@ def almost(draw: st.DrawFn) -> Case:
     return Case(held, AuthorizerSettings(admins, draw(st.booleans())), asked)
 
 
+def alike() -> st.SearchStrategy[Case]:
+    """Return cases that differ in the names or in the principals, and in little else."""
+    rules = st.builds(
+        Acl,
+        resource_type=st.just(2),
+        resource_name=st.sampled_from(NAMES),
+        pattern_type=st.sampled_from((3, 4)),
+        principal=st.sampled_from(("User:a", "User:a", *PRINCIPALS)),
+        host=st.just("*"),
+        operation=st.just(3),
+        permission_type=st.sampled_from((3, 3, 3, 2)),
+    )
+    asked = st.builds(
+        Question,
+        principal=st.sampled_from(("User:a", "User:a", "User:a", *OTHERS)),
+        host=st.just("10.0.0.1"),
+        operation=st.just(3),
+        resource_type=st.just(2),
+        resource_name=st.sampled_from(NAMES),
+    )
+    return st.builds(Case, st.frozensets(rules, min_size=1, max_size=4), st.just(CLOSED), asked)
+
+
 def check(case: Case, miss: NearMiss) -> None:
     """Check that a near miss is true."""
     asked = case.question
@@ -86,7 +112,7 @@ def check(case: Case, miss: NearMiss) -> None:
             assert case.is_allowed(case.held, replace(asked, host="10.77.77.77"))
 
 
-@given(cases() | almost())
+@given(cases() | almost() | alike())
 def test_every_near_miss_is_true(case: Case) -> None:
     explanation = case.explain()
     assert len(explanation.near_misses) <= NEAR_MISSES_MAX
@@ -95,7 +121,7 @@ def test_every_near_miss_is_true(case: Case) -> None:
         check(case, miss)
 
 
-@given(cases() | almost())
+@given(cases() | almost() | alike())
 def test_allowed_hosts_and_operations_and_single_denials_are_found(case: Case) -> None:
     """Brute force over all hosts and operations finds one exactly if the explanation does."""
     explanation = case.explain()
@@ -115,6 +141,51 @@ def test_allowed_hosts_and_operations_and_single_denials_are_found(case: Case) -
     denials = [each for each in explanation.acls if not each.allows]
     if any(removals) and denials:
         assert kinds & {SINGLE, HOST, UNKNOWN}
+
+
+@given(almost() | alike())
+def test_similar_names_and_principals_are_found(case: Case) -> None:
+    """Brute force finds one exactly if the explanation does."""
+    explanation = case.explain()
+    asked, held = case.question, case.held
+    if explanation.decision.allowed or len(explanation.near_misses) == NEAR_MISSES_MAX:
+        return
+    kinds = {miss.kind for miss in explanation.near_misses}
+    names = {acl.principal for acl in held if acl.resource_type == asked.resource_type}
+    assert (PRINCIPAL in kinds) == any(
+        fold_principal(name) == fold_principal(asked.principal)
+        and case.is_allowed(held, replace(asked, principal=name))
+        for name in (names | case.settings.super_users) - {asked.principal, "User:*"}
+    )
+    if asked.resource_type != ResourceType.CLUSTER and asked.resource_name:
+        assert (NAME in kinds) == any(
+            case.is_allowed(held, about) and about != asked and acl.permission_type == 3
+            for acl in held
+            for about in similar_questions(acl, asked)
+            if scan.speaks(acl, about)
+        )
+
+
+def fold_principal(principal: str) -> list[str]:
+    name = re.sub("^((user|group) *: *)+", "", re.sub("[\"' ]", "", principal).lower())
+    return sorted(name.split(","))
+
+
+def similar_questions(acl: Acl, asked: Question) -> list[Question]:
+    """Return the questions about names that ``acl`` matches and that are folded as the name."""
+
+    def fold(name: str) -> str:
+        return re.sub("[._]", "-", re.sub(" ", "", name).lower())
+
+    name, pattern = asked.resource_name, acl.resource_name
+    if acl.pattern_type == PatternType.LITERAL:
+        similar = [pattern] if fold(pattern) == fold(name) else []
+    else:
+        starts = (size for size in range(1, len(name) + 1) if fold(name[:size]) == fold(pattern))
+        size = next(starts, None)
+        is_similar = size is not None and not name.startswith(pattern)
+        similar = [pattern + name[size:]] if is_similar else []
+    return [replace(asked, resource_name=each) for each in similar]
 
 
 A, T = "User:alice", "orders"
