@@ -133,6 +133,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         ("serve --help", 0, "--ready-file"),
         ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1, too
         ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
+        ("test --help", 0, "--junit"),
         ("check-log --help", 0, "--repair"),
         ("doctor --help", 0, "--json"),
         ("replay --help", 0, "whatif"),

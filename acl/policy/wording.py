@@ -43,17 +43,17 @@ def write_finding(finding: Finding) -> str:
     """Return what was found as a sentence."""
     question = finding.question
     resource_type = ResourceType(question.resource_type)
-    who = (
-        "a principal that no ACL names" if finding.principal is None else _quote(finding.principal)
-    )
+    who = _UNNAMED if finding.principal is None else _quote(finding.principal)
     action = f"{Operation(question.operation).name} {_write_part(resource_type, finding)}"
-    if finding.is_allowed:
-        return f"{who} may {action} from {_write_access(finding.access)}"
     access = finding.access
+    if not finding.is_allowed and access.is_nowhere:
+        return f"{who} may not {action}"
+    if finding.names.is_prefix:
+        action += ","  # an example ends it
+    if finding.is_allowed:
+        return f"{who} may {action} from {_write_access(access)}"
     if access.others:
         return f"{who} may not {action} from {_write_hosts(access)}"
-    if access.is_nowhere:
-        return f"{who} may not {action}"
     return f"{who} may {action} only from {_write_hosts(access)}"
 
 
@@ -100,7 +100,7 @@ def _write_part(resource_type: ResourceType, finding: Finding) -> str:
     word = _TYPE_WORDS[resource_type]
     if not finding.names.text:
         return f"{word}s such as {example}"
-    return f"{word}s {_write_names(finding.names)}, such as {example},"
+    return f"{word}s {_write_names(finding.names)}, such as {example}"
 
 
 def _write_access(access: HostAccess) -> str:

@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
-from authorizerd.acl.model import Acl
-from authorizerd.acl.policy.assertions import Assertion
+from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.acl.policy.assertions import Assertion, AtMost
 from authorizerd.acl.policy.judging import FINDINGS_MAX, Verdict, judge
 from authorizerd.acl.policy.sentence import read_sentence
 from authorizerd.acl.policy.wording import write_finding
-from tests.acl.policy.assertions import SUPER_USER, holds
+from authorizerd.acl.search.subjects import find_subjects
+from authorizerd.acl.steps import finish
+from tests.acl.policy.assertions import SUPER_USER, assertion, holds
 from tests.acl.policy.strategies import acls, assertions
 from tests.support.acls import acl, snapshot_of
 
@@ -44,6 +46,19 @@ def test_question_of_a_finding_has_its_answer(
         )  # fmt: skip
         assert answer == finding.is_allowed == finding.access.allows(asked.host)
         assert asked.resource_name.startswith(finding.names.text)
+
+
+@given(st.lists(acls, max_size=7, unique=True), st.sampled_from(["a", "ab", "b*"]), st.booleans())
+def test_nobody_but_those_that_can_may(present: list[Acl], name: str, allow_everyone: bool) -> None:
+    """The search for who can is another implementation, with an index."""
+    settings = AuthorizerSettings(frozenset([SUPER_USER]), allow_everyone)
+    snapshot = snapshot_of(*present)
+    subjects = finish(find_subjects(snapshot, settings, Operation.READ, ResourceType.TOPIC, name))
+    can = tuple(each.principal for each in subjects.named)
+    for besides in (can, can[1:]):
+        asserted = assertion(AtMost(0, besides), "READ", name)
+        passed = judge(snapshot, settings, asserted).passed
+        assert passed == (subjects.everyone.is_nowhere and besides == can)
 
 
 def judged(sentence: str, *present: Acl, settings: AuthorizerSettings | None = None) -> Verdict:
@@ -120,7 +135,7 @@ OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
             "alice may WRITE payments.*",
             (ALICE,),
             None,
-            ["User:alice may not WRITE topics payments.*, such as payments.b,"],
+            ["User:alice may not WRITE topics payments.*, such as payments.b"],
         ),
         ("bob may WRITE payments.*", (PREFIX,), None, []),
         (
