@@ -12,7 +12,7 @@ import trio
 
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import AclFilter
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.decider import Decider
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.config.bounds import SEND_BYTES
@@ -37,8 +37,8 @@ from authorizerd.protocol.http.streamed import Send, StreamedResponse
 ACLS_PATH: Final = "/v1/acls"
 SURFACE: Final = "ListAcls"
 LISTINGS_AT_ONCE_MAX: Final = 8
-"""A listing keeps its snapshot, whose parts would otherwise be freed as ACLs change."""
-LISTING_SECONDS_MAX: Final = 300.0
+"""A listing keeps its ACLs in memory, although they may be removed meanwhile."""
+LISTING_SECONDS_MAX: Final = 120.0
 STALL_SECONDS: Final = 30.0
 _ACLS_PER_STEP: Final = 32
 
@@ -75,7 +75,10 @@ class _Listing:
     """One listing. Its first line has the offset, and its last line the number of ACLs."""
 
     def __init__(self, snapshot: AclSnapshot, wanted: AclFilter) -> None:
-        self._snapshot: Final = snapshot
+        # Without the index: the longer it is kept while ACLs change, the longer it takes to free it.
+        self._snapshot: Final = AclSnapshot(
+            snapshot.offset, snapshot.acls, EMPTY_SNAPSHOT.types, EMPTY_SNAPSHOT.unindexed
+        )
         self._wanted: Final = wanted
 
     async def write(self, send: Send) -> None:
