@@ -75,7 +75,7 @@ class _Listing:
     """One listing. Its first line has the offset, and its last line the number of ACLs."""
 
     def __init__(self, snapshot: AclSnapshot, wanted: AclFilter) -> None:
-        # Without the index: the longer it is kept while ACLs change, the longer it takes to free it.
+        # Without the index, which takes long to free if many ACLs have changed meanwhile.
         self._snapshot: Final = AclSnapshot(
             snapshot.offset, snapshot.acls, EMPTY_SNAPSHOT.types, EMPTY_SNAPSHOT.unindexed
         )

@@ -166,7 +166,9 @@ class _Watch:
     async def _send_news(self, send: Send) -> None:
         """Send all events that are there. While decisions are suspended, send no changes."""
         journal = self._journal
-        while True:
+        while self._has_news():
+            # A change wakes all watchers: each must wait for its turn before it does more.
+            await send(b"")
             if bool(journal.stop_reason) != self._is_suspended:
                 self._is_suspended = not self._is_suspended
                 name = SUSPENDED if self._is_suspended else RESUMED
@@ -174,11 +176,22 @@ class _Watch:
                 continue
             part = None if self._is_suspended else journal.look_up(self._place)
             if part is None:
-                return
+                continue
             self._check_once(part.offset)
             await send(_encode(part))
             self._place += 1
             self._watchers.statistics.events_sent += part.is_last
+
+    def _has_news(self) -> bool:
+        """Return True if there is an event to send.
+
+        Raises:
+            ExpiredError: changes have left the journal.
+        """
+        journal = self._journal
+        if bool(journal.stop_reason) != self._is_suspended:
+            return True
+        return not self._is_suspended and journal.look_up(self._place) is not None
 
     def _check_once(self, offset: int) -> None:
         """Check the caller's right once for each batch."""

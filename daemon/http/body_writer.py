@@ -7,14 +7,19 @@ and it ends completely when the server drains.
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import trio
 
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.net.connection import Connection, Phase
+from authorizerd.daemon.net.turns import current_turns
 from authorizerd.protocol.http.connection import ServerConnection
 from authorizerd.protocol.http.streamed import StreamedResponse
+
+_WAITED_NS_MIN: Final = 1_000_000
+"""A part that took longer has probably waited for its reader, so its time is not work."""
 
 
 class BodyWriter:
@@ -34,6 +39,9 @@ class BodyWriter:
         self._between_parts: Final = Phase.STREAMING if response.is_live else Phase.ANSWERING
         self._is_sending = False
         self._is_ending = False
+        self._turns: Final = current_turns()
+        self._began_ns = 0
+        self._took_ns = 0
 
     def end_if_live(self) -> None:
         """Complete a live body after the part that is being sent."""
@@ -76,12 +84,13 @@ class BodyWriter:
         self._connection.scope.cancel()
 
     async def _send(self, data: bytes) -> None:
-        """See ``Send``. Parts of all connections are sent in turns."""
+        """See ``Send``. Connections take turns: many live answers may go on at the same moment."""
+        if not self._began_ns:
+            await self._turns.wait(self._took_ns)
+            self._began_ns = time.perf_counter_ns()
         if not data:
             return
         connection = self._connection
-        await connection.admission.wait()
-        connection.admission.leave(has_backlog=False)
         connection.hold_answer(len(data))
         self._is_sending = True
         connection.enter(Phase.SENDING)
@@ -93,6 +102,8 @@ class BodyWriter:
         connection.keep(self._protocol.bytes_held)
         connection.enter(self._between_parts)
         self._is_sending = False
+        took_ns, self._began_ns = time.perf_counter_ns() - self._began_ns, 0
+        self._took_ns = took_ns if took_ns < _WAITED_NS_MIN else 0
         if self._is_ending:
             self._scope.cancel()
             await trio.lowlevel.checkpoint()

@@ -252,10 +252,11 @@ class ConnectionServer(ABC):
             self.statistics.connections_broken += 1
             _logger.exception("%s: connection closed", self.name)
         except BaseExceptionGroup as group:  # may contain a cancellation besides faults
-            self.statistics.connections_broken += 1
-            _logger.exception("%s: connection closed", self.name)
+            faults, rest = group.split(Exception)
+            if faults is not None:
+                self.statistics.connections_broken += 1
+                _logger.exception("%s: connection closed", self.name)
             # The nursery must still see a cancellation, or it would never end.
-            _, rest = group.split(Exception)
             if rest is not None:
                 raise rest from None
         finally:

@@ -21,7 +21,10 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Send the next part of a body. Return once the socket has taken it, so that at most one waits."""
+"""Send the next part of a body. Return once the socket has taken it, so that at most one waits.
+
+Connections send in turns. An empty part only waits for the turn, in which the next part is sent.
+"""
 
 
 def _do_nothing() -> None:

@@ -128,7 +128,8 @@ class Connection:
 
     async def _send(self, data: bytes) -> None:
         await trio.lowlevel.checkpoint()
-        self._deliver(self._server.part(data))
+        if data:
+            self._deliver(self._server.part(data))
 
     def _deliver(self, data: bytes) -> None:
         """Deliver bytes in pieces of different sizes."""

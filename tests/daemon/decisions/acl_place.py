@@ -140,6 +140,8 @@ class Session:
 
     async def _send(self, data: bytes) -> None:
         await trio.lowlevel.checkpoint()
+        if not data:
+            return
         await self.may_read.wait()
         received = data[: self._left]
         self._left -= len(received)

@@ -313,6 +313,51 @@ async def test_answer_that_fails_is_cut_off(
     assert "a defect" in caplog.text
 
 
+async def test_server_that_is_cancelled_reports_no_fault(
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = new_server(Streamer(write_one_and_wait, is_live=True))
+    async with trio.open_nursery() as serving:
+        client = (await start_in_memory(serving, server)).connect()
+        await client.send_all(STREAM)
+        await receive_until(client, b"one\r\n")
+        serving.cancel_scope.cancel()
+    assert caplog.text == ""
+    assert server.statistics.connections_broken == 0
+
+
+async def test_empty_part_waits_for_the_turn_of_the_next(nursery: trio.Nursery) -> None:
+    """Of many answers that go on at the same moment, only some are in one turn of the loop."""
+    goes_on, begun = trio.Event(), 0
+
+    async def write(send: Send) -> None:
+        nonlocal begun
+        await send(b"one")
+        await goes_on.wait()
+        await send(b"")
+        begun += 1
+        await trio.lowlevel.checkpoint()
+        await send(b"two")
+
+    count = 40
+    server = new_server(Streamer(write, is_live=True), max_connections=count)
+    port = await start(nursery, server)
+    clients = [await connect(port) for _ in range(count)]
+    for client in clients:
+        await client.send_all(STREAM)
+        await receive_until(client, b"one\r\n")
+    goes_on.set()
+    await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
+    assert begun < count
+    for client in clients:
+        await receive_until(client, LAST_CHUNK)
+        await client.aclose()
+    assert begun == count
+
+
 async def test_answer_that_cannot_begin_is_a_fault(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
