@@ -142,6 +142,7 @@ class RegionWalk:
         outside = Region(_ROOT_PATTERN, NOWHERE, None)
         self._root = self._wild = _Open(EVERYTHING, NOTHING_APPLIES, outside)
         self._stack: Final[list[_Open]] = []
+        self._work = 0
         self._star: tuple[Region, int, dict[str, int]] | None = None
         """The prefix ``*``, once it is met: its region and the bits of its rules."""
 
@@ -172,52 +173,62 @@ class RegionWalk:
 
     def visit(self, rules: Iterator[PatternRule]) -> Steps[None]:
         """Find the regions of all patterns."""
-        work = 0
         for (name, is_literal), some in groupby(rules, _get_pattern):
-            any_host = 0
-            hosts: dict[str, int] = {}
-            for _, _, host, bits in some:
-                if host == WILDCARD:
-                    any_host |= bits
-                else:
-                    hosts[host] = hosts.get(host, 0) | bits
-                work += 1
-                if work >= RULES_PER_STEP:
-                    work = 0
-                    check_hosts(len(hosts))
-                    yield
-            yield from self._enter(name, is_literal, any_host, hosts)
-            if hosts:
-                yield
-            if self._results.next_after is not None and self._is_page_complete():
-                return
-        self._close_all()
+            any_host, hosts = yield from self._gather(some)
+            outer = self._leave_until(name)
+            if self._results.next_after is not None:
+                if self._is_page_complete():
+                    return
+                if is_literal and not self._can_deny(any_host, hosts):
+                    # It belongs to a later page, and can be no exception of a pattern of this one.
+                    continue
+            joined = yield from join_bits(outer.joined, self._operation, any_host, hosts)
+            if joined is outer.joined:
+                continue
+            if joined.access is None:
+                yield from find_access(joined)
+            pattern = LITERAL if is_literal else PREFIXED, name
+            region = self._enter(pattern, joined, outer)
+            if pattern == _STAR_PREFIX:
+                self._star = region, any_host, hosts
+        while self._stack:
+            self._leave_last()
         yield from self._settle_star()
         if self._wild.region is not self._root.region:
             self._close(self._wild.region)
 
-    def _enter(
-        self, name: str, is_literal: bool, any_host: int, hosts: dict[str, int]
-    ) -> Steps[None]:
-        """Enter one pattern; leave those that do not contain it."""
-        self._close_until(name)
-        is_star = name[:1] == WILDCARD
-        outer = self._stack[-1] if self._stack else self._root if is_star else self._wild
-        joined = yield from join_bits(outer.joined, self._operation, any_host, hosts)
-        if joined is outer.joined:
-            return
-        access = joined.access
-        if access is None:
-            access = yield from find_access(joined)
+    def _gather(self, rules: Iterable[PatternRule]) -> Steps[tuple[int, dict[str, int]]]:
+        """Return the bits of one pattern's rules, for every host and by single host."""
+        any_host = 0
+        hosts: dict[str, int] = {}
+        for _, _, host, bits in rules:
+            if host == WILDCARD:
+                any_host |= bits
+            else:
+                hosts[host] = hosts.get(host, 0) | bits
+            self._work += 1
+            if self._work >= RULES_PER_STEP:
+                self._work = 0
+                check_hosts(len(hosts))
+                yield
+        if hosts:
             yield
-        pattern = LITERAL if is_literal else PREFIXED, name
+        return any_host, hosts
+
+    def _can_deny(self, any_host: int, hosts: dict[str, int]) -> bool:
+        denies = DENIES[self._operation]
+        return any_host & denies != 0 or any(bits & denies for bits in hosts.values())
+
+    def _enter(self, pattern: Pattern, joined: JoinedRules, outer: _Open) -> Region:
+        """Enter a pattern, at which the rules ``joined`` apply. Return its region."""
+        access = joined.access
+        assert access is not None, "the caller has found it, in steps"
         region = self._make_region(pattern, access, outer.region)
-        if pattern == _STAR_PREFIX:
-            self._star = region, any_host, hosts
-        if not is_literal:
-            self._stack.append(_Open(name, joined, region))
+        if pattern[0] == PREFIXED:
+            self._stack.append(_Open(pattern[1], joined, region))
         elif region is not outer.region:
             self._close(region)
+        return region
 
     def _make_region(self, pattern: Pattern, access: HostAccess, surroundings: Region) -> Region:
         """Return a region, or its surroundings if the same is allowed there."""
@@ -227,16 +238,15 @@ class RegionWalk:
         self._results.add(region)
         return region
 
-    def _close_until(self, name: str) -> None:
-        """Leave open prefixes, up to one that contains ``name``."""
-        while self._stack and not name.startswith(self._stack[-1].name):
-            self._close_last()
-
-    def _close_all(self) -> None:
+    def _leave_until(self, name: str) -> _Open:
+        """Leave open prefixes, up to one that contains ``name``. Return the innermost one left."""
         while self._stack:
-            self._close_last()
+            if name.startswith(self._stack[-1].name):
+                return self._stack[-1]
+            self._leave_last()
+        return self._root if name[:1] == WILDCARD else self._wild
 
-    def _close_last(self) -> None:
+    def _leave_last(self) -> None:
         name, _, region = self._stack.pop()
         if region.pattern == (PREFIXED, name):  # else it is the region of the surroundings
             self._close(region)
