@@ -8,108 +8,30 @@ from types import ModuleType
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation import near_hosts, near_names, near_principals
 from authorizerd.acl.explanation.explainer import explain_fully
-from authorizerd.acl.explanation.model import NearMiss, NearMissKind
+from authorizerd.acl.explanation.model import NearMissKind
 from authorizerd.acl.explanation.near_misses import NEAR_MISSES_MAX
 from authorizerd.acl.model import (
-    CLUSTER_NAME,
     OPERATIONS,
     Acl,
     Operation,
     PatternType,
-    PermissionType,
     Question,
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.steps import finish
 from tests.acl.explanation.cases import ADDRESSES, OTHER_HOST, Case, cases
+from tests.acl.explanation.similar_cases import alike, almost, check
 from tests.oracles import scan
 from tests.support.acls import acl, question, snapshot_of
-from tests.support.strategies import acls
 
 CLOSED = AuthorizerSettings()
 SINGLE, UNKNOWN, PRINCIPAL, NAME, PATTERN, HOST, OPERATION = NearMissKind
-
-PRINCIPALS = ("User:a", "User:A", "User:User:a", "Group:a", 'User:"a"', "User:CN=a, O=b", "User:*")
-OTHERS = ("User:a", "User:A", "user:a", "User:User:a", "User:O=b,CN=a", "User: a", "a")
-NAMES = ("a-b", "a.b", "A-b", "a-b ", "a-", "a-*", "a", "*", "a-bc", "*a", "")
-HOSTS = ("*", "10.0.0.1", "10.0.0.7", "10.0.0.0/8", "::1", "a.example", "0:0:0:0:0:0:0:1")
-
-
-@st.composite
-def almost(draw: st.DrawFn) -> Case:
-    """Return a case whose ACLs and question are written in many similar ways."""
-    some = acls().map(lambda each: replace(each, resource_type=draw(st.sampled_from([2, 2, 4]))))
-    held = draw(
-        st.frozensets(
-            st.builds(
-                replace,
-                some,
-                resource_name=st.sampled_from((*NAMES, CLUSTER_NAME)),
-                principal=st.sampled_from(PRINCIPALS),
-                host=st.sampled_from(HOSTS),
-                permission_type=st.sampled_from((2, 3, 3, 3)),
-            ),
-            max_size=6,
-        )
-    )
-    asked = Question(
-        draw(st.sampled_from(OTHERS)),
-        draw(st.sampled_from([None, *ADDRESSES])),
-        draw(st.sampled_from([3, 3, 4, 8])),
-        draw(st.sampled_from([2, 2, 2, 4])),
-        draw(st.sampled_from((*NAMES, CLUSTER_NAME))),
-    )
-    admins = draw(st.sampled_from([frozenset(), frozenset({"User:A", "User:*"})]))
-    return Case(held, AuthorizerSettings(admins, draw(st.booleans())), asked)
-
-
-def alike() -> st.SearchStrategy[Case]:
-    """Return cases that differ in the names or in the principals, and in little else."""
-    rules = st.builds(
-        Acl,
-        resource_type=st.just(2),
-        resource_name=st.sampled_from(NAMES),
-        pattern_type=st.sampled_from((3, 4)),
-        principal=st.sampled_from(("User:a", "User:a", *PRINCIPALS)),
-        host=st.just("*"),
-        operation=st.just(3),
-        permission_type=st.sampled_from((3, 3, 3, 2)),
-    )
-    asked = st.builds(
-        Question,
-        principal=st.sampled_from(("User:a", "User:a", "User:a", *OTHERS)),
-        host=st.just("10.0.0.1"),
-        operation=st.just(3),
-        resource_type=st.just(2),
-        resource_name=st.sampled_from(NAMES),
-    )
-    return st.builds(Case, st.frozensets(rules, min_size=1, max_size=4), st.just(CLOSED), asked)
-
-
-def check(case: Case, miss: NearMiss) -> None:
-    """Check that a near miss is true."""
-    asked = case.question
-    assert miss.acl is None or miss.acl in case.held
-    if miss.instead is not None:
-        assert miss.instead != asked
-        assert case.is_allowed(case.held, miss.instead)
-    if miss.rewritten is not None:
-        assert miss.acl is not None
-        assert case.is_allowed((case.held - {miss.acl}) | {miss.rewritten}, asked)
-    if miss.instead is None and miss.rewritten is None:
-        assert miss.acl is not None
-        assert miss.acl.permission_type != PermissionType.ALLOW
-        if miss.kind == SINGLE:
-            assert case.is_allowed(case.held - {miss.acl}, asked)
-        else:
-            assert case.is_allowed(case.held, replace(asked, host="10.77.77.77"))
 
 
 @given(cases() | almost() | alike())
