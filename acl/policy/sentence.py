@@ -164,7 +164,8 @@ def _read_resources(cursor: Cursor) -> tuple[ResourceType, tuple[Names, ...]]:
     if is_definite or is_type:
         resource_type = _read_type(cursor)
         return resource_type, _read_prefixes(cursor) or _read_names(cursor)
-    if token is not None and not token.is_quoted and token.text.isalpha():
+    is_word = token is not None and token.text.isalpha() and token.text not in KEYWORDS
+    if token is not None and is_word and not token.is_quoted:
         raise _unknown_type(cursor, f", such as 'topic {token.text}'")
     return ResourceType.TOPIC, _read_names(cursor)
 

@@ -58,6 +58,7 @@ _GROUP_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _RESERVED: Final = "super_users"
 _NAME: Final = "name"
 _ASSERT: Final = "assert"
+_EXAMPLES: Final = ("A sentence is, for example:", *(f"  {each}" for each in EXAMPLES))
 _ROOT_KEYS: Final = ("principals", "defaults", "tests")
 
 
@@ -115,6 +116,7 @@ class _Reader:
         self._groups: dict[str, tuple[str, ...]] = {}
         self._defaults: Fields | None = None
         self._hosts: tuple[str, ...] = ()
+        self._has_shown_examples = False
         self.faults: list[Fault] = []
 
     def read(self, text: str) -> list[PolicyTest]:
@@ -204,20 +206,20 @@ class _Reader:
         try:
             return read_sentence(text.value, self._groups, self._hosts)
         except SentenceError as error:
-            raise YamlError(_locate(text, error)) from error
+            notes = () if self._has_shown_examples else _EXAMPLES
+            self._has_shown_examples = True
+            raise YamlError(_locate(text, error, notes)) from error
 
     def _report(self, error: YamlError) -> None:
         if error.fault not in self.faults:  # tests repeat the faults of a default
             self.faults.append(error.fault)
 
 
-def _locate(text: Text, error: SentenceError) -> Fault:
+def _locate(text: Text, error: SentenceError, examples: tuple[str, ...]) -> Fault:
     """Return the fault with the place in the file, the sentence, and the word marked in it."""
     column = text.column + error.start if text.is_exact else text.column
     shown = escape_unprintable(text.value)
     notes = [shown]
     if shown == text.value:  # otherwise the places have moved
         notes.append(" " * error.start + "^" * max(1, error.end - error.start))
-    notes.append("A sentence is, for example:")
-    notes += (f"  {example}" for example in EXAMPLES)
-    return Fault(text.line, column, error.reason, tuple(notes))
+    return Fault(text.line, column, error.reason, (*notes, *examples))

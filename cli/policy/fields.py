@@ -67,8 +67,10 @@ def check_keys(fields: Fields, known: Iterable[str]) -> None:
     for name, (key, _) in fields.pairs.items():
         if name not in known:
             meant = did_you_mean(name, known)
-            expected = ", ".join(known)
-            raise fail(key, f"unknown key {name!r}{meant}: expected one of {expected}")
+            expected = f"expected one of {', '.join(known)}"
+            if " " in name:
+                expected = "put a sentence that contains ': ' into quotes"
+            raise fail(key, f"unknown key {name!r}{meant}: {expected}")
 
 
 def read_fields(fields: Fields, defaults: Fields | None, groups: Groups) -> Assertion:

@@ -122,6 +122,7 @@ def test_sentence_means(sentence: str, expected: Assertion) -> None:
         ("alice may READ topc orders", 15, "found 'topc' (did you mean topic?)"),
         ("alice may READ orders", 15, "expected a resource type (topic, group, transactional-id, "
          "delegation-token, user-principal, cluster), such as 'topic orders', found 'orders'"),
+        ("alice may READ from topic t", 15, "expected a name, found 'from'"),
         ("bob may not WRITE anything", 18, "expected a resource type"),
         ("alice may READ any orders", 19, "expected a resource type (topic, group"),
         ("alice may READ the orders", 19, "expected a resource type (topic, group"),

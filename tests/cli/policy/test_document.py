@@ -129,6 +129,10 @@ WHOLE_FAULTS = [
     ("test: [a may READ 7]", ["1:1: unknown key 'test' (did you mean tests?)"]),
     ("tests: [a may READ 7]\ntests: [b may READ 7]", ["2:1: duplicate key 'tests'"]),
     ("tests:\n- name: n\n  name: m\n  assert: a may READ 7", ["3:3: duplicate key 'name'"]),
+    (
+        "tests:\n- a may READ topic: t",
+        ["2:3: unknown key 'a may READ topic': put a sentence that contains ': ' into quotes"],
+    ),
     ("tests:\n- a may RAED 7", ["2:9: unknown operation 'RAED' (did you mean READ?)"]),
     ("tests:\n- 'a may RAED t'", ["2:10: unknown operation 'RAED'"]),
     ("tests:\n- a may READ\n    topc t", ["2:3: expected a resource type"]),
@@ -257,6 +261,12 @@ def test_unreadable_sentence_is_shown_with_the_word_and_examples() -> None:
     assert sentence == "    alice may RAED topic orders"
     assert mark == "              ^^^^"
     assert "      alice may READ topic orders from 10.0.0.7" in examples
+
+
+def test_examples_are_shown_once() -> None:
+    with pytest.raises(FaultyFileError) as raised:
+        read_policy("tests: [a my READ topic t, b my READ topic t]", "a.yaml")
+    assert str(raised.value).count("A sentence is, for example:") == 1
 
 
 @pytest.mark.parametrize(
