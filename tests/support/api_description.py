@@ -10,10 +10,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from authorizerd.protocol.http.endpoints import JSON, LINES
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 
-JSON = "application/json"
 METHOD_NOT_ALLOWED, NOT_FOUND = 405, 404
 NAMED_HEADERS = ("X-Request-ID", "Retry-After", "WWW-Authenticate")
 
@@ -111,12 +111,15 @@ class ApiDescription:
         described = response.get("headers", ())
         for name in NAMED_HEADERS:
             assert name.lower() not in headers or name in described, f"{name}: {exchange}"
+        schema = response["content"][media_type]["schema"]
         if exchange.method == "HEAD":
             assert exchange.answer == b""
-        elif media_type == JSON:
-            schema = response["content"][JSON]["schema"]
-            faults = _find_faults(schema, self._answer_components, json.loads(exchange.answer))
-            assert not faults, f"{faults}: {exchange}"
+        elif media_type == JSON or "x-itemSchema" in schema:
+            for part in _split(media_type, exchange.answer):
+                faults = _find_faults(
+                    schema.get("x-itemSchema", schema), self._answer_components, json.loads(part)
+                )
+                assert not faults, f"{faults}: {exchange}"
         elif exchange.status >= 400:
             assert re.fullmatch(rb"[^\r\n]+\n", exchange.answer), exchange
 
@@ -139,6 +142,18 @@ class ApiDescription:
         name = response["$ref"].rpartition("/")[2]
         component: Mapping[str, Any] = self.document["components"]["responses"][name]
         return component
+
+
+def _split(media_type: str, answer: bytes) -> Iterator[bytes]:
+    """Yield each JSON document of an answer."""
+    if media_type == JSON:
+        yield answer
+    elif media_type == LINES:
+        yield from answer.splitlines()
+    else:
+        for line in answer.splitlines():
+            if line.startswith(b"data: "):
+                yield line.removeprefix(b"data: ")
 
 
 def _find_faults(
