@@ -10,7 +10,9 @@ never with the number of ACLs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import msgspec
 
@@ -20,6 +22,12 @@ from authorizerd.acl.model import Acl, AclAdded, Change
 from authorizerd.acl.past import PastChange
 from authorizerd.metadata.errors import PastDamagedError, PastNotReadError, PastRangeError
 from authorizerd.metadata.past import PastLog, TimedBatch, describe_future
+from authorizerd.protocol.records.metadata import ID_SIZE, RecordType
+
+_ADDED: Final = re.compile(
+    re.escape(bytes((1, RecordType.ACCESS_CONTROL_ENTRY, 0))) + b"(?=(.{%d}))" % ID_SIZE, re.DOTALL
+)
+"""The start of a record's value that adds an ACL, and the id after it."""
 
 
 class ChangesAfter(msgspec.Struct, frozen=True):
@@ -50,7 +58,7 @@ def read_changes_after(
         MetadataLogError: a file is damaged or cannot be read.
     """
     first_pass = _FirstPass(offset, changes_max)
-    for timed in log.read(offset):
+    for timed in log.read(offset, wants=lambda _: False):
         if newest is not None and timed.changes.last_offset > newest:
             break
         first_pass.add(timed)
@@ -132,10 +140,29 @@ def _find_acls(log: PastLog, offset: int, ids: set[bytes]) -> dict[bytes, Acl]:
         PastMismatchError: an id has no ACL there.
         MetadataLogError: as ``PastLog.read``.
     """
-    if not ids:
-        return {}
+    found = _search_acls(log, offset, ids, lambda data: _may_add(data, ids)) if ids else {}
+    if ids - found.keys():
+        # Other encodings of a record are valid, too.
+        found = _search_acls(log, offset, ids, lambda _: True)
+    absent = ids - found.keys()
+    if absent:
+        raise PastMismatchError(
+            f"the log removes an ACL after offset {offset} that it has not added: id "
+            f"{min(absent).hex()}"
+        )
+    return found
+
+
+def _may_add(data: bytes, ids: set[bytes]) -> bool:
+    """Return True if a batch has the usual record that adds an ACL with one of these ids."""
+    return any(match[1] in ids for match in _ADDED.finditer(data))
+
+
+def _search_acls(
+    log: PastLog, offset: int, ids: set[bytes], wants: Callable[[bytes], bool]
+) -> dict[bytes, Acl]:
     found: dict[bytes, Acl] = {}
-    for timed in log.read(offset):
+    for timed in log.read(offset, wants=wants):
         if timed.changes.last_offset > offset:
             break
         for change in timed.changes.changes:
@@ -144,12 +171,6 @@ def _find_acls(log: PastLog, offset: int, ids: set[bytes]) -> dict[bytes, Acl]:
                     found[change.id] = change.acl
                 else:
                     found.pop(change.id, None)
-    absent = ids - found.keys()
-    if absent:
-        raise PastMismatchError(
-            f"the log removes an ACL after offset {offset} that it has not added: id "
-            f"{min(absent).hex()}"
-        )
     return found
 
 

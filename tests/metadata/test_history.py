@@ -16,7 +16,7 @@ from authorizerd.metadata.errors import PastDamagedError, PastNotReadError, Past
 from authorizerd.metadata.history import ChangesAfter, read_changes_after
 from authorizerd.metadata.past import PastLog, read_past
 from authorizerd.protocol.records.batch import ControlType
-from authorizerd.protocol.records.metadata import MetadataRecord
+from authorizerd.protocol.records.metadata import MetadataRecord, encode_value
 from tests.metadata.past_logs import (
     BEGIN,
     END,
@@ -81,6 +81,15 @@ def test_removed_acl_comes_from_the_checkpoint(tmp_path: Path) -> None:
     write_segment(tmp_path, 6, data_batch(6, [removed(1)]), data_batch(7, [added(1)]))
     assert history(tmp_path, 5).changes == (past(6, "removed", 1), past(7, "added", 1))
     assert history(tmp_path, 6).changes == (past(7, "added", 1),)
+
+
+def test_removed_acl_may_be_in_an_unusual_record(tmp_path: Path) -> None:
+    """The search for its id first looks only for the usual encoding of a record."""
+    usual = encode_value(added(1))
+    unusual = usual[:1] + bytes((usual[1] | 0x80, 0)) + usual[2:]  # the type in two bytes
+    write_checkpoint(tmp_path, 6, [METADATA_VERSION, unusual])
+    write_segment(tmp_path, 6, data_batch(6, [removed(1)]))
+    assert history(tmp_path, 5).changes == (past(6, "removed", 1),)
 
 
 def test_changes_of_a_transaction_are_visible_at_its_end(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.login_mutants import LOGIN_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.node_mutants import NODE_MUTANTS
+from tests.mutants.past_mutants import PAST_MUTANTS
 from tests.mutants.policy_mutants import POLICY_MUTANTS
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.quorum_mutants import QUORUM_MUTANTS
@@ -37,6 +38,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Copy of a followed log": COPY_MUTANTS,
     "Rules": DECISION_MUTANTS,
     "Explanations": EXPLANATION_MUTANTS,
+    "The past": PAST_MUTANTS,
     "Policy tests": POLICY_MUTANTS,
     "Actors": ACTOR_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,

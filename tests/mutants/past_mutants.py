@@ -1,0 +1,62 @@
+"""Mutants of answers about the past."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_PAST: Final = "tests/daemon/decisions/test_past.py"
+_REQUESTS: Final = "tests/daemon/decisions/test_past_requests.py"
+
+PAST_MUTANTS: Final = (
+    Mutant(
+        name="anyone may ask about the past of others",
+        file="daemon/decisions/authzen.py",
+        text="        self._check_may_ask(caller, question.principal, now)\n",
+        becomes="",
+        found_by=f"{_REQUESTS}::test_right_to_ask_is_that_of_now",
+    ),
+    Mutant(
+        name="an evaluation's own moment is ignored in a batch",
+        file="daemon/decisions/authzen.py",
+        text="if request.context is None or request.context.as_of != evaluation.context.as_of:",
+        becomes="if request.context is evaluation.context is None:",
+        found_by=f"{_REQUESTS}::test_moment_of_one_evaluation_is_not_ignored",
+    ),
+    Mutant(
+        name="an answer about the past names ACLs that the caller may not see",
+        file="daemon/decisions/past.py",
+        text="if is_shown or may_see_acls() else None",
+        becomes="if True else None",
+        found_by=f"{_REQUESTS}::test_acl_of_another_principal_is_shown_only_to_callers_that_may_see_it",
+    ),
+    Mutant(
+        name="a log that belongs to another state is used for the past",
+        file="acl/past.py",
+        text="    if snapshot.acls.get(change.id) != change.acl:\n",
+        becomes="    if change.id not in snapshot.acls:\n",
+        found_by="tests/acl/test_past.py::test_change_that_does_not_fit_is_an_error",
+    ),
+    Mutant(
+        name="a log that ends before the newest state is used for the past",
+        file="metadata/history.py",
+        text="    if newest is not None and first_pass.last.offset < newest:\n",
+        becomes="    if newest is not None and first_pass.last.offset < 0:\n",
+        found_by=f"{_PAST}::test_log_that_lags_is_not_used",
+    ),
+    Mutant(
+        name="any number of changes is undone",
+        file="metadata/history.py",
+        text="if self._changes_max is not None and len(self._changes) > self._changes_max:",
+        becomes="if self._changes_max is None and len(self._changes) > 9:",
+        found_by=f"{_PAST}::test_changes_are_limited",
+    ),
+    Mutant(
+        name="a checkpoint with missing records after it is used for the past",
+        file="metadata/past.py",
+        text="    return tuple(each for each in files.checkpoints if each.end_offset >= base)\n",
+        becomes="    return tuple(each for each in files.checkpoints if base >= 0)\n",
+        found_by="tests/metadata/test_past.py::test_checkpoint_before_a_gap_does_not_count",
+    ),
+)
