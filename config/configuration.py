@@ -127,6 +127,7 @@ class Configuration:
     audit_mask_host: Masking
     audit_mask_resource: Masking
     audit_mask_secret_file: str | None
+    search_timeout_ms: int
     authzen_base_url: str
     authzen_subject_types: Mapping[str, str]
     authzen_resource_types: Mapping[str, ResourceType]
@@ -220,6 +221,7 @@ def _configure(keys: KeyValues) -> Configuration:
         audit_mask_host=values["authorizerd.audit.mask.host"],
         audit_mask_resource=values["authorizerd.audit.mask.resource"],
         audit_mask_secret_file=read_audit_mask_secret_file(keys),
+        search_timeout_ms=values["authorizerd.search.timeout.ms"],
         authzen_base_url=values["authorizerd.authzen.base.url"],
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
         authzen_resource_types=values["authorizerd.authzen.resource.types"],

@@ -356,6 +356,15 @@ OWN_KEYS = (
         ),
     ),
     Key(
+        name="authorizerd.search.timeout.ms",
+        parse=integer(1, _HOUR_MS),
+        default="10000",
+        doc=(
+            "Maximum time in milliseconds of a search or an explanation, including its wait for"
+            " others. One that takes longer is answered with status 503."
+        ),
+    ),
+    Key(
         name="authorizerd.authzen.base.url",
         parse=base_url,
         default="",

@@ -120,7 +120,7 @@ def new_decision_server(
     explainer = None
     # Another authorizer's decisions do not depend on the ACLs alone.
     if isinstance(decider, StandardDecider):
-        work = LongWork()
+        work = LongWork(configuration.search_timeout_ms)
         explainer = Explainer(decider, work)
         handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, explainer, past)
         tokens = PageTokens(page_secret)

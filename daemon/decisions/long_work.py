@@ -18,19 +18,17 @@ T = TypeVar("T")
 
 WAITING_MAX: Final = 16
 """How many requests may wait for the one that runs."""
-SECONDS_MAX: Final = 10.0
-"""How long a request may take, including its wait."""
 
 
 class LongWork:
     """Run long work of all connections, one piece after the other, in order of arrival.
 
     Args:
-        seconds_max: the maximum time of one piece, including its wait.
+        timeout_ms: the maximum time of one piece, including its wait.
     """
 
-    def __init__(self, seconds_max: float = SECONDS_MAX) -> None:
-        self._seconds_max: Final = seconds_max
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms: Final = timeout_ms
         self._turn: Final = trio.Lock()
         self._waiting = 0
 
@@ -47,7 +45,7 @@ class LongWork:
             )
         self._waiting += 1
         try:
-            with trio.move_on_after(self._seconds_max):
+            with trio.move_on_after(self._timeout_ms / 1000):
                 async with self._turn:
                     begin_turn()
                     return await finish_in_turns(steps)
@@ -55,6 +53,6 @@ class LongWork:
             self._waiting -= 1
             steps.close()
         raise BusyError(
-            f"the search took longer than {self._seconds_max:g} s, including its wait for others:"
-            " retry later, or ask another daemon"
+            f"the search took longer than {self._timeout_ms} ms, including its wait for others"
+            " (authorizerd.search.timeout.ms): retry later, or ask another daemon"
         )

@@ -31,6 +31,7 @@ from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.errors import BusyError
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
@@ -148,6 +149,9 @@ class SearchHandler(HttpSurface):
             page, token = await self._work.run(self._find(asked, searched, image))
         except (AuthZenError, InvalidQuestionError, SearchLimitError):
             self._counts.invalid += 1
+            raise
+        except BusyError:
+            self._counts.not_ready += 1
             raise
         self._report(asked, state, len(page.results))
         return _respond(page.results, page.context, token)

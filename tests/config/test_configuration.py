@@ -63,6 +63,7 @@ def test_two_keys_suffice() -> None:
         audit_mask_host=Masking.NONE,
         audit_mask_resource=Masking.NONE,
         audit_mask_secret_file=None,
+        search_timeout_ms=10_000,
         authzen_base_url="",
         authzen_subject_types={"user": "User"},
         authzen_resource_types={

@@ -72,7 +72,7 @@ class SearchPlace(Place):
     ) -> None:
         super().__init__(folder, *acls, loaded=loaded)
         self.image = Published(image_of(*topics))
-        self.work = LongWork()
+        self.work = LongWork(10_000)
         self.handler = self.new_handler()
         self.explainer = Explainer(self.authorizer, self.work)
         self.explain = ExplainHandler(self.authorizer, VOCABULARY, self.callers, self.explainer)
