@@ -106,6 +106,20 @@ COMMAND_MUTANTS: Final = (
         found_by="tests/cli/test_acl_source.py::test_settings_of_a_broker_are_known_or_assumed",
     ),
     Mutant(
+        name="topics that a client may not describe count as known",
+        file="cli/broker_acls.py",
+        text="for each in metadata.topics if each.name and not each.error_code}",
+        becomes="for each in metadata.topics if each.name}",
+        found_by="tests/cli/test_broker_acls.py::test_acls_topics_and_settings_are_read",
+    ),
+    Mutant(
+        name="the settings of another broker than the one that answers are used",
+        file="cli/broker_acls.py",
+        text="            if not result.error_code:\n                return {",
+        becomes="            if True:\n                return {",
+        found_by="tests/cli/test_broker_acls.py::test_acls_topics_and_settings_are_read",
+    ),
+    Mutant(
         name="who-can does not name those who are excluded from what everyone may do",
         file="cli/questions/who_can.py",
         text="        if self._is_allowed(found.everyone):",
