@@ -30,7 +30,7 @@ In this order, a prefix is followed by the patterns inside it.
 
 
 class PatternRules:
-    """Rules by pattern, except those of the wildcard and of the prefix of length 0.
+    """Rules by pattern, except those of the wildcard.
 
     Args:
         mask: the bits of rules that matter.
@@ -65,10 +65,8 @@ class PatternRules:
         for is_literal, sums in ((True, patterns.literals), (False, patterns.prefixes)):
             for name, bits in sums.items():
                 bits &= self._star_mask if name[:1] == WILDCARD else self._mask
-                if (
-                    bits
-                    and (after is None or (name, is_literal) > after or _contains(name, after[0]))
-                    and (is_literal or name != EVERYTHING)
+                if bits and (
+                    after is None or (name, is_literal) > after or after[0].startswith(name)
                 ):
                     self._new.append((name, is_literal, host, bits))
                 self._scanned += 1
@@ -103,7 +101,3 @@ def get_position(pattern: Pattern) -> tuple[int, str, bool]:
     is_literal = pattern_type == LITERAL
     is_root = name == (WILDCARD if is_literal else EVERYTHING)
     return 0 if is_root else 1, name, is_literal
-
-
-def _contains(name: str, other: str) -> bool:
-    return other.startswith(name)
