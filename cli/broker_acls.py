@@ -166,8 +166,11 @@ class _Reader:
         if error.error.code == ErrorCode.SECURITY_DISABLED:
             reason = "the broker has no authorizer, so it has no ACLs: everyone may do anything"
             return StartError(_describe(self._servers, reason))
-        advice = "" if error.cause is None else ADVICE[error.cause]
-        return StartError(_describe(self._servers, str(error), advice))
+        if error.cause is None:
+            return StartError(_describe(self._servers, str(error)))
+        # The advice says more than the name of the error's code.
+        reason = (error.error.message or error.error.name).removeprefix(f"{self._servers}: ")
+        return StartError(_describe(self._servers, reason, ADVICE[error.cause]))
 
     def _explain_missing_right(self) -> tuple[str, str]:
         principal = "PRINCIPAL" if self._user is None else f"User:{self._user}"

@@ -18,7 +18,7 @@ from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from tests.daemon.kafka_cluster import SERVED, KafkaCluster, KafkaNode, answer, described
+from tests.daemon.kafka_cluster import HANG_UP, SERVED, KafkaCluster, KafkaNode, answer, described
 from tests.support.acls import acl
 
 ADDRESS = Address("broker", 9092)
@@ -208,6 +208,22 @@ async def test_missing_right_names_the_user(cluster: KafkaCluster, node: KafkaNo
     first, _, command, _ = str(error.value).splitlines()
     assert first.endswith("User:alice may not list ACLs")
     assert command.endswith("--allow-principal 'User:alice'")
+
+
+async def test_listener_that_requires_a_log_in_gets_advice(
+    cluster: KafkaCluster, node: KafkaNode
+) -> None:
+    """The node closes the connection at the first request, and answers SaslHandshake."""
+    enabled = SimpleNamespace(error_code=0, mechanisms=["PLAIN"])
+    node.answers = [HANG_UP, enabled]
+    with pytest.raises(StartError) as error:
+        await read(cluster)
+    first, *advice = str(error.value).splitlines()
+    assert first == (
+        "--bootstrap-server broker:9092: the listener expects SASL_PLAINTEXT, "
+        "but the client uses PLAINTEXT"
+    )
+    assert "  security.protocol=SASL_PLAINTEXT" in advice
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_closed_port_is_named_with_the_remedy(capsys: pytest.CaptureFixture[str]
     assert main([*QUESTIONS[0].split(), "--bootstrap-server", "127.0.0.1:1"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "authorizerd: --bootstrap-server 127.0.0.1:1: " in printed.err
+    assert "\nauthorizerd: --bootstrap-server 127.0.0.1:1: Connection refused\n" in printed.err
     assert "check that the server runs" in printed.err
     assert "Traceback" not in printed.err
 
