@@ -136,7 +136,7 @@ def new_decision_server(
     )
     # Another authorizer does not decide by the ACLs that the daemon knows.
     if configuration.authorizer_class_name == STANDARD_AUTHORIZER:
-        handlers[ACLS_PATH] = AclListHandler(decider, callers)
+        handlers[ACLS_PATH] = AclListHandler(decider, callers, past)
         handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
     handler = PathsHandler(handlers, {DATA_PATH: opa})
     return new_http_server(

@@ -52,9 +52,17 @@ ACL_ENDPOINTS: Final = (
         description="The answer has a line of JSON for the offset, one for each ACL, and one for"
         " their number. Without the last line, it is incomplete. An absent parameter matches every"
         " value.",
-        parameters=tuple(
-            Parameter(name, "query", f"Only ACLs with this value. {meaning}")
-            for name, meaning in _FILTER_MEANINGS
+        parameters=(
+            *(
+                Parameter(name, "query", f"Only ACLs with this value. {meaning}")
+                for name, meaning in _FILTER_MEANINGS
+            ),
+            Parameter(
+                "as_of",
+                "query",
+                "List the ACLs of an earlier moment: an offset of the log, a time with its zone, or"
+                " milliseconds since 1970.",
+            ),
         ),
         answers=(
             Answer(200, "The ACLs.", parts=(ListingBegin, ListedAcl, ListingEnd), media_type=LINES),

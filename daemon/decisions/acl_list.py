@@ -6,10 +6,14 @@ or the client sees that it is incomplete. Its memory does not grow with the numb
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
 import trio
 
+from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
@@ -23,13 +27,15 @@ from authorizerd.daemon.decisions.acl_surface import (
     refuse_for_now,
 )
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.errors import ClosingError, PastRefusedError, PastUnavailableError
 from authorizerd.protocol.decisions.acl_feed import (
     encode_listed,
     encode_listing_begin,
     encode_listing_end,
 )
-from authorizerd.protocol.decisions.acl_filters import parse_query, read_filter
+from authorizerd.protocol.decisions.acl_filters import parse_query, read_as_of, read_filter
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer, make_as_of
 from authorizerd.protocol.http.endpoints import LINES
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import Send, StreamedResponse
@@ -44,28 +50,62 @@ _ACLS_PER_STEP: Final = 32
 
 
 class AclListHandler(AclSurface):
-    """Answer listings, as lines of JSON."""
+    """Answer listings, as lines of JSON.
 
-    def __init__(self, decider: Decider, callers: Callers) -> None:
+    Args:
+        past: None if the ACLs of earlier moments cannot be listed.
+    """
+
+    def __init__(self, decider: Decider, callers: Callers, past: Past | None = None) -> None:
         super().__init__(SURFACE, decider, callers)
+        self._past: Final = past
         self._under_way = 0
 
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
-        wanted = read_filter(parse_query(request.query))
+        parameters = parse_query(request.query)
+        wanted, as_of = read_filter(parameters), read_as_of(parameters)
         snapshot = check_may_list(self._decider, caller).snapshot
         assert snapshot is not None, "checked"
+        write: Callable[[Send], Awaitable[None]] = _Listing(snapshot, wanted).write
+        if as_of is not None:
+            write = await self._list_past(as_of, wanted)
         if self._under_way >= LISTINGS_AT_ONCE_MAX:
             return refuse_for_now(
                 f"{LISTINGS_AT_ONCE_MAX} listings are under way, which is the limit: retry later"
             )
         self._under_way += 1
         return StreamedResponse(
-            write=_Listing(snapshot, wanted).write,
+            write=write,
             close=self._end_listing,
             content_type=LINES,
             headers=(NO_STORE,),
             stall_seconds=STALL_SECONDS,
         )
+
+    async def _list_past(self, as_of: AsOf, wanted: AclFilter) -> Callable[[Send], Awaitable[None]]:
+        """Return what lists the ACLs of an earlier moment, once it is known that it can be read.
+
+        Raises:
+            PastRefusedError, PastUnavailableError: see ``Past.state_at``.
+        """
+        past = self._past
+        if past is None:
+            raise PastRefusedError("as_of: this daemon answers no questions about the past")
+        async with past.state_at(as_of) as then:
+            if as_of.offset is None:
+                as_of = AsOf(offset=then.moment.offset)
+
+        async def write(send: Send) -> None:
+            # Again, because only within this context the state is freed in steps after its use.
+            try:
+                async with past.state_at(as_of) as then:
+                    snapshot = then.state.snapshot
+                    assert snapshot is not None, "a state of the past has ACLs"
+                    await _Listing(snapshot, wanted, make_as_of(then.moment)).write(send)
+            except (PastRefusedError, PastUnavailableError, NotReadyError) as error:
+                raise ClosingError(f"a listing of the past ended early: {error}") from error
+
+        return write
 
     def _end_listing(self) -> None:
         self._under_way -= 1
@@ -74,7 +114,13 @@ class AclListHandler(AclSurface):
 class _Listing:
     """One listing. Its first line has the offset, and its last line the number of ACLs."""
 
-    def __init__(self, snapshot: AclSnapshot, wanted: AclFilter) -> None:
+    def __init__(
+        self,
+        snapshot: AclSnapshot,
+        wanted: AclFilter,
+        as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET,
+    ) -> None:
+        self._as_of: Final = as_of
         # Without the index, which takes long to free if many ACLs have changed meanwhile.
         self._snapshot: Final = AclSnapshot(
             snapshot.offset, snapshot.acls, EMPTY_SNAPSHOT.types, EMPTY_SNAPSHOT.unindexed
@@ -88,7 +134,7 @@ class _Listing:
             raise ClosingError(f"a listing of ACLs took longer than {LISTING_SECONDS_MAX:g} s")
 
     async def _write(self, send: Send) -> None:
-        lines = [encode_listing_begin(self._snapshot.offset)]
+        lines = [encode_listing_begin(self._snapshot.offset, self._as_of)]
         size = count = 0
         for some in scan_acls(self._snapshot, self._wanted):
             for number, (acl_id, acl) in enumerate(some, 1):

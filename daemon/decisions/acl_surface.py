@@ -17,7 +17,7 @@ from authorizerd.actors.acl_journal import ExpiredError
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.http_surface import SHOWN_PRINCIPAL_CHARACTERS
-from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.daemon.errors import ForbiddenError, PastRefusedError, PastUnavailableError
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
@@ -66,6 +66,10 @@ class AclSurface(ABC):
             return await self._answer(request, caller)
         except QueryError as error:
             return text_response(400, str(error))
+        except PastRefusedError as error:
+            return text_response(400, str(error))
+        except PastUnavailableError as error:
+            return refuse_for_now(str(error))
         except ForbiddenError as error:
             return text_response(403, str(error))
         except ExpiredError as error:

@@ -14,6 +14,7 @@ import msgspec
 
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 from authorizerd.protocol.http.server_sent_events import (
     encode_comment,
     encode_event,
@@ -41,9 +42,13 @@ class ListedAcl(msgspec.Struct, frozen=True, gc=False):
 
 
 class ListingBegin(msgspec.Struct, frozen=True):
-    """The first line of a listing: every ACL is as of this log offset."""
+    """The first line of a listing: every ACL is as of this log offset.
+
+    ``as_of`` is present if an earlier moment was asked about.
+    """
 
     offset: int
+    as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET
 
 
 class ListingEnd(msgspec.Struct, frozen=True):
@@ -95,8 +100,10 @@ def encode_listed(id: bytes, acl: Acl) -> bytes:
     return _encode(ListedAcl(_make_id(id), make_acl_answer(acl)))
 
 
-def encode_listing_begin(offset: int) -> bytes:
-    return _encode(ListingBegin(offset))
+def encode_listing_begin(
+    offset: int, as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET
+) -> bytes:
+    return _encode(ListingBegin(offset, as_of))
 
 
 def encode_listing_end(count: int) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import parse_qsl
 
+from authorizerd.acl.as_of import AsOf, parse_as_of
+from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.acl.model import (
     AclFilter,
@@ -25,6 +27,7 @@ FILTER_PARAMETERS: Final = (
     "operation",
     "permission_type",
 )
+AS_OF_PARAMETER: Final = "as_of"
 _PARAMETERS_MAX: Final = 16
 _ANY: Final = "ANY"
 
@@ -61,7 +64,7 @@ def read_filter(parameters: dict[str, str]) -> AclFilter:
     Raises:
         QueryError: a parameter or a name is unknown.
     """
-    check_names(parameters, FILTER_PARAMETERS)
+    check_names(parameters, (*FILTER_PARAMETERS, AS_OF_PARAMETER))
     return AclFilter(
         resource_type=_read_code(parameters, "resource_type", ResourceType),
         resource_name=parameters.get("resource_name"),
@@ -71,6 +74,19 @@ def read_filter(parameters: dict[str, str]) -> AclFilter:
         operation=_read_code(parameters, "operation", Operation),
         permission_type=_read_code(parameters, "permission_type", PermissionType),
     )
+
+
+def read_as_of(parameters: dict[str, str]) -> AsOf | None:
+    """Return the earlier moment that a query is about, None for now.
+
+    Raises:
+        QueryError: it is neither an offset nor a time with its zone.
+    """
+    try:
+        value = parameters.get(AS_OF_PARAMETER)
+        return None if value is None else parse_as_of(value)
+    except InvalidAsOfError as error:
+        raise QueryError(f"{AS_OF_PARAMETER}: {error}") from None
 
 
 def check_names(parameters: dict[str, str], expected: tuple[str, ...]) -> None:

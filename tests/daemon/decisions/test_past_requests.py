@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.snapshot import with_acl
+from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
 from authorizerd.daemon.decisions.past import Past
@@ -21,6 +22,7 @@ from authorizerd.protocol.decisions.authzen import read_question, read_questions
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
 from tests.daemon.search_place import VOCABULARY, SearchPlace, search_body
 from tests.support.acls import acl, snapshot_of
@@ -295,6 +297,73 @@ async def test_page_of_another_moment_is_refused(tmp_path: Path) -> None:
         other = body | page | {"context": context}
         response = await place.post("subject", other, handler=place.searches)
         assert (response.status, b"page.token" in response.body) == (400, True)
+
+
+def list_request(query: str, caller: str = "root") -> Request:
+    headers = {b"authorization": f"Bearer {caller}.secret".encode()}
+    return Request(
+        method="GET", path=ACLS_PATH, query=query, headers=headers, body=b"", keep_alive=True
+    )
+
+
+async def written(response: Response | StreamedResponse) -> list[Any]:
+    """Return the lines of a listing."""
+    assert isinstance(response, StreamedResponse), response
+    parts: list[bytes] = []
+
+    async def send(data: bytes) -> None:
+        parts.append(data)
+
+    try:
+        await response.write(send)
+    finally:
+        response.close()
+    return [json.loads(line) for line in b"".join(parts).splitlines()]
+
+
+@pytest.mark.parametrize("as_of", ["3", TIME.replace(":", "%3A")])
+async def test_listing_is_about_then(tmp_path: Path, as_of: str) -> None:
+    place = PastPlace(tmp_path / "log", tmp_path)
+    handler = AclListHandler(place.authorizer, place.callers, place.past)
+    lines = await written(await handler(list_request(f"as_of={as_of}&resource_type=topic")))
+    offset = 3 if as_of == "3" else 5
+    moment = {"offset": offset, "time": TIME, "settings": "today's"}
+    names = ["User:alice", "User:bob"] if as_of == "3" else ["User:bob"]
+    assert lines[0] == {"offset": offset, "as_of": moment}
+    assert sorted(line["acl"]["principal"] for line in lines[1:-1]) == names
+    assert lines[-1] == {"count": len(names)}
+    assert (await written(await handler(list_request(""))))[0] == {"offset": 5}
+
+
+@pytest.mark.parametrize(
+    ("query", "caller", "status", "reason"),
+    [
+        ("as_of=6", "root", 400, b"offset 6 is in the future"),
+        ("as_of=now", "root", 400, b"as_of: expected an offset of the log"),
+        ("as_of=3", "proxy", 403, b"needs DESCRIBE on the cluster to list"),
+        ("as_of=3", "nobody", 401, b""),
+    ],
+)
+async def test_listing_of_the_past_needs_the_right_of_now(
+    tmp_path: Path, query: str, caller: str, status: int, reason: bytes
+) -> None:
+    place = PastPlace(tmp_path / "log", tmp_path)
+    handler = AclListHandler(place.authorizer, place.callers, place.past)
+    response = await handler(list_request(query, caller))
+    assert isinstance(response, Response)
+    assert (response.status, reason in response.body) == (status, True)
+
+
+async def test_listing_of_an_unreadable_past_is_unavailable(tmp_path: Path) -> None:
+    """If the log becomes unreadable later, the listing ends without its last line."""
+    place = PastPlace(tmp_path / "log", tmp_path)
+    handler = AclListHandler(place.authorizer, place.callers, place.past)
+    begun = await handler(list_request("as_of=3"))
+    find_files(place.log_dir).segments[0].path.unlink()
+    assert len(await written(begun)) == 4
+    refused = await handler(list_request("as_of=2"))
+    assert isinstance(refused, Response)
+    assert (refused.status, dict(refused.headers)[b"Retry-After"]) == (503, b"1")
 
 
 async def test_without_a_past_the_moment_is_refused() -> None:
