@@ -123,6 +123,57 @@ export class Client {
   close(): void;
 }
 
+/** An ACL with Kafka's names. A name that the daemon does not know is UNKNOWN. */
+export interface Acl {
+  readonly resource_type: string;
+  readonly resource_name: string;
+  readonly pattern_type: string;
+  readonly principal: string;
+  readonly host: string;
+  readonly operation: string;
+  readonly permission_type: string;
+}
+
+/** An ACL that was added or removed, and its Kafka id. */
+export interface AclChange {
+  readonly change: "add" | "remove";
+  readonly id: string;
+  readonly acl: Acl;
+}
+
+/**
+ * An event of a watch:
+ * - `listing`: all ACLs by their ids. They replace everything that was known before.
+ * - `changes`: the changes of one batch, in order. They became visible together.
+ * - `suspended`: the daemon has stopped deciding, so the ACLs may be out of date until `resumed`.
+ */
+export type AclEvent =
+  | { readonly type: "listing"; readonly offset: number; readonly acls: ReadonlyMap<string, Acl> }
+  | { readonly type: "changes"; readonly offset: number; readonly changes: readonly AclChange[] }
+  | { readonly type: "suspended"; readonly reason: string }
+  | { readonly type: "resumed" };
+
+export interface WatchOptions {
+  /** `ID.SECRET` of a principal with DESCRIBE on the cluster, unless the client has a certificate. */
+  token?: string | null;
+  /** Options of `https.request`, such as `ca`, `cert` and `key`, for `https://`. */
+  tls?: object | null;
+  /** How long the daemon may be silent before the watch connects again; 30,000 by default. */
+  silenceMs?: number;
+  /** How long to try without an answer before an error is thrown; without a limit by default. */
+  retryMs?: number;
+}
+
+/**
+ * List the ACLs of a daemon, and follow their changes. The watch connects again by itself, and goes
+ * on where it was; if the daemon no longer has the changes in between, a new listing follows.
+ * It ends with `break`, or with an error: `ForbiddenError`, `TokenRefusedError`, `TlsError`,
+ * `ProtocolError`, or `ConnectionLostError` after `retryMs`.
+ *
+ * @param address `http://HOST:PORT` or `https://HOST:PORT` of the daemon's decision port.
+ */
+export function watch(address: string, options?: WatchOptions): AsyncGenerator<AclEvent, never, void>;
+
 /** Base of all errors of the client. The caller has no decision and must deny. */
 export class AuthorizerdError extends Error {}
 /** A question is invalid, or too large for a frame. */

@@ -6,3 +6,4 @@
 
 export { Client } from "./lib/client.js";
 export * from "./lib/errors.js";
+export { watch } from "./lib/watch.js";

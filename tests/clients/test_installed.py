@@ -118,6 +118,7 @@ def test_npm_package_works_without_dependencies(
             "msgpack",
             "protocol",
             "tls",
+            "watch",
         )
     }
     documents = {"README.md", "CHANGELOG.md", "LICENSE"}
