@@ -16,6 +16,7 @@ RULES_PER_CHUNK: Final = 256
 
 LITERAL: Final = int(PatternType.LITERAL)
 PREFIXED: Final = int(PatternType.PREFIXED)
+ALL_BITS: Final = -1
 EVERYTHING: Final = ""
 """The prefix that matches every name. Only logs of other programs may contain such an ACL."""
 
@@ -35,14 +36,17 @@ class PatternRules:
     Args:
         mask: the bits of rules that matter.
         star_mask: those of rules for names that begin with ``*``.
+        literal_mask: those of rules for single names, in both cases.
         after: leave out patterns up to this one, except prefixes that contain later patterns.
     """
 
-    __slots__ = ("_after", "_chunks", "_mask", "_new", "_scanned", "_star_mask")
+    __slots__ = ("_after", "_chunks", "_masks", "_new", "_scanned")
 
-    def __init__(self, mask: int, star_mask: int, after: Pattern | None) -> None:
-        self._mask: Final = mask
-        self._star_mask: Final = star_mask
+    def __init__(self, mask: int, star_mask: int, literal_mask: int, after: Pattern | None) -> None:
+        self._masks: Final = {
+            True: (mask & literal_mask, star_mask & literal_mask),
+            False: (mask, star_mask),
+        }
         self._after: tuple[str, bool] | None = None
         if after is not None and get_position(after)[0]:
             self._after = after[1], after[0] == LITERAL
@@ -63,8 +67,9 @@ class PatternRules:
     def _collect_at(self, host: str, patterns: Patterns) -> Steps[None]:
         after = self._after
         for is_literal, sums in ((True, patterns.literals), (False, patterns.prefixes)):
+            mask, star_mask = self._masks[is_literal]
             for name, bits in sums.items():
-                bits &= self._star_mask if name[:1] == WILDCARD else self._mask
+                bits &= star_mask if name[:1] == WILDCARD else mask
                 if bits and (
                     after is None or (name, is_literal) > after or after[0].startswith(name)
                 ):

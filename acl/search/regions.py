@@ -79,21 +79,27 @@ class RegionList:
     """The regions to return: those of one page where something is allowed.
 
     Args:
-        after, limit, exceptions_max: as for ``acl.search.resources.find_resources``.
+        after, limit, exceptions_max, literals: as for ``acl.search.resources.find_resources``.
     """
 
     def __init__(
-        self, after: Pattern | None, limit: int | None, exceptions_max: int | None
+        self,
+        after: Pattern | None,
+        limit: int | None,
+        exceptions_max: int | None,
+        literals: bool,
     ) -> None:
         self._after: Final = None if after is None else get_position(after)
         self._limit: Final = limit
         self._exceptions_max: Final = exceptions_max
+        self._literals: Final = literals
         self.regions: Final[list[Region]] = []
         self.next_after: Pattern | None = None
 
     def add(self, region: Region) -> None:
         """List ``region``, if something is allowed there and it belongs to the page."""
-        if region.access.is_nowhere:
+        is_single = region.pattern[0] == LITERAL and region.pattern[1] != WILDCARD
+        if region.access.is_nowhere or (is_single and not self._literals):
             return
         if self._after is not None and get_position(region.pattern) <= self._after:
             return

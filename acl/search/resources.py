@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from authorizerd.acl.bits import DENIES
 from authorizerd.acl.decision import AuthorizerSettings, everyone_error
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
 from authorizerd.acl.search.hosts import HostAccess
-from authorizerd.acl.search.pattern_rules import ITEMS_PER_STEP, Pattern, PatternRules
+from authorizerd.acl.search.pattern_rules import ALL_BITS, ITEMS_PER_STEP, Pattern, PatternRules
 from authorizerd.acl.search.regions import RegionList, RegionWalk
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
 from authorizerd.acl.steps import Steps
@@ -59,6 +60,7 @@ def find_resources(
     after: Pattern | None = None,
     limit: int | None = None,
     exceptions_max: int | None = None,
+    literals: bool = True,
 ) -> Steps[Resources]:
     """Return, in steps, the patterns of resources on which the principal may do ``operation``.
 
@@ -72,6 +74,8 @@ def find_resources(
             every rule of the principal and of ``User:*``.
         limit: at most this many patterns, at least 1.
         exceptions_max: the most exceptions that one pattern may have.
+        literals: whether single names are listed, too. Else they are only exceptions, and a
+            principal with many of them is searched in a tenth of the time.
 
     Raises:
         InvalidQuestionError: the principal is ``User:*``, which means everyone.
@@ -83,10 +87,12 @@ def find_resources(
         raise everyone_error()
     index = snapshot.types[resource_type]
     sources = (rules_of(index, principal), index.everyone)
-    results = RegionList(after, limit, exceptions_max)
+    results = RegionList(after, limit, exceptions_max, literals)
     walk = RegionWalk(results, operation)
     yield from walk.enter_roots(sources)
-    rules = PatternRules(walk.mask, walk.star_mask, after)
+    # An ALLOW of a single name cannot make it an exception.
+    literal_mask = ALL_BITS if literals else DENIES[operation]
+    rules = PatternRules(walk.mask, walk.star_mask, literal_mask, after)
     for source in sources:
         yield from rules.collect(source)
     yield from walk.visit(rules.iterate())

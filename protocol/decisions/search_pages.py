@@ -144,6 +144,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         after=None if start.code == FIRST.code else (start.code, start.name),
         limit=limit,
         exceptions_max=EXCEPTIONS_MAX,
+        literals=False,  # single names are among the names, if they are allowed from this host
     )
     is_topic = query.resource_type == ResourceType.TOPIC
     names = yield from find_names(
@@ -222,9 +223,7 @@ class _ResourcePage:
     def _add_pattern(self, pattern: PatternAccess) -> None:
         assert self.end is not None
         self.end = Position(pattern.pattern_type, pattern.name, self.end.other)
-        is_single = pattern.pattern_type != _PREFIXED and pattern.name != WILDCARD
-        # A single name is among the names, if it is allowed from this host.
-        if is_single or not pattern.hosts.allows(self._query.host):
+        if not pattern.hosts.allows(self._query.host):
             return
         if not self._is_allowed(pattern.name):
             self.patterns_left_out += 1
@@ -263,10 +262,8 @@ class _ResourcePage:
 
 
 def _sort_key(pattern: PatternAccess) -> tuple[str, int]:
-    """Return the place of a pattern among names: a prefix comes before the equal name."""
-    if pattern.pattern_type == _PREFIXED:
-        return pattern.name, 0
-    return ("", 1) if pattern.name == WILDCARD else (pattern.name, _NAME_RANK)
+    """Return the place of a prefix or of the wildcard among names; a prefix precedes its name."""
+    return (pattern.name, 0) if pattern.pattern_type == _PREFIXED else ("", 1)
 
 
 def _everything(resource_type: int, operation: int) -> PatternAccess:

@@ -104,6 +104,16 @@ def test_pages_join_into_the_whole_result(
     assert tuple(joined) == finish(find_resources(*asked)).patterns
 
 
+@given(worlds(), st.sampled_from(ASKING), st.sampled_from(OPERATIONS))
+def test_single_names_can_be_left_out(world: World, principal: str, operation: Operation) -> None:
+    """They are still exceptions of the patterns around them."""
+    asked = (world.snapshot, world.settings, principal, operation, TOPIC)
+    whole = finish(find_resources(*asked)).patterns
+    assert finish(find_resources(*asked, literals=False)).patterns == tuple(
+        each for each in whole if each.pattern_type == PatternType.PREFIXED or each.name == "*"
+    )
+
+
 def what_can(*acls: Acl, operation: int = Operation.READ) -> dict[str, str]:
     """Return what alice may READ, with prefixes as ``name…`` and exceptions after a minus sign."""
     found = finish(find_resources(snapshot_of(*acls), NOBODY, ALICE, operation, TOPIC))
