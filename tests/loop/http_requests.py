@@ -19,6 +19,7 @@ from authorizerd.protocol.decisions.discovery import (
     EVALUATIONS_PATH,
     SEARCH_PATHS,
 )
+from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 
 BODY_BYTES: Final = next(
     int(str(key.default)) for key in OWN_KEYS if key.name == "authorizerd.http.request.max.bytes"
@@ -26,7 +27,7 @@ BODY_BYTES: Final = next(
 PIPELINED: Final = 200
 CHUNKS: Final = 3000
 OPA_PATH: Final = f"{DATA_PATH}/kafka/authz/allow"
-ADMIN_PATHS: Final = ("/metrics", "/healthz", "/readyz")
+ADMIN_PATHS: Final = ("/metrics", "/healthz", "/readyz", OPENAPI_PATH)
 PATHS: Final = (
     EVALUATION_PATH,
     EVALUATIONS_PATH,
@@ -250,7 +251,7 @@ def any_port(endpoint: str, path: str) -> Iterator[HttpRequest]:
 
 def heads() -> Iterator[HttpRequest]:
     """Yield requests with large heads, to both ports."""
-    for path in (EVALUATION_PATH, DISCOVERY_PATH, HEALTH_PATH, "/no/such/path"):
+    for path in (EVALUATION_PATH, DISCOVERY_PATH, HEALTH_PATH, OPENAPI_PATH, "/no/such/path"):
         yield from any_port(DECISION_HTTP, path)
     for path in ADMIN_PATHS:
         yield from any_port(ADMIN_HTTP, path)
