@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
+    from authorizerd.acl.as_of import AsOf
     from authorizerd.cli.acl_source import BrokerAnswer
     from authorizerd.cli.acls.arguments import Arguments
     from authorizerd.cli.acls.runner import AclReader, Terminal
@@ -172,10 +173,10 @@ def _run_acls(words: Sequence[str]) -> int:
     return run_acl_command(words, terminal, open_log=_open_log, execute_remotely=_execute_remotely)
 
 
-def _open_log(path: Path) -> AclReader:
+def _open_log(path: Path, as_of: AsOf | None) -> AclReader:
     from authorizerd.cli.offline import SnapshotAcls, read_snapshot
 
-    return SnapshotAcls(read_snapshot(path))
+    return SnapshotAcls(read_snapshot(path, as_of))
 
 
 def _execute_remotely(given: Arguments, terminal: Terminal) -> None:

@@ -1,4 +1,4 @@
-"""The flags of kafka-acls, and ``--log-dir``: parsed, and checked for invalid combinations.
+"""The flags of kafka-acls, ``--log-dir`` and ``--as-of``: parsed, and checked for conflicts.
 
 Arguments are parsed as kafka-acls parses them. Flags cannot be abbreviated, and begin with one
 hyphen or two. A required value may itself look like a flag. Words that are neither a flag nor a
@@ -54,6 +54,11 @@ FLAGS: Final[Mapping[str, Flag]] = {
         Argument.REQUIRED,
         "With --list: read a directory with __cluster_metadata-0, or a .checkpoint file, instead "
         "of asking a server.",
+    ),
+    "as-of": Flag(
+        Argument.REQUIRED,
+        "With --log-dir: list the ACLs of an earlier moment: an offset of the log, a time with its "
+        "zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970.",
     ),
     "topic": Flag(Argument.REQUIRED, "A topic; '*' names the ACLs for all topics."),
     "group": Flag(Argument.REQUIRED, "A consumer group; '*' names the ACLs for all groups."),
@@ -214,6 +219,8 @@ def check_arguments(given: Arguments) -> None:
 
 
 def _check_server(given: Arguments) -> None:
+    if given.has("as-of") and not given.has("log-dir"):
+        raise UsageError("The --as-of option is only available if --log-dir is set")
     if given.has("log-dir"):
         _check_conflicts(given, "log-dir", (*_WITH_LOG_DIR, "add", "remove"))
     elif given.has("bootstrap-server") and given.has("bootstrap-controller"):

@@ -8,7 +8,7 @@ Six things differ on purpose:
   the answers from it.
 - ``--add`` warns, on standard error, of ACLs that probably do not do what they should.
 - Nothing is logged: a failed connection that is retried prints one line on standard error.
-- ``--log-dir`` lists the ACLs of a log, without a server.
+- ``--log-dir`` lists the ACLs of a log, without a server; ``--as-of`` those of another moment.
 - Invalid flags print a line that names ``--help``, not the whole help.
 - If no server accepts a connection, or the security protocol, the log-in or a certificate is wrong,
   the command ends at once with advice.
@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
+from authorizerd.acl.as_of import AsOf, parse_as_of
+from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.cli.acls.arguments import (
     HELP,
     Arguments,
@@ -34,6 +36,9 @@ from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclReader, Terminal, execute_listing
 
+OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
+"""Read the ACLs of a log, at a moment or at its end."""
+
 EXIT_FAULT: Final = 1
 EXIT_INTERRUPTED: Final = 130
 SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
@@ -43,7 +48,7 @@ def run_acl_command(
     words: Sequence[str],
     terminal: Terminal,
     *,
-    open_log: Callable[[Path], AclReader],
+    open_log: OpenLog,
     execute_remotely: Callable[[Arguments, Terminal], None],
 ) -> int:
     """Run ``acls`` with the words that follow it, and return its exit code.
@@ -81,8 +86,12 @@ def run_acl_command(
     return 0
 
 
-def _list_log(given: Arguments, terminal: Terminal, open_log: Callable[[Path], AclReader]) -> None:
-    path, plan = given.value("log-dir"), make_plan(given)
+def _list_log(given: Arguments, terminal: Terminal, open_log: OpenLog) -> None:
+    path, moment, plan = given.value("log-dir"), given.value("as-of"), make_plan(given)
     assert path is not None
     assert isinstance(plan, Listing)
-    trio.run(execute_listing, plan, open_log(Path(path)), terminal)
+    try:
+        as_of = None if moment is None else parse_as_of(moment)
+    except InvalidAsOfError as error:
+        raise UsageError(f"--as-of: {error}") from None
+    trio.run(execute_listing, plan, open_log(Path(path), as_of), terminal)

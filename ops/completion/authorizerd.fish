@@ -93,6 +93,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls' -l bootstrap-server -
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l bootstrap-controller -x -d 'Controllers to connect to instead of brokers: host:port,host:port.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l command-config -xka "(__fish_complete_path (commandline -ct))" -d 'A properties file for the connection, with Kafka'"'"'s client keys: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.*, ssl.keystore.*, request.timeout.ms, default.api.timeout.ms.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'With --list: read a directory with __cluster_metadata-0, or a .checkpoint file, instead of asking a server.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls' -l as-of -x -d 'With --log-dir: list the ACLs of an earlier moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l topic -x -d 'A topic; '"'"'*'"'"' names the ACLs for all topics.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l group -x -d 'A consumer group; '"'"'*'"'"' names the ACLs for all groups.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l cluster -d 'The cluster.'

@@ -57,6 +57,7 @@ _shtab_authorizerd_acls_options=(
   "*--bootstrap-controller[Controllers to connect to instead of brokers\: host\:port,host\:port.]:bootstrap-controller:"
   "*--command-config[A properties file for the connection, with Kafka\'s client keys\: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.\*, ssl.keystore.\*, request.timeout.ms, default.api.timeout.ms.]:command-config:_files"
   "*--log-dir[With --list\: read a directory with __cluster_metadata-0, or a .checkpoint file, instead of asking a server.]:log-dir:_files"
+  "*--as-of[With --log-dir\: list the ACLs of an earlier moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970.]:as-of:"
   "*--topic[A topic\; \'\*\' names the ACLs for all topics.]:topic:"
   "*--group[A consumer group\; \'\*\' names the ACLs for all groups.]:group:"
   "--cluster[The cluster.]"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.cli.acls.command import run_acl_command
 from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
@@ -105,7 +106,7 @@ def test_user_without_rights_is_refused(tmp_path: Path) -> None:
         assert "ClusterAuthorizationException: " in printed.out
 
 
-def no_log(path: Path) -> AclReader:
+def no_log(path: Path, as_of: AsOf | None) -> AclReader:
     raise AssertionError(f"{path} was opened")
 
 

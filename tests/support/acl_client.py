@@ -6,6 +6,7 @@ import io
 import time
 from pathlib import Path
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.cli.acls.command import run_acl_command
 from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
@@ -74,5 +75,5 @@ def _expected(listener: str, protocol: str) -> str:
     return f"the listener expects {listener}, but the client uses {protocol}"
 
 
-def _open_no_log(path: Path) -> AclReader:
+def _open_no_log(path: Path, as_of: AsOf | None) -> AclReader:
     raise AssertionError(f"{path} was opened")

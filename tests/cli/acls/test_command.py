@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.filters import accepts
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
-from authorizerd.cli.acls.command import run_acl_command
+from authorizerd.cli.acls.command import OpenLog, run_acl_command
 from authorizerd.cli.acls.errors import configuration_error, request_error
 from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
@@ -75,7 +76,7 @@ class FakeServer:
         self.acls -= {acl for acl in self.acls for each in filters if accepts(each, acl)}
 
 
-def no_log(path: Path) -> AclReader:
+def no_log(path: Path, as_of: AsOf | None) -> AclReader:
     raise AssertionError(f"{path} was opened")
 
 
@@ -83,7 +84,7 @@ def run(
     server: FakeServer,
     words: Sequence[str],
     answers: str = "",
-    open_log: Callable[[Path], AclReader] = no_log,
+    open_log: OpenLog = no_log,
 ) -> Printed:
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
@@ -289,25 +290,39 @@ def test_version_is_that_of_authorizerd() -> None:
 
 def test_log_is_listed_without_a_server(tmp_path: Path) -> None:
     server, log = FakeServer(), FakeServer(ALICE, BOB)
-    opened: list[Path] = []
+    opened: list[tuple[Path, AsOf | None]] = []
 
-    def open_log(path: Path) -> AclReader:
-        opened.append(path)
+    def open_log(path: Path, as_of: AsOf | None) -> AclReader:
+        opened.append((path, as_of))
         return log
 
     for flags in ("", "--topic orders", "--principal User:bob", "--topic nothing"):
         words = ["--list", *shlex.split(flags)]
         ours = run(server, [*words, "--log-dir", str(tmp_path)], open_log=open_log)
         assert ours == given(log, shlex.join(words))
-    assert opened == [tmp_path] * 4
+    assert opened == [(tmp_path, None)] * 4
+    assert run(server, ["--list", "--log-dir", "l", "--as-of", "7"], open_log=open_log).code == 0
+    assert opened[4:] == [(Path("l"), AsOf(offset=7))]
     assert not server.opened
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--list --bootstrap-server a:1 --as-of 7", "only available if --log-dir is set"),
+        ("--list --log-dir l --as-of 2026-01-01", "--as-of: '2026-01-01' has no time zone"),
+    ],
+)
+def test_moment_that_cannot_be_listed_is_named(words: str, said: str) -> None:
+    printed = run(FakeServer(), words.split())
+    assert (printed.code, said in printed.error) == (1, True)
 
 
 def test_help_lists_every_flag_of_kafka_acls_and_log_dir() -> None:
     printed = run(FakeServer(), ["--help"])
     flags = {line.split()[0] for line in printed.error.splitlines() if line.startswith("--")}
     assert flags == {
-        *("--add", "--allow-host", "--allow-principal", "--bootstrap-controller"),
+        *("--as-of", "--add", "--allow-host", "--allow-principal", "--bootstrap-controller"),
         *("--bootstrap-server", "--cluster", "--command-config", "--consumer"),
         *("--delegation-token", "--deny-host", "--deny-principal", "--force", "--group"),
         *("--help", "--idempotent", "--list", "--operation", "--principal", "--producer"),
