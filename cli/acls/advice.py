@@ -20,9 +20,9 @@ where the second FILE contains the client's private key and its certificate chai
 
 ADVICE: Final[Mapping[Cause, str]] = {
     Cause.UNREACHABLE: """\
-check that the server runs, and that the address is that of one of its listeners. A server may also
-close the connection because security.protocol in the file of --command-config differs from the
-listener's.
+check that the server runs, and that you named the address of one of its listeners. A server may
+also close the connection because security.protocol in the file of --command-config differs from
+the listener's.
 """,
     Cause.LOG_IN_REQUIRED: f"""\
 pass --command-config FILE, where FILE contains the following lines. For a listener with TLS, the

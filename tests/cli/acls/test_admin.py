@@ -158,7 +158,7 @@ async def test_errors_are_printed_as_exceptions_of_java(
             [HANG_UP, answer(error_code=0, mechanisms=("PLAIN",))],
             ["--command-config FILE", "  security.protocol=SASL_PLAINTEXT\n", 'username="NAME"'],
         ),
-        ([HANG_UP] * 99, ["check that the server runs", "--bootstrap-server"]),
+        ([HANG_UP] * 99, ["check that the server runs", "--command-config"]),
     ],
 )
 async def test_missing_login_and_dead_server_fail_at_once_with_advice(
