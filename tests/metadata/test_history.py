@@ -14,8 +14,9 @@ from authorizerd.acl.steps import finish
 from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.errors import PastDamagedError, PastNotReadError, PastRangeError
 from authorizerd.metadata.history import ChangesAfter, read_changes_after
+from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.past import PastLog, read_past
-from authorizerd.protocol.records.batch import ControlType
+from authorizerd.protocol.records.batch import ControlType, decode_batch
 from authorizerd.protocol.records.metadata import MetadataRecord, encode_value
 from tests.metadata.past_logs import (
     BEGIN,
@@ -30,6 +31,7 @@ from tests.metadata.past_logs import (
     write_past,
 )
 from tests.support.acls import acl
+from tests.support.copies import BEGINNING, acl_batch, open_copy, state_of
 from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
@@ -195,6 +197,23 @@ def test_damage_after_the_last_checkpoint_hides_all_of_the_past(tmp_path: Path) 
     write_segment(tmp_path, 4, flipped(data_batch(4, [removed(1)]), 70), data_batch(5, [added(3)]))
     with pytest.raises(PastDamagedError, match="no part of the past can be read"):
         history(tmp_path, 3)
+
+
+def test_copy_of_a_followed_log_reaches_back_to_its_checkpoint(tmp_path: Path) -> None:
+    """Also while the copy is open, and while a checkpoint replaces what came before."""
+    copy = open_copy(tmp_path, segment_bytes_max=1)
+    copy.append([*BEGINNING, acl_batch(2, 1, 2)])
+    copy.append([decode_batch(data_batch(4, [removed(1)]))])
+    assert history(tmp_path, 3).changes == (past(4, "removed", 1),)
+    assert len(history(tmp_path, 0).changes) == 3
+    copy.begin_checkpoint()
+    copy.append([acl_batch(5, 3)])
+    state = state_of(list(MetadataLog.open(tmp_path).batches())[:-1])
+    assert copy.write_checkpoint(state)
+    assert history(tmp_path, 4, newest=5).changes == (past(5, "added", 3),)
+    with pytest.raises(PastRangeError, match=r"offset 3 is too old: .* to offset 4 "):
+        history(tmp_path, 3)
+    copy.close()
 
 
 def test_real_log_leads_back_to_each_of_its_states(real_log_dir: Path) -> None:
