@@ -196,6 +196,11 @@ ALICE, PREFIXED = "User:alice", "PREFIXED"
             {"* -*…": "all"},
             id="the name * is denied by the prefix *",
         ),
+        pytest.param(
+            [alice("*", deny=True), alice("*", PREFIXED)],
+            {"*… -*": "all"},
+            id="the name * is denied by the wildcard, which skips longer names",
+        ),
     ],
 )
 def test_examples(acls: list[Acl], expected: dict[str, str]) -> None:
