@@ -118,7 +118,7 @@ class PastState:
         self.now: Final = now
 
     def decide(self, question: Question) -> Decision:
-        """Return the decision of then. It is neither counted nor audited: nobody enforces it.
+        """Return the decision of then. The caller counts it. It is not audited: nobody enforces it.
 
         Raises:
             InvalidQuestionError: the principal is ``User:*``.
