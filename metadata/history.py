@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.errors import PastMismatchError
@@ -220,9 +221,7 @@ def read_history(
         first = error.readable_from
         if first is None or (last is not None and last < first):
             raise
-        return msgspec.structs.replace(
-            _read_history(log, select, first, last), unreadable=str(error)
-        )
+        return replace(_read_history(log, select, first, last), unreadable=str(error))
 
 
 def _read_history(
