@@ -7,9 +7,11 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,13 +25,15 @@ from authorizerd.acl.search.resources import find_resources
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
-from ops.bench.authzen import SURFACE, server_of
-from ops.bench.closed_loop import LoadReport
-from ops.bench.daemon_process import PATIENT, ready_daemon
+from authorizerd.protocol.errors import DecodeError
+from ops.bench.authzen import SURFACE, copy_log, server_of
+from ops.bench.closed_loop import LoadError, LoadReport
+from ops.bench.daemon_process import PATIENT, DaemonProcess, ready_daemon
 from ops.bench.event_loop import LIMIT_MS
 from ops.bench.figures import Line, percentile, supported_percent
 from ops.bench.http_generator import HttpLoad, generate, generator_for
 from ops.bench.http_surface import Server
+from ops.bench.kafka_load import Client, create_acls
 from ops.bench.processes import ProcessError
 from ops.bench.search_peer import RESOURCES, SUBJECTS, Endpoint, measure_beside_openfga
 from ops.bench.sets import AclSet
@@ -47,6 +51,8 @@ class Extent:
 
     Attributes:
         calls: of each search in process; each is about another question.
+        changes: how many changes of ACLs precede the load over HTTP. Each question about the past
+            is about the moment before another one.
         rounds: how often they are repeated to find the longest step.
         seconds: of each load over HTTP.
         settings: of the daemon.
@@ -57,11 +63,12 @@ class Extent:
     rounds: int
     seconds: float
     peer_calls: int
+    changes: int
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-FULL: Final = Extent(calls=50, rounds=2, seconds=12.0, peer_calls=100)
-QUICK: Final = Extent(calls=3, rounds=1, seconds=0.1, peer_calls=3, settings=PATIENT)
+FULL: Final = Extent(calls=50, rounds=2, seconds=12.0, peer_calls=100, changes=500)
+QUICK: Final = Extent(calls=3, rounds=1, seconds=0.1, peer_calls=3, changes=3, settings=PATIENT)
 
 
 def _who_can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
@@ -130,6 +137,9 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "can": Endpoint("/access/v1/search/action", ("action",)),
     "explain": Endpoint("/v1/explain"),
 }
+_SUPER_USERS: Final = "super.users"
+_ANONYMOUS: Final = "User:ANONYMOUS"
+_OFFSET: Final = "authorizerd_snapshot_offset"
 
 
 def measure_searches(
@@ -144,8 +154,10 @@ def measure_searches(
     shutil.rmtree(directory, ignore_errors=True)  # bodies of an earlier run
     directory.mkdir(parents=True)
     yield from _measure_in_process(acl_set, extent)
-    with ready_daemon(directory, log_dir, extent.settings) as daemon:
-        yield from _measure_http(acl_set, server_of(daemon), directory, extent)
+    may_create = {_SUPER_USERS: _ANONYMOUS, **extent.settings}
+    with ready_daemon(directory, copy_log(log_dir, directory), may_create) as daemon:
+        earlier = _change_acls(daemon, extent.changes)
+        yield from _measure_http(acl_set, server_of(daemon), earlier, directory, extent)
     if extent.peer_calls:
         settings = extent.settings
         yield from measure_beside_openfga(
@@ -193,21 +205,53 @@ def _time_steps(steps: Steps[object]) -> tuple[float, float]:
     return sum(times), max(times)
 
 
+def _change_acls(daemon: DaemonProcess, changes: int) -> range:
+    """Create ACLs one by one; return an offset of the log before each of them.
+
+    Raises:
+        ProcessError: an ACL was not created.
+    """
+    before = int(daemon.metric(_OFFSET))
+    try:
+        with closing(Client(next(iter(daemon.listeners.values())))) as client:
+            create_acls(client, "past", changes, 1)
+    except (LoadError, DecodeError, OSError) as error:
+        raise ProcessError(f"createAcls before the searches: {error}") from error
+    return range(before, before + changes)
+
+
+class _InThePast:
+    """Evaluations, each as of another offset."""
+
+    path = DECISIONS.path
+
+    def __init__(self, offsets: range) -> None:
+        self._offsets: Final = cycle(offsets)
+
+    def format(self, question: Question) -> dict[str, Any]:
+        """Return the body of a request."""
+        body = DECISIONS.format(question)
+        body.setdefault("context", {})["as_of"] = next(self._offsets)
+        return body
+
+
 def _measure_http(
-    acl_set: AclSet, server: Server, directory: Path, extent: Extent
+    acl_set: AclSet, server: Server, earlier: range, directory: Path, extent: Extent
 ) -> Iterator[Line]:
     """Yield the times of each search alone, and of decisions while it runs without pause."""
     loads = _Loads(server, list(acl_set.questions()), directory, extent.seconds)
-    alone = loads.drive(DECISIONS)
+    alone = loads.drive("decision", DECISIONS)
     where = f"search over HTTP ({generator_for(extent.seconds)}), {acl_set.name}"
-    for name, endpoint in ENDPOINTS.items():
-        report = loads.drive(endpoint)
+    asked: dict[str, Endpoint | _InThePast] = {**ENDPOINTS}
+    asked[f"as of {len(earlier)} moments"] = _InThePast(earlier)
+    for name, endpoint in asked.items():
+        report = loads.drive(name, endpoint)
         # The two may be the same.
         for percent in sorted({50, supported_percent(report.timed)}):
             yield Line(what=f"{where}: {name}, p{percent}", unit="ms", ours=report.at(percent))
         with ThreadPoolExecutor(1) as threads:
-            searching = threads.submit(loads.drive, endpoint)
-            during = loads.drive(DECISIONS)
+            searching = threads.submit(loads.drive, name, endpoint)
+            during = loads.drive("decision", DECISIONS)
             searching.result()
         percent = supported_percent(min(during.timed, alone.timed))
         yield Line(
@@ -229,13 +273,13 @@ class _Loads:
         self._directory: Final = directory
         self._seconds: Final = seconds
 
-    def drive(self, endpoint: Endpoint) -> LoadReport:
+    def drive(self, name: str, endpoint: Endpoint | _InThePast) -> LoadReport:
         """Ask again and again.
 
         Raises:
             ProcessError: a request failed or was refused.
         """
-        bodies = self._directory / f"{endpoint.path.strip('/').replace('/', '-')}.bodies"
+        bodies = self._directory / f"{name.replace(' ', '-')}.bodies"
         if not bodies.exists():
             lines = map(msgspec.json.encode, map(endpoint.format, self._questions))
             bodies.write_bytes(b"\n".join(lines))
