@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Final
 
 from authorizerd.acl.letter_case import ascii_lower
+from authorizerd.acl.typos import shorten
 from authorizerd.cli.acl_source import AclSource
 
 COMPARED_MAX: Final = 100_000
@@ -32,18 +33,15 @@ def describe_principal(source: AclSource, principal: str) -> str:
 
 
 def find_similar(source: AclSource, principal: str) -> str | None:
-    """Return a named principal that differs in its letter case, or else by one typo, or None.
-
-    A typo is a character that is missing, added, replaced or swapped with the next.
-    """
-    asked = _shortened(principal)
+    """Return a named principal that differs in its letter case, or else by one typo, or None."""
+    asked = frozenset(shorten(principal))
     close: str | None = None
     for other in islice(_list_principals(source), COMPARED_MAX):
         if abs(len(other) - len(principal)) > 1:  # so for nearly all principals
             continue
         if ascii_lower(other) == ascii_lower(principal):
             return other
-        if close is None and not asked.isdisjoint(_shortened(other)):
+        if close is None and not asked.isdisjoint(shorten(other)):
             close = other
     return close
 
@@ -51,9 +49,3 @@ def find_similar(source: AclSource, principal: str) -> str | None:
 def _list_principals(source: AclSource) -> Iterator[str]:
     types = (index.principals for index in source.snapshot.types)
     return chain(sorted(source.settings.super_users), chain.from_iterable(types))
-
-
-def _shortened(principal: str) -> set[str]:
-    """Return the principal in lower case, and the same without each of its characters."""
-    name = ascii_lower(principal)
-    return {name, *(name[:place] + name[place + 1 :] for place in range(len(name)))}

@@ -8,10 +8,11 @@ not read a name in a word that a caller's own checks do not recognize as one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from authorizerd.acl.letter_case import ascii_lower, ascii_upper
+from authorizerd.acl.typos import shorten
 from authorizerd.protocol.json_faults import quote
 
 T = TypeVar("T")
@@ -40,9 +41,7 @@ class Spellings(Generic[T]):
             {ascii_lower(name): value for name, value in values.items()}, _lower_spellings
         )
         self._similar: Final = {
-            shorter: name
-            for name in reversed(self.known)
-            for shorter in _shortened(ascii_lower(name))
+            shorter: name for name in reversed(self.known) for shorter in shorten(name)
         }
 
     def find(self, name: str) -> T | None:
@@ -58,14 +57,11 @@ class Spellings(Generic[T]):
         return f"{what} {quote(name)}{meant}: expected one of {', '.join(self.known)}"
 
     def _find_similar(self, name: str) -> str | None:
-        """Return a known name that differs by one typo, or None.
-
-        Why not difflib? A batch has hundreds of names, and it takes a millisecond for a few.
-        """
+        """Return a known name that differs by one typo, or None."""
         if len(name) > _SIMILAR_CHARACTERS_MAX:
             return None
-        shortened = _shortened(ascii_lower(name))
-        return next((self._similar[each] for each in shortened if each in self._similar), None)
+        shorter = shorten(name)
+        return next((self._similar[each] for each in shorter if each in self._similar), None)
 
 
 def _spell(values: Mapping[str, T], spellings: _Spell) -> dict[str, T]:
@@ -98,12 +94,3 @@ def _lower_spellings(name: str) -> Iterator[str]:
 
 def _words(name: str) -> list[str]:
     return _BOUNDARY.split(ascii_lower(name))
-
-
-def _shortened(name: str) -> Iterable[str]:
-    """Return the name, and the name without each of its characters.
-
-    Two names have one of these in common if one typo turns one into the other: a character that is
-    missing, added, replaced or swapped with the next.
-    """
-    return [name, *(name[:place] + name[place + 1 :] for place in range(len(name)))]
