@@ -23,13 +23,15 @@ from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.validation import validate_new_acl
 
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # the characters that String.trim removes
-_FLAGS: Final = {
-    ResourceType.TOPIC: "--topic",
-    ResourceType.GROUP: "--group",
-    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
-    ResourceType.DELEGATION_TOKEN: "--delegation-token",
-    ResourceType.USER: "--user-principal",
+RESOURCE_FLAGS: Final = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "delegation-token": ResourceType.DELEGATION_TOKEN,
+    "user-principal": ResourceType.USER,
 }
+"""The types whose resources have names, by their flags without ``--``."""
+_FLAGS: Final = {resource_type: f"--{flag}" for flag, resource_type in RESOURCE_FLAGS.items()}
 
 
 def why_inexpressible(acl: Acl) -> str | None:

@@ -8,27 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.filters import scan_acls
-from authorizerd.acl.model import Acl, AclFilter, ChangeBatch, ResourceType
+from authorizerd.acl.model import Acl, AclFilter, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
 from authorizerd.metadata.past import PastLog, check_time, read_past
 from authorizerd.metadata.replay import read_changes
-
-RESOURCE_FLAGS: Final = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-    "delegation-token": ResourceType.DELEGATION_TOKEN,
-    "user-principal": ResourceType.USER,
-}
-"""The flags of ``acls`` and of the questions about ACLs that name a resource."""
 
 
 class LogContents(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import Final, NoReturn, TypeAlias
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.hosts import host_address
+from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     OPERATIONS,
@@ -24,7 +25,6 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_asked_name_surprises, find_principal_surprises
-from authorizerd.cli.offline import RESOURCE_FLAGS
 from authorizerd.protocol.decisions.spellings import Spellings
 
 Refuse: TypeAlias = Callable[[str], NoReturn]

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from authorizerd.acl.hosts import host_address
+from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.letter_case import ascii_lower, ascii_upper
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
@@ -27,13 +28,7 @@ Groups: TypeAlias = Mapping[str, tuple[str, ...]]
 
 _USER: Final = "User"
 
-RESOURCE_WORDS: Final[Mapping[str, ResourceType]] = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-    "delegation-token": ResourceType.DELEGATION_TOKEN,
-    "user-principal": ResourceType.USER,
-}
+RESOURCE_WORDS: Final[Mapping[str, ResourceType]] = RESOURCE_FLAGS
 """The types whose resources have names. The words are those of kafka-acls' flags."""
 
 _OPERATIONS: Final[Mapping[str, Operation]] = {

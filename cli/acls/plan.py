@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -28,7 +29,6 @@ from authorizerd.acl.model import (
 )
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.errors import ILLEGAL_ARGUMENT, CommandError, UsageError
-from authorizerd.cli.offline import RESOURCE_FLAGS
 
 
 class Entry(NamedTuple):

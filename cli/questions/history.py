@@ -15,6 +15,7 @@ import msgspec
 from authorizerd.acl.as_of import Moment
 from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, Question
 from authorizerd.acl.past import (
     AnswerChange,
@@ -27,7 +28,6 @@ from authorizerd.acl.past import (
 from authorizerd.acl.patterns import matches
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import LogPlace, add_log_arguments, read_log_place
-from authorizerd.cli.offline import RESOURCE_FLAGS
 from authorizerd.cli.question_words import (
     HOST_HELP,
     MOMENT_HELP,

@@ -105,7 +105,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("doctor --config {config}", VALUES | LOOP),
         # A worker needs neither Kafka's messages nor the metrics: a third of its memory.
         ("worker --feed-fd 0", VALUES | LOOP | TLS | {"httptools"}),
-        ("acls --help", VALUES | LOOP),
+        ("acls --help", LOOP | {"msgspec"}),
         ("acls --list --log-dir {log}", VALUES | LOOP),
     ],
 )
