@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
 from authorizerd.daemon.errors import StartError
+
+T = TypeVar("T")
 
 SUPER_USERS: Final = "super.users"
 ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
@@ -160,10 +162,14 @@ def parse_settings(stated: tuple[Setting, ...]) -> AuthorizerSettings:
         StartError: a broker's value is invalid.
     """
     values = {each.key: each for each in stated}
+    return AuthorizerSettings(
+        super_users=_parse(values[SUPER_USERS], super_users),
+        allow_everyone_if_no_acl_found=_parse(values[ALLOW_EVERYONE], boolean),
+    )
+
+
+def _parse(setting: Setting, parse: Callable[[str], T]) -> T:
     try:
-        return AuthorizerSettings(
-            super_users=super_users(values[SUPER_USERS].value),
-            allow_everyone_if_no_acl_found=boolean(values[ALLOW_EVERYONE].value),
-        )
+        return parse(setting.value)
     except InvalidValueError as error:
-        raise StartError(f"{values[SUPER_USERS].where}: {error}") from None
+        raise StartError(f"{setting.where}: {setting.key}: {error}") from None

@@ -158,8 +158,16 @@ def test_settings_of_a_broker_are_known_or_assumed(
 
 def test_invalid_setting_of_a_broker_is_named() -> None:
     brokers = Brokers({SUPER_USERS: "root"})
-    with pytest.raises(StartError, match=r"^broker a:1: .*'root': expected Type:name"):
+    with pytest.raises(
+        StartError, match=r"^broker a:1: super\.users: .*'root': expected Type:name"
+    ):
         opened("--bootstrap-server", "a:1", brokers=brokers)
+
+
+def test_invalid_setting_of_a_broker_is_not_blamed_on_a_flag() -> None:
+    brokers = Brokers({ALLOW_EVERYONE: "yes"})
+    with pytest.raises(StartError, match=r"^broker a:1: allow\.everyone.*'yes'"):
+        opened("--bootstrap-server", "a:1", "--super-users", "User:a", brokers=brokers)
 
 
 def test_other_authorizer_in_the_configuration_is_rejected(config: Path) -> None:
