@@ -43,6 +43,8 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
+    """A principal, and the hosts from which it is allowed."""
+
     principal: str
     super_user: bool
     hosts: Hosts
@@ -69,6 +71,8 @@ class WhoCan(msgspec.Struct, frozen=True):
 
 
 class Pattern(msgspec.Struct, frozen=True):
+    """A resource pattern."""
+
     pattern_type: str
     resource_name: str
 
@@ -105,6 +109,8 @@ class WhatCan(msgspec.Struct, frozen=True):
 
 
 class OperationAccess(msgspec.Struct, frozen=True):
+    """An operation, whether it is allowed, and from which hosts."""
+
     operation: str
     allowed: bool
     hosts: Hosts
