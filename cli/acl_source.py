@@ -19,6 +19,7 @@ import msgspec
 
 from authorizerd.acl.as_of import Moment
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
@@ -80,8 +81,7 @@ class AclSource(msgspec.Struct, frozen=True):
 
     def describe_acls(self) -> str:
         """Return a line that says which ACLs these are, and how many."""
-        count = len(self.snapshot.acls)
-        acls = f"{count} ACL" if count == 1 else f"{count} ACLs"
+        acls = count_of(len(self.snapshot.acls), "ACL")
         if self.offset is None:
             return f"as listed by {self.name}, with {acls}"
         if self.moment is None:

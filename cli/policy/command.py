@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from authorizerd.acl.explanation.description import ANY_SERVER
+from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.policy.wording import write_assertion
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
@@ -30,6 +29,7 @@ from authorizerd.cli.policy.junit import write_junit
 from authorizerd.cli.policy.planned import apply_plan
 from authorizerd.cli.policy.report import describe_result, summarize
 from authorizerd.cli.policy.results import Result, run_tests
+from authorizerd.cli.questions.answers import print_document
 from authorizerd.daemon.errors import StartError
 
 EXIT_FAULT: Final = 1
@@ -47,7 +47,7 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
         tests = _read_files(arguments.files)
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\n")
-        faults = "1 fault" if error.count == 1 else f"{error.count} faults"
+        faults = count_of(error.count, "fault")
         sys.stderr.write(f"authorizerd: {faults} in policy files; no test was run\n")
         return EXIT_FAULT
     tests = _select(tests, arguments.select)
@@ -64,8 +64,7 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             _write_lines(describe_result(result, server))
     if arguments.json:
-        document = msgspec.json.encode(new_report(results, source, plan, server))
-        sys.stdout.write(f"{msgspec.json.format(document, indent=2).decode()}\n")
+        print_document(new_report(results, source, plan, server))
     else:
         _write_lines([summarize(results), *source.describe(), *_describe_plan(plan)])
     if arguments.junit is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from authorizerd.acl.explanation.description import ANY_SERVER, describe_command
+from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.policy.results import Reason, Result, count_principals, describe_rule
 
@@ -63,5 +64,4 @@ def _describe_reason(reason: Reason) -> Iterator[str]:
 def summarize(results: Sequence[Result]) -> str:
     """Return the line that ends a report."""
     failed = sum(not each.passed for each in results)
-    tests = "1 test" if len(results) == 1 else f"{len(results)} tests"
-    return f"{tests}: {len(results) - failed} passed, {failed} failed"
+    return f"{count_of(len(results), 'test')}: {len(results) - failed} passed, {failed} failed"
