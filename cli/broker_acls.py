@@ -24,7 +24,7 @@ from kio.schema.metadata.v13.response import MetadataResponse
 
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.listing import Listing
-from authorizerd.acl.model import AclAdded, AclFilter
+from authorizerd.acl.model import AclAdded
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import BrokerAnswer
@@ -40,8 +40,8 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.connection import Call, entity_call
 from authorizerd.kafka_client.errors import RequestFailedError
+from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
 from authorizerd.protocol.kafka.acl_listing import read_listing, read_listing_head
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -124,7 +124,7 @@ class _Reader:
         """Return all ACLs. Each gets an id that is derived from its fields."""
         try:
             version, body = await self._client.request(
-                _LISTING_CALL, name="describeAcls", errors=_listing_errors
+                LISTING_CALL, name="describeAcls", errors=_listing_errors
             )
         except RequestFailedError as error:
             raise self._failed(error) from error
@@ -217,18 +217,6 @@ def _listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]:
     return [] if head.error is None else [head.error]
 
 
-def _encode_listing_request(version: int) -> bytes:
-    return encode_describe_acls_request(version, AclFilter())
-
-
-def _keep_body(version: int, body: bytes | bytearray) -> tuple[int, bytes | bytearray]:
-    return version, body
-
-
-# The answer is decoded by `read_listing`: kio would make an entity of each ACL.
-_LISTING_CALL: Final = Call(
-    api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_listing_request, decode=_keep_body
-)
 _METADATA_CALL: Final = entity_call(
     ApiKey.METADATA,
     SimpleNamespace(

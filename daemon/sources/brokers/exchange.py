@@ -15,7 +15,6 @@ import trio
 from kio.schema.metadata.v13.response import MetadataResponse
 
 from authorizerd.acl.listing import Listing
-from authorizerd.acl.model import AclFilter
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.daemon.sources.brokers.messages import (
@@ -31,10 +30,10 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, entity_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
+from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.kafka_client.quorum_calls import describe_quorum_call
 from authorizerd.metadata.meta_properties import is_cluster_id
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
 from authorizerd.protocol.kafka.acl_listing import (
     THROTTLE_BYTES,
     read_listing,
@@ -132,7 +131,7 @@ class Exchange:
         """Ask for all ACLs. Nothing of the answer is decoded except its start."""
         started = trio.current_time()
         try:
-            version, body = await self._request(_LISTING_CALL)
+            version, body = await self._request(LISTING_CALL)
             seconds = trio.current_time() - started
             head = read_listing_head(version, body)
         except (_BrokenError, RequestFailedError, DecodeError) as error:
@@ -189,17 +188,6 @@ def _digest(body: bytes | bytearray) -> bytes:
     return blake2b(memoryview(body)[THROTTLE_BYTES:], digest_size=32).digest()
 
 
-def _encode_listing_request(version: int) -> bytes:
-    return encode_describe_acls_request(version, AclFilter())
-
-
-def _keep_body(version: int, body: bytes | bytearray) -> tuple[int, bytes | bytearray]:
-    return version, body
-
-
-_LISTING_CALL: Final = Call(
-    api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_listing_request, decode=_keep_body
-)
 _METADATA_CALL: Final = entity_call(
     ApiKey.METADATA,
     SimpleNamespace(
