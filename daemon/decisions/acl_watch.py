@@ -49,7 +49,7 @@ STALL_SECONDS: Final = 30.0
 AHEAD_SECONDS: Final = 5.0
 """How long a watch waits for an offset that another daemon or worker has already applied."""
 
-_OFFSET: Final = re.compile(r"-?\d{1,18}")
+_OFFSET: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 _LAST_EVENT_ID: Final = b"last-event-id"
 _HEADERS: Final = (
     NO_STORE,

@@ -174,6 +174,7 @@ async def test_offset_that_is_applied_soon_is_waited_for(
     [
         ("after=x", "after: expected a log offset, found 'x'"),
         ("after=", "after: expected a log offset, found ''"),
+        ("after=%D9%A3", "after: expected a log offset"),  # a digit, but not of ASCII
         ("after=1&after=2", "the parameter 'after' occurs twice"),
         ("before=1", "unknown parameter 'before': expected one of after"),
         ("after=%ff", "invalid query"),
