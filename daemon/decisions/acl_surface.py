@@ -64,9 +64,7 @@ class AclSurface(ABC):
         try:
             check_may_list(self._decider, caller)
             return await self._answer(request, caller)
-        except QueryError as error:
-            return text_response(400, str(error))
-        except PastRefusedError as error:
+        except (QueryError, PastRefusedError) as error:
             return text_response(400, str(error))
         except PastUnavailableError as error:
             return refuse_for_now(str(error))
