@@ -41,7 +41,8 @@ class LongWork:
         if self._waiting > WAITING_MAX:
             steps.close()
             raise BusyError(
-                f"too many searches: {WAITING_MAX} wait already; retry later, or ask another daemon"
+                f"too many searches and explanations: {WAITING_MAX} wait already; retry later, or"
+                " ask another daemon"
             )
         self._waiting += 1
         try:
@@ -53,6 +54,6 @@ class LongWork:
             self._waiting -= 1
             steps.close()
         raise BusyError(
-            f"the search took longer than {self._timeout_ms} ms, including its wait for others"
-            " (authorizerd.search.timeout.ms): retry later, or ask another daemon"
+            f"the search or explanation took longer than {self._timeout_ms} ms, including its wait"
+            " for others (authorizerd.search.timeout.ms): retry later, or ask another daemon"
         )
