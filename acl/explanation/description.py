@@ -31,6 +31,10 @@ from authorizerd.acl.printable import escape_unprintable
 REQUEST_NAME: Final = "explain"
 ANY_SERVER: Final = "HOST:PORT"
 """The address in a kafka-acls line, which the reader replaces."""
+ASK_WITH_HOST: Final = (
+    "The host is unknown, and the answer depends on it: ask again with --host (over HTTP:"
+    " context.host)."
+)
 
 
 def describe(
@@ -119,16 +123,28 @@ def describe_settings(explanation: Explanation) -> str:
 def _describe_changes(explanation: Explanation, server: str) -> Iterator[str]:
     changes = explanation.changes
     wanted = "deny" if explanation.decision.allowed else "allow"
+    scope = ""
+    if explanation.depends_on_host:
+        yield ASK_WITH_HOST
+        scope = " from every host"
     if changes.reason is not None:
-        yield f"no ACL would {wanted} it: {changes.reason}"
+        yield f"no ACL would {wanted} it{scope}: {changes.reason}"
         return
-    yield f"to {wanted} it, {_count_changes(changes)}:"
+    yield f"to {wanted} it{scope}, {_count_changes(changes)}:"
     for change in changes.listed:
         yield f"  {describe_command(change, server)}"
     if changes.left_out:
         yield f"  and {count_of(changes.left_out, 'more ACL')} to remove"
     for effect in changes.effects:
         yield f"  {effect}"
+
+
+def describe_effects(explanation: Explanation) -> tuple[str, ...]:
+    """Return what else the changes do, and first whether they are for more hosts than needed."""
+    effects = explanation.changes.effects
+    if not (explanation.depends_on_host and explanation.changes.listed):
+        return effects
+    return (f"{ASK_WITH_HOST} The change allows it from every host.", *effects)
 
 
 def _count_changes(changes: Changes) -> str:

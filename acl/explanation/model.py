@@ -147,3 +147,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     def is_super_user(self) -> bool:
         """Whether the principal is a super user, to whom ACLs do not apply."""
         return self.decision.rule is DefaultRule.SUPER_USER
+
+    @property
+    def depends_on_host(self) -> bool:
+        """Whether the host is unknown, and the question is denied only from some hosts."""
+        return any(miss.kind is NearMissKind.UNKNOWN_HOST for miss in self.near_misses)

@@ -8,6 +8,7 @@ import msgspec
 
 from authorizerd.acl.explanation.description import (
     ANY_SERVER,
+    describe_effects,
     describe_meaning,
     describe_settings,
     make_command,
@@ -103,6 +104,8 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
 
     ``smallest_change`` gives the other answer. It is null if no single change does: ``changes`` is
     then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
+    ``depends_on_host`` is true if the host is unknown and only some hosts are denied: ask again
+    with a host, since the changes allow every host.
     ``as_of`` is present if an earlier moment was asked about.
     """
 
@@ -120,6 +123,7 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     changes_left_out: int
     no_change: str | None
     effects: tuple[str, ...]
+    depends_on_host: bool
     as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -168,7 +172,8 @@ def _make_answer(explanation: Explanation, server: str) -> Steps[ExplanationAnsw
         changes=tuple(changes),
         changes_left_out=explanation.changes.left_out,
         no_change=explanation.changes.reason,
-        effects=explanation.changes.effects,
+        effects=describe_effects(explanation),
+        depends_on_host=explanation.depends_on_host,
     )
 
 

@@ -11,11 +11,17 @@ from msgspec.structs import replace
 
 from authorizerd.acl.audit import audit_message
 from authorizerd.acl.decision import AuthorizerSettings
-from authorizerd.acl.explanation.description import describe, make_command
+from authorizerd.acl.explanation.description import (
+    ASK_WITH_HOST,
+    describe,
+    describe_effects,
+    make_command,
+)
 from authorizerd.acl.explanation.model import AclChange
+from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.printable import escape_unprintable
-from tests.acl.explanation.cases import Case, cases
+from tests.acl.explanation.cases import ADDRESSES, Case, cases
 from tests.support.acls import acl, question
 
 CLOSED = AuthorizerSettings()
@@ -107,6 +113,21 @@ def test_patterns_that_prevent_the_default_are_bounded() -> None:
              " '*' --operation Read --topic t --resource-pattern-type literal"],
         ),
         (
+            [acl(), acl("User:*", host="10.0.0.5", deny=True)], question(host=None), CLOSED,
+            [ASK_WITH_HOST,
+             "to allow it from every host, remove one ACL:",
+             "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal 'User:*'"
+             " --deny-host 10.0.0.5 --operation Read --topic t --resource-pattern-type literal",
+             "  The ACL that is removed also denies other principals."],
+        ),
+        (
+            [acl(host="10.0.0.7")], question(host=None), CLOSED,
+            [ASK_WITH_HOST,
+             "to allow it from every host, add one ACL:",
+             "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
+             " '*' --operation Read --topic t --resource-pattern-type literal"],
+        ),
+        (
             [], question("User:O'Neil", topic="$HOME"), CLOSED,
             ["to allow it, add one ACL:",
              "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal"
@@ -166,6 +187,24 @@ def test_changes_are_printed_as_commands(
 ) -> None:
     settings = replace(settings, super_users=frozenset({"User:root"}))
     assert lines(held, asked, settings)[-len(ending) :] == ending
+
+
+@given(cases())
+@example(
+    Case(frozenset({acl(), acl("User:*", host="10.0.0.7", deny=True)}), CLOSED, question(host=None))
+)
+@example(Case(frozenset({acl(host="10.0.0.7")}), OPEN, question(host=None)))
+def test_changes_for_every_host_are_labelled_if_some_hosts_are_allowed(case: Case) -> None:
+    """Compare with every host of the universe. A client with a misspelt host does not exist."""
+    explanation = case.explain()
+    asked = case.question
+    hosts = [replace(asked, host=host) for host in ADDRESSES if host_address(host) == host]
+    expected = asked.host is None and not explanation.decision.allowed
+    expected = expected and any(case.is_allowed(case.held, each) for each in hosts)
+    assert explanation.depends_on_host == expected
+    assert (ASK_WITH_HOST in describe(explanation)) == expected
+    is_labelled = any(ASK_WITH_HOST in effect for effect in describe_effects(explanation))
+    assert is_labelled == (expected and explanation.changes.reason is None)
 
 
 @given(cases())

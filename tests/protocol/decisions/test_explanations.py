@@ -105,6 +105,7 @@ def test_every_field_of_a_denial() -> None:
         "changes_left_out": 0,
         "no_change": None,
         "effects": [],
+        "depends_on_host": False,
     }
 
 
