@@ -6,13 +6,16 @@ Arguments are passed to ``authorizerd serve``, for example ``--override KEY=VALU
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from http.client import HTTPConnection
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 from ops.example.log import NODE_ID, write_log
@@ -25,6 +28,14 @@ log.dirs={FOLDER}/log
 # Every client without a log-in may do everything: fine for an example on loopback only.
 super.users=User:ANONYMOUS
 """
+EARLIER_CONFIGS: Final = (
+    CONFIG.replace(
+        "# Every client without a log-in may do everything: fine for an example on loopback only.",
+        "# Whoever connects without a name may do everything:"
+        " right for an example on loopback alone.",
+    ),
+)
+"""What earlier versions wrote; nobody has changed these."""
 POLICY: Final = Path(__file__).with_name("access.yaml")
 """Policy tests of the example's ACLs."""
 PATH: Final = "/access/v1/evaluation"
@@ -35,6 +46,12 @@ EVALUATION: Final = {
     "context": {"host": "192.168.1.20"},
 }
 READY_SECONDS_MAX: Final = 30.0
+TAKEN: Final = re.compile(
+    r"authorizerd: (?P<key>[\w.]+): .*:(?P<port>\d+): Address already in use\s*"
+)
+"""The last line of a daemon that could not start because of a taken port."""
+SCHEMES: Final = {"listeners": "PLAINTEXT", "authorizerd.decision.stream": "tcp"}
+"""The schemes of the addresses that are not HTTP, by key."""
 
 
 def main(arguments: list[str]) -> int:
@@ -42,24 +59,63 @@ def main(arguments: list[str]) -> int:
     if not (FOLDER / "log").exists():
         write_log(FOLDER / "log")
     config, ready_file = FOLDER / "server.properties", FOLDER / "ready.json"
-    config.write_text(CONFIG)
+    state = prepare_config(config)
     (FOLDER / POLICY.name).write_bytes(POLICY.read_bytes())
     ready_file.unlink(missing_ok=True)
     command = Path(sys.executable).with_name("authorizerd")
     # Without a handler, SIGTERM would end this process and leave the daemon running.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with subprocess.Popen(  # noqa: S603 - our own command
-        [command, "serve", "--config", config, "--ready-file", ready_file, *arguments]
+        [command, "serve", "--config", config, "--ready-file", ready_file, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
     ) as daemon:
+        assert daemon.stderr is not None
+        last: list[str] = []
+        relay = Thread(target=_relay, args=(daemon.stderr, last), daemon=True)
+        relay.start()
         try:
             ready = _wait_until_ready(daemon, ready_file)
             if ready is not None:
-                _show(ready)
+                _show(ready, state)
+                return daemon.wait()
+            daemon.terminate()
+            relay.join()
+            sys.stderr.write("".join(map(advise, last)))
             return daemon.wait()
         except KeyboardInterrupt:
             return daemon.wait()
         finally:
             daemon.terminate()
+
+
+def prepare_config(path: Path) -> str:
+    """Write the configuration unless there is a changed one, and say which one is used."""
+    if not path.exists() or path.read_text() in EARLIER_CONFIGS:
+        path.write_text(CONFIG)
+    changed = path.read_text() != CONFIG
+    return f"{path}, with your changes" if changed else str(path)
+
+
+def advise(line: str) -> str:
+    """Return a line that says how to use another port, if the daemon's last line is about one."""
+    taken = TAKEN.fullmatch(line)
+    if taken is None:
+        return ""
+    key, port = taken["key"], taken["port"]
+    scheme = SCHEMES.get(key, "http")
+    return (
+        f"make run: port {port} is taken: end its process, or choose a free port by a line"
+        f" {key}={scheme}://127.0.0.1:PORT in {FOLDER}/server.properties\n"
+    )
+
+
+def _relay(lines: Iterable[str], last: list[str]) -> None:
+    """Copy the daemon's standard error to ours, and leave its last line in ``last``."""
+    for line in lines:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+        last[:] = [line]
 
 
 def _wait_until_ready(daemon: subprocess.Popen[bytes], ready_file: Path) -> dict[str, Any] | None:
@@ -73,7 +129,7 @@ def _wait_until_ready(daemon: subprocess.Popen[bytes], ready_file: Path) -> dict
     return ready
 
 
-def _show(ready: dict[str, Any]) -> None:
+def _show(ready: dict[str, Any], config: str) -> None:
     body = json.dumps(EVALUATION)
     headers = {"Content-Type": "application/json"}
     connection = HTTPConnection(ready["decision_http"], timeout=10)
@@ -94,6 +150,7 @@ ACLs are managed with any Kafka admin client, as the super user ANONYMOUS of thi
   .venv/bin/authorizerd acls --bootstrap-server {ready["listeners"]["PLAINTEXT"]} \\
     --add --allow-principal User:carol --operation Read --topic orders
 
+Its configuration: {config}. Edit it, then run `make run` again.
 Its state: curl http://{ready["admin_http"]}/readyz and /metrics. Ctrl-C ends it.
 """,
         flush=True,

@@ -1,0 +1,75 @@
+"""``make run``: its configuration, and a taken port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ops.example.__main__ import CONFIG, EARLIER_CONFIGS, advise, prepare_config
+from tests.end_to_end.example_daemon import PORTS, SECONDS_MAX
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_configuration_is_written_once(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    assert prepare_config(path) == str(path)
+    assert path.read_text() == CONFIG
+    changed = f"{CONFIG}authorizerd.tokens.file=tokens\n"
+    path.write_text(changed)
+    assert prepare_config(path) == f"{path}, with your changes"
+    assert path.read_text() == changed
+
+
+def test_the_configuration_of_an_earlier_version_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    for earlier in EARLIER_CONFIGS:
+        assert earlier != CONFIG
+        path.write_text(earlier)
+        assert prepare_config(path) == str(path)
+        assert path.read_text() == CONFIG
+
+
+def test_a_taken_port_ends_with_the_line_to_change(tmp_path: Path) -> None:
+    """The daemon's own error is above it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = [f"{each}:{port if each.startswith('listeners') else 0}" for each in PORTS]
+        ended = subprocess.run(
+            [sys.executable, "-m", "ops.example", *(f"--override={each}" for each in ports)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+        )
+    assert ended.returncode == 1
+    error, advice = ended.stderr.splitlines(keepends=True)[-2:]
+    assert "Address already in use" in error
+    assert advice == advise(error)
+
+
+@pytest.mark.parametrize(
+    ("place", "setting"),
+    [
+        ("listeners: PLAINTEXT", "listeners=PLAINTEXT"),
+        ("authorizerd.decision.stream", "authorizerd.decision.stream=tcp"),
+        ("authorizerd.decision.http", "authorizerd.decision.http=http"),
+        ("authorizerd.admin.http", "authorizerd.admin.http=http"),
+    ],
+)
+def test_advice_has_the_line_that_chooses_another_port(place: str, setting: str) -> None:
+    line = f"authorizerd: {place}: 127.0.0.1:8181: Address already in use\n"
+    assert advise(line) == (
+        "make run: port 8181 is taken: end its process, or choose a free port by a line"
+        f" {setting}://127.0.0.1:PORT in .run/example/server.properties\n"
+    )
+
+
+def test_another_error_gets_no_advice() -> None:
+    assert advise("authorizerd: node.id: expected a value\n") == ""
