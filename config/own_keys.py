@@ -164,8 +164,9 @@ OWN_KEYS = (
         parse=path,
         doc=(
             "File of the tokens that callers of the decision ports must present"
-            " (docs/decisions.md). SIGHUP reloads it. Without it, every caller that reaches a"
-            " decision port is trusted."
+            " (docs/decisions.md). It must exist when the daemon starts. SIGHUP reads the file"
+            " again, for added and removed tokens; to set this key or another path needs a restart."
+            " Without this key, every caller that reaches a decision port is trusted."
         ),
     ),
     Key(

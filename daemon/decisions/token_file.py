@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from authorizerd.config.tokens import Tokens, parse_tokens
@@ -29,7 +30,17 @@ def read_tokens_text(path: str) -> str:
         StartError: the file cannot be read, is not UTF-8, or is writable by everyone.
     """
     # Others may read the file, because it contains only hashes.
-    data = read_secret_file(path, key=KEY, bytes_max=FILE_BYTES_MAX, forbidden=Forbidden.WRITING)
+    try:
+        data = read_secret_file(
+            path, key=KEY, bytes_max=FILE_BYTES_MAX, forbidden=Forbidden.WRITING
+        )
+    except StartError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        raise StartError(
+            f"{error}: create it with a first token:"
+            f" `authorizerd token --principal Type:name --append {shlex.quote(path)}`"
+        ) from error.__cause__
     try:
         return data.decode()
     except UnicodeDecodeError as error:

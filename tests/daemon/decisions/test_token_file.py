@@ -44,7 +44,10 @@ def test_a_file_that_everybody_can_write_to_is_refused(tmp_path: Path) -> None:
 
 def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     """Opening a pipe without a writer would block."""
-    assert refusal(tmp_path / "none").endswith(": No such file or directory")
+    assert refusal(tmp_path / "none").endswith(
+        ": No such file or directory: create it with a first token:"
+        f" `authorizerd token --principal Type:name --append {tmp_path / 'none'}`"
+    )
     assert refusal(tmp_path).endswith(": Is a directory")
     os.mkfifo(tmp_path / "pipe")
     assert refusal(tmp_path / "pipe").endswith(": not a file")
