@@ -118,7 +118,7 @@ def _relay(lines: Iterable[str], last: list[str]) -> None:
         last[:] = [line]
 
 
-def _wait_until_ready(daemon: subprocess.Popen[bytes], ready_file: Path) -> dict[str, Any] | None:
+def _wait_until_ready(daemon: subprocess.Popen[str], ready_file: Path) -> dict[str, Any] | None:
     """Return the content of the ready file, or None if the daemon ended."""
     give_up = time.monotonic() + READY_SECONDS_MAX
     while not ready_file.exists():
