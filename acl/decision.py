@@ -159,6 +159,19 @@ def everyone_error() -> InvalidQuestionError:
     )
 
 
+def is_allowed(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> bool:
+    """Return the answer to one question, as ``authorize``."""
+    return authorize(
+        snapshot,
+        settings,
+        question.principal,
+        question.host,
+        question.operation,
+        question.resource_type,
+        question.resource_name,
+    )
+
+
 def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> Decision:
     """Return the decision with its rule. See ``explain_fields``."""
     return explain_fields(

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
 from authorizerd.acl.patterns import matches
@@ -178,16 +178,3 @@ def _select(
         selected += [each for each in some if each.id in ids]
         yield
     return selected
-
-
-def is_allowed(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> bool:
-    """Return the answer to one question, as ``authorize``."""
-    return authorize(
-        snapshot,
-        settings,
-        question.principal,
-        question.host,
-        question.operation,
-        question.resource_type,
-        question.resource_name,
-    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from authorizerd.acl.bits import ALLOWS
-from authorizerd.acl.decision import AuthorizerSettings, MatchingAcl, authorize, explain
+from authorizerd.acl.decision import AuthorizerSettings, MatchingAcl, explain, is_allowed
 from authorizerd.acl.matching import RULE_OF
 from authorizerd.acl.model import (
     WILDCARD,
@@ -58,15 +58,7 @@ class Probe:
 
     def is_allowed(self, asked: Question) -> bool:
         """Return the answer to a similar question. Its principal is not ``User:*``."""
-        return authorize(
-            self.snapshot,
-            self.settings,
-            asked.principal,
-            asked.host,
-            asked.operation,
-            asked.resource_type,
-            asked.resource_name,
-        )
+        return is_allowed(self.snapshot, self.settings, asked)
 
     def rule_acl(self, asked: Question) -> Acl | None:
         """Return the ACL that decides a similar question, or None if it is not an ACL."""

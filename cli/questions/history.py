@@ -14,7 +14,7 @@ import msgspec
 
 from authorizerd.acl.as_of import Moment
 from authorizerd.acl.builder import build
-from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, Question
 from authorizerd.acl.past import (
@@ -22,7 +22,6 @@ from authorizerd.acl.past import (
     PastChange,
     concerns,
     find_answer_changes,
-    is_allowed,
     redo_change,
 )
 from authorizerd.acl.patterns import matches

@@ -19,14 +19,13 @@ from typing import Final, TypeVar
 import trio
 
 from authorizerd.acl.as_of import AsOf, Moment
-from authorizerd.acl.decision import Decision, explain
+from authorizerd.acl.decision import Decision, explain, is_allowed
 from authorizerd.acl.errors import NotReadyError, PastMismatchError
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Question
 from authorizerd.acl.past import (
     AnswerChange,
     PastChange,
     find_answer_changes,
-    is_allowed,
     undo_changes,
 )
 from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
