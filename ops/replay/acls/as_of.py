@@ -1,18 +1,16 @@
 """The moment of a log whose ACLs are wanted: a time, or an offset.
 
-A whole number below 100,000,000,000 is an offset, since no metadata log has that many records. A
-larger one is a time in milliseconds since 1970, since all of them are after March 1973.
+A whole number below ``TIME_MS_MIN`` is an offset, as for the other commands (``acl.as_of``). Any
+other is a time in milliseconds since 1970.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
+from authorizerd.acl.as_of import TIME_MS_MIN
 from authorizerd.metadata.directory import OFFSET_MAX
 from authorizerd.replay.text import format_time, parse_time
-
-TIME_MS_MIN: Final = 100_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

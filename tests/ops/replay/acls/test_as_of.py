@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.acls.as_of import TIME_MS_MIN, AtOffset, AtTime, parse_as_of
+from authorizerd.acl.as_of import TIME_MS_MIN
+from authorizerd.replay.acls.as_of import AtOffset, AtTime, parse_as_of
 from authorizerd.replay.text import format_time
 
 
