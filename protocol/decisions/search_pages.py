@@ -15,11 +15,11 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import WILDCARD, PatternType, ResourceType
 from authorizerd.acl.search.actions import find_actions
-from authorizerd.acl.search.hosts import EVERYWHERE
+from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.names import find_names
 from authorizerd.acl.search.resources import PatternAccess, find_resources
 from authorizerd.acl.search.subjects import find_subjects
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, rules_of
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol.decisions.page_tokens import Position
 from authorizerd.protocol.decisions.searches import (
@@ -95,10 +95,11 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
         limit=limit,
     )
     prefix, host = f"{query.principal_type}:", query.host
+    named = [each for each in found.named if each.principal.startswith(prefix)]
     subjects = tuple(
         FoundSubject(query.subject_type, each.principal.removeprefix(prefix))
-        for each in found.named
-        if each.principal.startswith(prefix) and each.hosts.allows(host)
+        for each in named
+        if each.hosts.allows(host)
     )
     everyone = found.everyone.allows(host)
     excluded = [
@@ -111,6 +112,8 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
         everyone=everyone,
         everyone_except=tuple(excluded[:SHOWN_EXCEPTIONS_MAX]),
         everyone_except_left_out=max(0, len(excluded) - SHOWN_EXCEPTIONS_MAX),
+        some_hosts=sum(_needs_host(each.hosts, host) for each in named),
+        everyone_some_hosts=_needs_host(found.everyone, host),
     )
     end = None if found.next_after is None else Position(FIRST.code, FIRST.name, found.next_after)
     return SearchPage(subjects, context, end)
@@ -122,13 +125,18 @@ def _find_actions(state: State, query: Query, start: Position, limit: int) -> St
     found = yield from find_actions(
         state.snapshot, state.settings, query.principal, query.resource_type, query.resource_name
     )
-    after = start.code
-    operations = [
-        each.operation for each in found if each.operation > after and each.hosts.allows(query.host)
-    ]
+    left = [each for each in found if each.operation > start.code]
+    operations = [each.operation for each in left if each.hosts.allows(query.host)]
     end = Position(operations[limit - 1], "") if len(operations) > limit else None
     actions = tuple(FoundAction(name_action(each)) for each in operations[:limit])
-    return SearchPage(actions, SearchContext(offset=state.snapshot.offset), end)
+    some_hosts = sum(
+        _needs_host(each.hosts, query.host)
+        for each in left
+        if end is None or each.operation < end.code
+    )
+    return SearchPage(
+        actions, SearchContext(offset=state.snapshot.offset, some_hosts=some_hosts), end
+    )
 
 
 def _find_resources(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
@@ -168,8 +176,26 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         everything=found.everything,
         unlisted=found.unlisted,
         patterns_left_out=page.patterns_left_out,
+        hosts_matter=not found.everything and _may_need_host(state.snapshot, query),
     )
     return SearchPage(tuple(page.results), context, page.end)
+
+
+def _needs_host(access: HostAccess, host: str | None) -> bool:
+    """Return True if something is allowed from some hosts only, and ``host`` is unknown."""
+    return host is None and not (access.is_nowhere or access.is_everywhere)
+
+
+def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
+    """Return True if resources may be allowed from some hosts only, and the host is unknown.
+
+    They are not counted: that takes a decision for every name and host.
+    """
+    if query.host is not None:
+        return False
+    assert query.principal is not None
+    index = snapshot.types[query.resource_type]
+    return any(len(each.hosts) for each in (rules_of(index, query.principal), index.everyone))
 
 
 class _ResourcePage:

@@ -157,6 +157,14 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
             allow.everyone.if.no.acl.found is set.
         patterns_left_out: of resources: how many patterns are no results, because the name that
             equals the pattern itself is not allowed.
+        some_hosts: of subjects and actions, without a host: how many this page leaves out because
+            they are allowed from some hosts only. Ask again with ``context.host`` to see those that
+            are allowed from it.
+        everyone_some_hosts: of subjects, without a host: every principal that no ACL names may do
+            it, but from some hosts only.
+        hosts_matter: of resources, without a host: ACLs of the subject or of everyone name single
+            hosts for this resource type, so resources that are allowed from some hosts only may be
+            left out. Ask again with ``context.host``.
     """
 
     offset: int
@@ -168,6 +176,9 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
     everything: bool = False
     unlisted: bool = False
     patterns_left_out: int = 0
+    some_hosts: int = 0
+    everyone_some_hosts: bool = False
+    hosts_matter: bool = False
 
 
 class Page(msgspec.Struct, frozen=True, gc=False):

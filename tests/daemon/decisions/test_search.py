@@ -41,7 +41,7 @@ async def test_subjects_are_those_that_are_allowed() -> None:
     answer = await place.search("subject")
     assert answer == {
         "page": {"next_token": "", "count": 3},
-        "context": {"offset": 0},
+        "context": {"offset": 0, "some_hosts": 1},
         "results": [{"type": "user", "id": each} for each in ("alice", "bob", "root")],
     }
     at_host = await place.search("subject", host="10.0.0.7")

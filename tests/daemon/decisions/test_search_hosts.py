@@ -1,0 +1,131 @@
+"""A search without a host says what it leaves out because only some hosts are allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import authorize
+from authorizerd.acl.model import Acl, ResourceType
+from authorizerd.acl.operations import SUPPORTED
+from tests.daemon.search_place import SearchPlace
+from tests.support.acls import acl
+from tests.support.strategies import acls, resource_names
+
+HOST = "10.0.0.5"
+LEFT_OUT = {"some_hosts", "everyone_some_hosts", "hosts_matter"}
+ALICE = acl("User:alice", "READ", topic="t")
+BOB = acl("User:bob", "READ", topic="t", host=HOST)
+DENIED_AT_HOST = acl("User:*", "READ", topic="t", deny=True, host=HOST)
+
+
+async def context_of(place: SearchPlace, kind: str, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return the context of an answer without its offset."""
+    context = (await place.search(kind, *arguments, **more))["context"]
+    del context["offset"]
+    return context
+
+
+@pytest.mark.parametrize(
+    ("kind", "chosen", "context"),
+    [
+        ("subject", [ALICE], {}),
+        ("subject", [ALICE, BOB], {"some_hosts": 1}),
+        ("subject", [ALICE, BOB, DENIED_AT_HOST], {"some_hosts": 1}),
+        ("subject", [ALICE, acl("Group:g", "READ", topic="t", host=HOST)], {}),
+        (
+            "subject",
+            [acl("User:*", "READ", topic="t", host=HOST)],
+            {"everyone_some_hosts": True},
+        ),
+        ("action", [ALICE], {}),
+        ("action", [ALICE, DENIED_AT_HOST], {"some_hosts": 1}),
+        ("action", [acl("User:alice", "READ", topic="t", host=HOST)], {"some_hosts": 2}),
+        ("resource", [ALICE, BOB], {}),
+        ("resource", [ALICE, DENIED_AT_HOST], {"hosts_matter": True}),
+        ("resource", [acl("User:alice", "READ", topic="t", host=HOST)], {"hosts_matter": True}),
+    ],
+)
+async def test_what_only_some_hosts_may_do_is_said(
+    kind: str, chosen: list[Acl], context: dict[str, object]
+) -> None:
+    place = SearchPlace(None, *chosen)
+    assert await context_of(place, kind) == context
+    assert LEFT_OUT.isdisjoint(await context_of(place, kind, host=HOST))
+
+
+async def test_one_denied_host_does_not_empty_a_review_silently() -> None:
+    """Nobody is allowed from every host, except the super user; each other one is counted."""
+    names = [f"User:u{number}" for number in range(6)]
+    place = SearchPlace(None, *(acl(each, "READ", topic="t") for each in names), DENIED_AT_HOST)
+    answer = await place.search("subject")
+    assert [each["id"] for each in answer["results"]] == ["root"]
+    assert answer["context"]["some_hosts"] == 6
+    elsewhere = await place.search("subject", host="10.0.0.6")
+    assert elsewhere["page"]["count"] == 7
+
+
+async def test_super_user_has_no_hosts() -> None:
+    place = SearchPlace(None, DENIED_AT_HOST)
+    assert await context_of(place, "resource", "root") == {"everything": True}
+
+
+async def pages_of(place: SearchPlace, kind: str, **arguments: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    """Return the contexts of all pages of one result."""
+    contexts: list[Any] = []
+    page: dict[str, Any] = {"limit": 1}
+    while True:
+        answer = await place.search(kind, **arguments, **page)
+        contexts.append(answer["context"])
+        if not answer["page"]["next_token"]:
+            return contexts
+        page = {"token": answer["page"]["next_token"]}
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(st.lists(acls(), max_size=10, unique=True), resource_names)
+async def test_all_pages_together_count_each_once(chosen: list[Acl], name: str) -> None:
+    """The hosts of the ACLs, and one that no ACL names, show what each answer leaves out."""
+    place = SearchPlace(None, *chosen)
+    state = place.authorizer.current_state()
+    assert state.snapshot is not None
+    snapshot, rules = state.snapshot, state.settings
+    hosts = ({each.host for each in chosen} - {"*"}) | {"10.9.9.9"}
+
+    def needs_host(principal: str, operation: int, topic: str) -> bool:
+        def allowed(host: str | None) -> bool:
+            return authorize(snapshot, rules, principal, host, operation, 2, topic)
+
+        return not allowed(None) and any(map(allowed, hosts))
+
+    def named(kind: str, contexts: list[Any]) -> int:
+        return sum(each.get(kind, 0) for each in contexts)
+
+    known = {each.principal for each in chosen if each.principal.startswith("User:")} - {"User:*"}
+    subjects = await pages_of(place, "subject", action="describe", topic=name)
+    is_everyone = needs_host("User:stranger", 8, name)
+    assert {each.get("everyone_some_hosts", False) for each in subjects} == {is_everyone}
+    wanted = {each for each in known if needs_host(each, 8, name)}
+    # Those that are allowed only as everyone is are not named.
+    counted = named("some_hosts", subjects)
+    assert counted == len(wanted) or (is_everyone and counted < len(wanted))
+    for user in ("a", "nobody"):
+        principal = f"User:{user}"
+        actions = await pages_of(place, "action", user=user, topic=name)
+        assert named("some_hosts", actions) == sum(
+            needs_host(principal, operation, name) for operation in SUPPORTED[ResourceType.TOPIC]
+        )
+        resources = await pages_of(place, "resource", user=user, action="describe")
+        literals = {each.resource_name for each in chosen if each.resource_type == 2}
+        if any(needs_host(principal, 8, each) for each in literals):
+            assert all(each["hosts_matter"] for each in resources)
+
+
+async def test_page_of_actions_counts_only_its_own() -> None:
+    """WRITE is between READ and DESCRIBE, so the second page leaves it out."""
+    place = SearchPlace(None, ALICE, acl("User:alice", "WRITE", topic="t", host=HOST))
+    pages = await pages_of(place, "action", user="alice")
+    assert pages == [{"offset": 0}, {"offset": 0, "some_hosts": 1}]
