@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from authorizerd.acl.as_of import AsOf, Moment, format_time
+from authorizerd.acl.as_of import TIME_MS_MIN, AsOf, Moment, format_time
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.metadata.checkpoint import CheckpointReader
 from authorizerd.metadata.directory import Checkpoint, LogFiles, parse_checkpoint_name
@@ -240,7 +240,10 @@ def _usable_checkpoints(files: LogFiles) -> tuple[Checkpoint, ...]:
 
 def describe_future(offset: int, newest: int) -> str:
     """Return why a moment cannot be asked about that the log has not reached."""
-    return f"offset {offset} is in the future: the newest one is {newest}"
+    text = f"offset {offset} is in the future: the newest one is {newest}"
+    if offset < TIME_MS_MIN // 1000:  # the same time as TIME_MS_MIN, in seconds
+        return text
+    return f"{text}; a time needs milliseconds since 1970, not seconds"
 
 
 def check_time(as_of: AsOf, now_ms: int) -> None:

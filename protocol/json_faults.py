@@ -62,9 +62,11 @@ def _describe_field(text: str, choices: Iterable[str]) -> str:
     where = f"{path}: " if path else ""
     if found := _WRONG_TYPE.fullmatch(text):
         wanted = found[1].removesuffix(" | null")
-        return (
-            f"{where}expected {_NAMES.get(wanted, wanted)}, found {_NAMES.get(found[2], found[2])}"
-        )
+        wanted, kind = _NAMES.get(wanted, wanted), _NAMES.get(found[2], found[2])
+        if path.endswith("as_of"):  # the only field that is an integer or a string
+            wanted = "an offset, milliseconds since 1970 or a time with its zone"
+            kind = kind.replace("a number", "a number with a fraction or an exponent")
+        return f"{where}expected {wanted}, found {kind}"
     if found := _OUT_OF_BOUNDS.fullmatch(text):
         return f"{where}expected {_NAMES.get(found[1], found[1])} of {_BOUNDS[found[2]]} {found[3]}"
     if found := _NOT_A_CHOICE.fullmatch(text):

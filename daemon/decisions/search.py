@@ -51,7 +51,7 @@ from authorizerd.protocol.decisions.page_tokens import (
     check_state,
 )
 from authorizerd.protocol.decisions.past_answers import make_as_of
-from authorizerd.protocol.decisions.search_pages import FIRST, SearchPage, State, find_page
+from authorizerd.protocol.decisions.search_pages import SearchPage, State, find_page
 from authorizerd.protocol.decisions.searches import (
     PAGE_LIMIT_MAX,
     ActionSearch,
@@ -191,10 +191,8 @@ class SearchHandler(HttpSurface):
             state_id = yield from self._identify(asked.query, searched, image)
             check_state(token, state_id)
         start = None if token is None else token.position
-        size = min(max(1, limit), PAGE_LIMIT_MAX)
+        size = min(limit, PAGE_LIMIT_MAX)
         page = yield from find_page(searched, asked.query, start, size)
-        if limit == 0 and page.results:
-            page = SearchPage((), page.context, start or FIRST)
         if page.end is None:
             return page, ""
         state_id = state_id or (yield from self._identify(asked.query, searched, image))

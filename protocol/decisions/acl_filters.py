@@ -82,11 +82,26 @@ def read_as_of(parameters: dict[str, str]) -> AsOf | None:
     Raises:
         QueryError: it is neither an offset nor a time with its zone.
     """
+    value = parameters.get(AS_OF_PARAMETER)
+    if value is None:
+        return None
     try:
-        value = parameters.get(AS_OF_PARAMETER)
-        return None if value is None else parse_as_of(value)
+        return parse_as_of(value)
     except InvalidAsOfError as error:
-        raise QueryError(f"{AS_OF_PARAMETER}: {error}") from None
+        hint = "; in a URL, encode + as %2B" if _has_lost_plus(value) else ""
+        raise QueryError(f"{AS_OF_PARAMETER}: {error}{hint}") from None
+
+
+def _has_lost_plus(time: str) -> bool:
+    """Return True if a time would be valid with ``+`` for its last space.
+
+    A ``+`` in a query means a space.
+    """
+    try:
+        parse_as_of("+".join(time.rsplit(" ", 1)))
+    except InvalidAsOfError:
+        return False
+    return True
 
 
 def check_names(parameters: dict[str, str], expected: tuple[str, ...]) -> None:

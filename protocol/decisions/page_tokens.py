@@ -29,7 +29,8 @@ _UNKNOWN: Final = (
 )
 _EXPIRED: Final = (
     "page.token: expired: the ACLs, the settings or the topics have changed since the page before;"
-    " begin the search again without a token"
+    ' begin the search again without a token; with "as_of":OFFSET in its context, later changes of'
+    " ACLs do not matter"
 )
 
 

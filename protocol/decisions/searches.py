@@ -63,8 +63,13 @@ class PageRequest(msgspec.Struct, gc=False):
         str | None, Meta(description="The `next_token` of the previous page; absent for the first.")
     ] = None
     limit: Annotated[
-        Annotated[int, Meta(ge=0, le=2**53)] | None,
-        Meta(description=f"The maximum number of results, at most {PAGE_LIMIT_MAX}."),
+        # The standard permits 0, but its pages would be empty, and never end. It permits any large
+        # number, too, and fewer results than that.
+        Annotated[int, Meta(ge=1, le=2**53)] | None,
+        Meta(
+            description="The maximum number of results, at least 1. More than"
+            f" {PAGE_LIMIT_MAX} counts as {PAGE_LIMIT_MAX}, which is the default."
+        ),
     ] = None
 
 

@@ -177,8 +177,14 @@ async def test_batch_without_evaluations_is_one_question(tmp_path: Path) -> None
         ("2026-10-14", "context.as_of: '2026-10-14' has no time zone"),
         (TIME_MS - 1, "is too old: the log reaches back to offset 0 ("),
         (TIME_MS + 2, "is in the future: it is 2026-10-14T17:46:40.001Z now"),
-        (True, "context.as_of: "),
-        (1.5, "context.as_of: "),
+        (True, "time with its zone, found a boolean"),
+        (
+            7.5,
+            "context.as_of: expected an offset, milliseconds since 1970 or a time with its zone,"
+            " found a number with a fraction or an exponent",
+        ),
+        (TIME_MS // 1000, "the newest one is 5; a time needs milliseconds since 1970, not seconds"),
+        (999_999_999, "the newest one is 5\n"),
     ],
 )
 async def test_unusable_moment_is_refused(tmp_path: Path, as_of: object, reason: str) -> None:
@@ -340,6 +346,8 @@ async def test_listing_is_about_then(tmp_path: Path, as_of: str) -> None:
     [
         ("as_of=6", "root", 400, b"offset 6 is in the future"),
         ("as_of=now", "root", 400, b"as_of: expected an offset of the log"),
+        ("as_of=no+w", "root", 400, b"found 'no w'\n"),
+        ("as_of=2026-01-02T03:04:05+01:00", "root", 400, b"01:00'; in a URL, encode + as %2B\n"),
         ("as_of=3", "proxy", 403, b"needs DESCRIBE on the cluster to list"),
         ("as_of=3", "nobody", 401, b""),
     ],
