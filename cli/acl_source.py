@@ -24,7 +24,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.offline import read_log
-from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment
+from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment, warn_of
 from authorizerd.cli.source_settings import (
     USE_CONFIG,
     USE_FLAGS,
@@ -40,6 +40,7 @@ from authorizerd.cli.source_settings import (
 )
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.hints import find_hints
 
 
 class Place(StrEnum):
@@ -170,6 +171,12 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(
         refuse=parser.error, acls=None, as_of=None, bootstrap_server=None, command_config=None
     )
+    parser.set_defaults(
+        advice={
+            "--bootstrap-server": "brokers do not list the past: use --config or --log-dir",
+            "--acls": "a listing has no past: use --config or --log-dir",
+        }
+    )
     group = parser.add_argument_group("where the log is: --log-dir or --config")
     _add_log_flag(group)
     add_config_arguments(group, required=False)
@@ -254,6 +261,7 @@ def read_log_place(arguments: argparse.Namespace) -> LogPlace:
         configuration = read_configuration(arguments.config, arguments.override)
         check_authorizer(configuration)
     stated = apply_flags(arguments, read_file_settings(configuration, str(arguments.config)))
+    warn_of(find_hints({each.key: each.value for each in stated}))
     path: Path = arguments.log_dir or arguments.acls
     if path is None:
         path = Path(configuration.metadata_log_dir if configuration else "")
@@ -299,6 +307,7 @@ def _open_brokers(arguments: argparse.Namespace) -> AclSource:
     read_brokers: ReadBrokers = arguments.read_brokers
     answer = read_brokers(servers, arguments.command_config)
     stated = apply_flags(arguments, read_broker_settings(servers, answer.values, answer.failure))
+    warn_of(find_hints({each.key: each.value for each in stated}))
     return AclSource(
         snapshot=answer.snapshot,
         settings=parse_settings(stated),

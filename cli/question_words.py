@@ -80,7 +80,7 @@ def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
     if not name:
         refuse(f"{words[resource_type]}: expected a name, found an empty one")
     _check_text(name, words.get(resource_type, ""), refuse)
-    _warn_of(find_asked_name_surprises(name))
+    warn_of(find_asked_name_surprises(name))
     return resource_type, name
 
 
@@ -111,7 +111,7 @@ def read_principal(text: str, word: str, refuse: Refuse) -> str:
         refuse(f"{word}: expected {PRINCIPAL_HELP}, found {text!r}")
     _check_text(text, word, refuse)
     if text != WILDCARD_PRINCIPAL:
-        _warn_of(find_principal_surprises(text))
+        warn_of(find_principal_surprises(text))
     return text
 
 
@@ -143,7 +143,8 @@ def read_host(text: str | None, refuse: Refuse) -> str | None:
     return host
 
 
-def _warn_of(surprises: Iterable[str]) -> None:
+def warn_of(surprises: Iterable[str]) -> None:
+    """Print a warning for each surprise on standard error."""
     for text in surprises:
         sys.stderr.write(f"authorizerd: warning: {escape_unprintable(text)}\n")
 

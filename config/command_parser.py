@@ -65,8 +65,16 @@ class CommandParser(argparse.ArgumentParser):
             is_secret = hasattr(parsed, "add_scram") or any(
                 getattr(parsed, name, None) for name in ("override", "conf")
             )
+            # Commands that ask questions set ``refuse``, whose error names the command, and may set
+            # ``advice`` for flags that only other commands have.
+            refuse = getattr(parsed, "refuse", self.error)
+            flag = unknown[0].partition("=")[0]
+            if flag in getattr(parsed, "advice", ()):
+                refuse(f"{flag}: {parsed.advice[flag]}")
             shown = _HIDDEN if is_secret else " ".join(unknown)
-            self.error(f"unrecognized arguments: {shown}")
+            if hasattr(parsed, "topic") and not unknown[0].startswith("-"):
+                shown += ": name a resource by its flag, such as --topic NAME"
+            refuse(f"unrecognized arguments: {shown}")
         return parsed
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - as argparse

@@ -13,6 +13,8 @@ from typing import Final
 from authorizerd.protocol.errors import DecodeError
 
 SIZE_BYTES: Final = 4
+_HTTP: Final = int.from_bytes(b"HTTP")
+"""The size that an HTTP server's answer seems to announce."""
 _JOINED_BYTES_MAX: Final = 65536
 
 
@@ -46,7 +48,10 @@ class Frames:
         size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
         # Check before the data arrives, or a peer could fill the buffer to any announced size.
         if not 0 <= size <= bytes_max:
-            raise self.refuse(f"expected a frame size from 0 to {bytes_max}, found {size}", 0)
+            reason = f"expected a frame size from 0 to {bytes_max}, found {size}"
+            if size == _HTTP:
+                reason += ", which is the text HTTP: this is an HTTP port"
+            raise self.refuse(reason, 0)
         end = SIZE_BYTES + size
         behind = len(buffer) - end
         if behind < 0:

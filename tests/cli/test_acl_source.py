@@ -212,6 +212,25 @@ def test_flags_that_do_not_fit_are_named(
     assert capsys.readouterr().err.startswith(f"command: {said}")
 
 
+@pytest.mark.parametrize("place", ["config", "flag", "broker"])
+def test_commas_between_super_users_are_warned_of(
+    place: str, config: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``serve`` warns of them with the same text."""
+    users = "User:a,User:b"
+    if place == "config":
+        config.write_text(f"{config.read_text()}\nsuper.users={users}\n")
+        opened("--config", config)
+    elif place == "flag":
+        opened("--log-dir", log_dir, "--super-users", users)
+    else:
+        opened("--bootstrap-server", "a:1", brokers=Brokers({"super.users": users}))
+    assert capsys.readouterr().err == (
+        "authorizerd: warning: super.users: 'User:a,User:b' is one principal:"
+        " separate entries by semicolons\n"
+    )
+
+
 def test_moment_of_the_past_gives_acls_and_topics_of_then(log_dir: Path, config: Path) -> None:
     source = opened("--log-dir", log_dir, "--as-of", "5")
     assert (len(source.snapshot.acls), source.offset) == (1, 5)

@@ -83,3 +83,10 @@ def test_large_frame_is_not_joined() -> None:
     assert b"".join(chunks) == frame(b"head", *body)
     assert chunks[1] is body[0]
     assert chunks[2] is body[1]
+
+
+def test_answer_of_an_http_server_is_named() -> None:
+    frames = Frames()
+    frames.receive_data(b"HTTP/1.1 400 Bad Request")
+    with pytest.raises(DecodeError, match="found 1213486160, which is the text HTTP: this is an H"):
+        frames.next(1000)

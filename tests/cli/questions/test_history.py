@@ -184,6 +184,12 @@ def test_history_begins_after_damage(tmp_path: Path, capsys: Capture) -> None:
         (["--topic", "t", "--topic", "u"], "expected exactly one resource, found 2"),
         (["--topic", "t", "--since", "2026-01-01"], "--since: '2026-01-01' has no time zone"),
         (["--topic", "t", "--until", "now"], "--until: expected an offset of the log, such"),
+        (
+            ["--topic", "t", "--bootstrap-server", "a:1"],
+            "history: --bootstrap-server: brokers do not list the past: use --config or --log-dir",
+        ),
+        (["--topic", "t", "--acls=f"], "history: --acls: a listing has no past: use --config"),
+        (["--topic", "t", "u"], "history: unrecognized arguments: u: name a resource by its flag"),
     ],
 )
 def test_words_that_do_not_fit_are_named(
