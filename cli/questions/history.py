@@ -13,19 +13,11 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.as_of import Moment
-from authorizerd.acl.builder import build
-from authorizerd.acl.decision import AuthorizerSettings, is_allowed
+from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
-from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, Question
-from authorizerd.acl.past import (
-    AnswerChange,
-    PastChange,
-    concerns,
-    find_answer_changes,
-    redo_change,
-)
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
+from authorizerd.acl.past import PastChange, concerns
 from authorizerd.acl.patterns import matches
-from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import LogPlace, add_log_arguments, read_log_place
 from authorizerd.cli.question_words import (
     HOST_HELP,
@@ -42,6 +34,8 @@ from authorizerd.cli.question_words import (
     refuse_everyone,
 )
 from authorizerd.cli.questions.answers import add_json_argument, print_document, print_lines
+from authorizerd.cli.questions.past_answers import PastAnswers, find_past_answers
+from authorizerd.cli.questions.phrases import describe_hosts
 from authorizerd.metadata.history import History, read_history
 from authorizerd.metadata.past import PastLog, read_past
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
@@ -54,7 +48,10 @@ from authorizerd.protocol.decisions.past_answers import (
 )
 
 _CHANGES: Final = {True: "added", False: "removed"}
-_ANSWERS: Final = {True: "allowed", False: "denied"}
+UNKNOWN_HOST: Final = (
+    "the host is unknown: only what every host may do is allowed, and a DENY for a single host "
+    "denies; pass --host ADDRESS for the answers for one host"
+)
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -83,13 +80,6 @@ class Selection(msgspec.Struct, frozen=True):
         if self.selects(acl):
             return True
         return self.question is not None and concerns(acl, self.question, self.settings)
-
-
-class _Answers(msgspec.Struct, frozen=True):
-    """The answer at the beginning of a history, and what changed it."""
-
-    first: bool
-    changes: tuple[AnswerChange, ...]
 
 
 def add_history_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +123,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return read_history(log, wanted.needs, since=since, until=until)
 
     history = read_past(place.path, read)
-    answers = None if wanted.question is None else _find_answers(history, wanted, wanted.question)
+    answers = None
+    if wanted.question is not None:
+        answers = find_past_answers(history, wanted.settings, wanted.question)
     if arguments.json:
         print_document(_make_document(history, wanted, answers))
     else:
@@ -167,17 +159,8 @@ def _read_selection(arguments: argparse.Namespace, settings: AuthorizerSettings)
     return Selection(principal, resource, question, settings)
 
 
-def _find_answers(history: History, wanted: Selection, question: Question) -> _Answers:
-    first = build((AclAdded(acl_id, acl) for acl_id, acl in history.acls.items()), 0)
-    last = first
-    for change in history.changes:
-        last = redo_change(last, change)
-    found = finish(find_answer_changes(last, wanted.settings, question, history.changes))
-    return _Answers(is_allowed(first, wanted.settings, question), tuple(reversed(found)))
-
-
 def _describe(
-    history: History, wanted: Selection, answers: _Answers | None, place: LogPlace
+    history: History, wanted: Selection, answers: PastAnswers | None, place: LogPlace
 ) -> Iterator[str]:
     if history.unreadable is not None:
         yield f"the history begins late, because a file is damaged: {history.unreadable}"
@@ -188,20 +171,34 @@ def _describe(
             yield f"{_moment_of(change)}: {_CHANGES[change.is_added]}: {change.acl}"
         yield f"from {history.begin} to {history.end}"
         return
-    yield f"{history.begin}: {_ANSWERS[answers.first]}"
+    if wanted.question is not None and wanted.question.host is None:
+        yield UNKNOWN_HOST
+    yield f"{history.begin}: {_describe_answer(answers, answers.first, None)}"
     for each in answers.changes:
         change = each.change
         why = f"{_CHANGES[change.is_added]}: {change.acl}"
-        yield f"{_moment_of(change)}: {_ANSWERS[each.allowed]}, because this was {why}"
+        answer = _describe_answer(answers, each.allowed, change.offset)
+        yield f"{_moment_of(change)}: {answer}, because this was {why}"
     yield f"from {history.begin} to {history.end}; the settings are today's"
     yield place.describe_settings()
+
+
+def _describe_answer(answers: PastAnswers, allowed: bool, offset: int | None) -> str:
+    if allowed:
+        return "allowed"
+    hosts = answers.hosts.get(offset)
+    if hosts is None:
+        return "denied"
+    return f"denied from an unknown host (allowed {describe_hosts(hosts)})"
 
 
 def _moment_of(change: PastChange) -> Moment:
     return Moment(change.offset, change.time_ms)
 
 
-def _make_document(history: History, wanted: Selection, answers: _Answers | None) -> HistoryAnswer:
+def _make_document(
+    history: History, wanted: Selection, answers: PastAnswers | None
+) -> HistoryAnswer:
     begin = make_moment(history.begin)
     answered = None
     if answers is not None:

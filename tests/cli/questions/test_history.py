@@ -23,6 +23,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.patterns import matches
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.cli.main import main
+from authorizerd.cli.questions.history import UNKNOWN_HOST
 from authorizerd.metadata.directory import LogFiles, find_files
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
@@ -101,7 +102,7 @@ def test_changes_of_a_resource_are_those_of_patterns_that_match_it(
 def test_answers_name_the_change_that_made_the_difference(log_dir: Path, capsys: Capture) -> None:
     """Changes that leave the answer as it is are not shown."""
     words = ("--principal", "User:alice", "--topic", "orders", "--operation", "read")
-    assert printed(capsys, "--log-dir", log_dir, *words) == [
+    assert printed(capsys, "--log-dir", log_dir, *words, "--host", "10.0.0.1") == [
         f"offset 0 ({TIME}): denied",
         f"offset 3 ({TIME}): allowed, because this was added: {ALICE.acl}",
         f"offset 9 ({TIME}): denied, because this was removed: {EVERYONE.acl}",
@@ -111,10 +112,37 @@ def test_answers_name_the_change_that_made_the_difference(log_dir: Path, capsys:
     ]
 
 
+def test_denials_of_an_unknown_host_name_the_hosts_that_are_allowed(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """One DENY of a single host is not an outage. A DENY for every host has no such words."""
+    one = AclAdded(acl_id(6), acl("User:alice", topic="orders", host="10.0.0.7"))
+    no = AclAdded(acl_id(7), acl("User:*", topic="ord", pattern="PREFIXED", host="10.0.0.5",
+                                 deny=True))  # fmt: skip
+    nobody = AclAdded(acl_id(8), acl("User:*", topic="orders", deny=True))
+    write_log(tmp_path, [one, OTHER], [ALICE], [no], [removed(7)], [nobody])
+    words = ("--principal", "User:alice", "--topic", "orders", "--operation", "read")
+    assert printed(capsys, "--log-dir", tmp_path, *words, "--since", "3")[:-2] == [
+        UNKNOWN_HOST,
+        f"offset 3 ({TIME}): denied from an unknown host (allowed only from 10.0.0.7)",
+        f"offset 4 ({TIME}): allowed, because this was added: {ALICE.acl}",
+        f"offset 5 ({TIME}): denied from an unknown host (allowed from any host except 10.0.0.5),"
+        f" because this was added: {no.acl}",
+        f"offset 6 ({TIME}): allowed, because this was removed: {no.acl}",
+        f"offset 7 ({TIME}): denied, because this was added: {nobody.acl}",
+    ]
+    lines = printed(capsys, "--log-dir", tmp_path, *words, "--since", "4", "--host", "10.0.0.5")
+    assert [line.partition(", because")[0] for line in lines[:-2]] == [
+        f"offset {offset} ({TIME}): {answer}"
+        for offset, answer in ((4, "allowed"), (5, "denied"), (6, "allowed"), (7, "denied"))
+    ]  # fmt: skip
+
+
 def test_any_acl_of_a_resource_may_matter_to_allow_everyone(log_dir: Path, capsys: Capture) -> None:
     words = ("--principal", "User:carol", "--topic", "orders", "--operation", "read")
     lines = printed(capsys, "--log-dir", log_dir, *words, "--allow-everyone-if-no-acl-found")
-    assert lines[:4] == [
+    assert lines[:5] == [
+        UNKNOWN_HOST,
         f"offset 0 ({TIME}): allowed",
         f"offset 2 ({TIME}): denied, because this was added: {BOB.acl}",
         f"offset 8 ({TIME}): allowed, because this was added: {EVERYONE.acl}",
