@@ -42,6 +42,14 @@ _BUSY: Final = Answer(
     " `Retry-After` is set. The text says which.",
     headers=("Retry-After",),
 )
+_IF_ALL_TRUSTED: Final = (
+    INVALID,
+    Answer(
+        403,
+        "This port refuses every request to this path: it requires no credentials, so it does not"
+        " know who may see ACLs. Set `authorizerd.tokens.file`, and send a token.",
+    ),
+)
 ACL_ENDPOINTS: Final = (
     Endpoint(
         path=ACLS_PATH,
@@ -70,6 +78,7 @@ ACL_ENDPOINTS: Final = (
             _UNSEEN,
             _BUSY,
         ),
+        if_all_trusted=_IF_ALL_TRUSTED,
     ),
     Endpoint(
         path=WATCH_PATH,
@@ -101,5 +110,6 @@ ACL_ENDPOINTS: Final = (
             Answer(410, "The changes after this offset are not in memory: list the ACLs again."),
             _BUSY,
         ),
+        if_all_trusted=_IF_ALL_TRUSTED,
     ),
 )

@@ -123,6 +123,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         example: a body that is answered with status 200.
         credentials: names of ``SCHEMES``, any of which identifies the caller; ``()`` if none is
             necessary.
+        if_all_trusted: what replaces ``answers`` on a port that trusts every caller, and so does
+            not know who calls; ``()`` if nothing changes.
     """
 
     path: str
@@ -137,6 +139,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[Parameter, ...] = ()
     answers: tuple[Answer, ...]
     credentials: tuple[str, ...] = ANY_CREDENTIALS
+    if_all_trusted: tuple[Answer, ...] = ()
 
 
 SHARED_ANSWERS: Final[Mapping[str, Answer]] = {

@@ -58,6 +58,11 @@ def describe_port(
     Raises:
         ValueError: two structs have the same name.
     """
+    if accepted is not None and not accepted:
+        endpoints = [
+            msgspec.structs.replace(each, answers=each.if_all_trusted or each.answers)
+            for each in endpoints
+        ]
     types = [REQUEST_ID.type, *(each for endpoint in endpoints for each in _types_of(endpoint))]
     schemas, components = msgspec.json.schema_components(types, ref_template=f"{_SCHEMAS}{{name}}")
     schema_of = dict(zip(types, map(_tidy, schemas), strict=True)).__getitem__

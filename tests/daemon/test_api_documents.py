@@ -283,6 +283,24 @@ async def test_document_names_the_credentials_in_force(
     assert document["paths"]["/access/v1/evaluation"]["post"]["security"] == security
 
 
+@pytest.mark.parametrize("path", [ACLS_PATH, WATCH_PATH])
+async def test_port_that_trusts_everyone_describes_that_it_lists_no_acls(path: str) -> None:
+    """It does not know who calls. The document for all settings has the listing, too."""
+    place = Place(None)
+    accepted = place.callers.accepted_schemes()
+    description = ApiDescription(describe_port("", "", DECISION_ENDPOINTS, accepted))
+    request = ask("GET", path)
+    exchange = exchange_of(request, await decision_handler(place)(request))
+    description.check(exchange)
+    own = description.document["paths"][path]["get"]["responses"]
+    assert exchange.status == 403
+    assert own.keys().isdisjoint({"200", "410"})
+    assert "refuses every request" in own["403"]["description"]
+    for schemes in (None, frozenset({"token"})):
+        document = ApiDescription(describe_port("", "", DECISION_ENDPOINTS, schemes)).document
+        assert "200" in document["paths"][path]["get"]["responses"]
+
+
 async def test_metrics_port_has_no_document() -> None:
     handler = AdminHandler(CollectorRegistry(), Ready(is_ready=True), is_public=True)
     answer = await handler(ask("GET", OPENAPI_PATH))
