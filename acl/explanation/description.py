@@ -38,18 +38,27 @@ ASK_WITH_HOST: Final = (
 
 
 def describe(
-    explanation: Explanation, server: str = ANY_SERVER, origin: str | None = None
+    explanation: Explanation,
+    server: str = ANY_SERVER,
+    origin: str | None = None,
+    now: str | None = None,
 ) -> Iterator[str]:
     """Yield the lines of the text.
 
     Args:
         server: the value of ``--bootstrap-server`` in the kafka-acls lines.
         origin: the line that says which ACLs these are; None: a line with the log offset.
+        now: for an explanation of the past, the line about today's answer, if that is another one.
+            No change is shown then.
     """
     if origin is None:
         acls = count_of(explanation.acl_count, "ACL")
         origin = f"at log offset {explanation.offset}, with {acls}"
     yield from map(escape_unprintable, _describe_reasons(explanation, origin))
+    if now is not None:
+        yield escape_unprintable(now)
+        yield "  No change is shown, because today's answer is already the other one."
+        return
     for line in _describe_changes(explanation, server):
         # Escaping would change a name in a command, so `_describe_command` prints no such command.
         yield line if line.isprintable() else escape_unprintable(line)

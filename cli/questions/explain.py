@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
+from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.explanation.description import ANY_SERVER, describe
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import Explanation
 from authorizerd.acl.model import Question
+from authorizerd.acl.past import AnswerChange, concerns
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import (
     AclSource,
@@ -39,9 +43,27 @@ from authorizerd.cli.questions.answers import (
     add_json_argument,
     print_document,
     print_lines,
+    warn,
 )
 from authorizerd.cli.questions.documents import new_source
+from authorizerd.cli.questions.past_answers import find_past_answers
+from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.history import History, read_history
+from authorizerd.metadata.past import PastLog, read_past
 from authorizerd.protocol.decisions.explanations import make_explanation_answer
+from authorizerd.protocol.decisions.past_answers import NowAnswer, make_as_of, make_past_change
+
+
+class _Today(msgspec.Struct, frozen=True):
+    """Today's answer, if it is another one than that of ``--as-of``.
+
+    Attributes:
+        offset: the end of the log.
+        since: the change since which it is the answer.
+    """
+
+    offset: int
+    since: AnswerChange
 
 
 def add_explain_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
@@ -63,21 +85,56 @@ def _run(arguments: argparse.Namespace) -> int:
     question = _question(arguments)
     source = open_source(arguments)
     explanation = finish(explain_fully(source.snapshot, source.settings, question))
+    today = _find_today(source, explanation)
     if arguments.json:
-        print_document(_document(source, explanation))
+        print_document(_document(source, explanation, today))
     else:
-        print_lines(_lines(source, explanation))
+        print_lines(_lines(source, explanation, today))
     return 0 if explanation.decision.allowed else EXIT_DENIED
 
 
-def _lines(source: AclSource, explanation: Explanation) -> Iterator[str]:
-    yield from describe(explanation, _server(source), source.describe_acls())
+def _find_today(source: AclSource, explanation: Explanation) -> _Today | None:
+    """Return today's answer, or None if it is the same, or if it cannot be read."""
+    if source.moment is None:
+        return None
+    question, begin = explanation.question, AsOf(offset=source.moment.offset)
+
+    def read(log: PastLog) -> History:
+        return read_history(log, lambda acl: concerns(acl, question, source.settings), since=begin)
+
+    try:
+        history = read_past(Path(source.name), read)
+    except MetadataLogError as error:
+        warn(f"it is not known whether today's answer is another one: {error}")
+        return None
+    changes = find_past_answers(history, source.settings, question).changes
+    if not changes or changes[-1].allowed == explanation.decision.allowed:
+        return None
+    return _Today(history.end.offset, changes[-1])
+
+
+def _lines(source: AclSource, explanation: Explanation, today: _Today | None) -> Iterator[str]:
+    now = None
+    if today is not None:
+        change = today.since.change
+        answer = "allowed" if today.since.allowed else "denied"
+        verb = "added" if change.is_added else "removed"
+        since = Moment(change.offset, change.time_ms)
+        now = f"now: {answer}, since {since}, because this was {verb}: {change.acl}"
+    yield from describe(explanation, _server(source), source.describe_acls(), now)
     yield source.describe_settings()
 
 
-def _document(source: AclSource, explanation: Explanation) -> dict[str, object]:
+def _document(
+    source: AclSource, explanation: Explanation, today: _Today | None
+) -> dict[str, object]:
     """Return the document of ``POST /v1/explain``, and the source of the ACLs."""
     answer = make_explanation_answer(explanation, _server(source))
+    if source.moment is not None:
+        now = None
+        if today is not None:
+            now = NowAnswer(today.since.allowed, today.offset, make_past_change(today.since.change))
+        answer = replace(answer, as_of=make_as_of(source.moment, now))
     fields: dict[str, object] = msgspec.to_builtins(answer)
     # A listing of brokers has no offset.
     return {**fields, "offset": source.offset, "source": new_source(source)}

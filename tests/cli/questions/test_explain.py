@@ -11,9 +11,21 @@ from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.questions.explain import add_explain_arguments
 from authorizerd.config.command_parser import CommandParser
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
+from authorizerd.protocol.records.batch import ControlType
 from tests.cli.questions.small_log import ACLS, ask, document, write_small_log
-from tests.support.acls import snapshot_of
+from tests.support.acls import acl, snapshot_of
+from tests.support.log_files import (
+    METADATA_VERSION,
+    added,
+    control_batch,
+    data_batch,
+    flipped,
+    removed,
+    write_log,
+    write_segment,
+)
 
+TIME = "2026-10-14T17:46:40.000Z"
 ROBOT = "explain --principal User:robot --operation write --topic status"
 
 
@@ -109,3 +121,46 @@ def test_answer_of_a_broker_has_no_offset_and_its_address(
     assert found["smallest_change"]["kafka_acls"].startswith(
         "kafka-acls --bootstrap-server kafka:9092 --add "
     )
+
+
+def test_explanation_of_the_past_says_what_holds_now(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It shows a change to apply only if today's answer is the same."""
+    allow = added(1, acl("User:alice", topic="orders"))
+    deny = added(2, acl("User:*", topic="orders", deny=True))
+    write_log(tmp_path, [added(3, acl("User:bob", topic="orders"))], [allow], [deny], [removed(2)])
+    words = "explain --principal User:alice --operation read --topic orders --as-of"
+    for offset, is_allowed, change in (
+        (2, False, "removed"),
+        (3, True, None),
+        (4, False, "removed"),
+    ):
+        assert ask(f"{words} {offset}", "--log-dir", tmp_path) == (0 if is_allowed else 3)
+        text = capsys.readouterr().out
+        found = document(capsys, f"{words} {offset}", "--log-dir", tmp_path)
+        assert found["as_of"]["offset"] == offset
+        is_other = change is not None
+        assert ("kafka-acls" not in text) == is_other
+        assert ("now" in found["as_of"]) == is_other
+        if is_other:
+            line = (
+                f"\nnow: allowed, since offset 5 ({TIME}), because this was removed: {deny.acl}\n"
+            )
+            assert f"{line}  No change is shown, because today's answer is already the" in text
+            now = found["as_of"]["now"]
+            assert (now["decision"], now["offset"], now["since"]["offset"]) == (True, 5, 5)
+            assert now["since"]["change"] == "remove"
+
+
+def test_damage_after_the_moment_leaves_only_the_answer_of_now_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = control_batch(0, ControlType.LEADER_CHANGE), data_batch(1, [METADATA_VERSION])
+    later = added(1, acl("User:alice", topic="orders"))
+    write_segment(tmp_path, 0, *head, flipped(data_batch(2, [later]), 70), data_batch(3, [later]))
+    words = "explain --principal User:alice --operation read --topic orders --as-of 1"
+    assert ask(words, "--log-dir", tmp_path) == 3
+    printed = capsys.readouterr()
+    assert "it is not known whether today's answer is another one: " in printed.err
+    assert "kafka-acls" in printed.out
