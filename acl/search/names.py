@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from typing import Final
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize, everyone_error
-from authorizerd.acl.model import WILDCARD_PRINCIPAL
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Operation
 from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.acl.search.places import LOOKUPS_PER_STEP
 from authorizerd.acl.search.sorting import SmallestNames
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
 from authorizerd.acl.steps import Steps
 
 NAMES_PER_STEP: Final = 256
@@ -30,6 +31,7 @@ def find_names(
     *,
     after: str | None = None,
     limit: int | None = None,
+    own_only: bool = False,
 ) -> Steps[tuple[str, ...]]:
     """Return, in steps, the names for which ``acl.decision.authorize`` returns True, sorted.
 
@@ -37,6 +39,8 @@ def find_names(
     look at every name, but few decisions beyond those that it returns if most names are allowed.
 
     Args:
+        own_only: leave out names that the principal may not know: those that occur only in ACLs of
+            others, and ``known_names`` that it may not DESCRIBE.
         known_names: names that exist, such as the topics of the cluster; may repeat names.
         after: only names that sort after this one. For the next page: the last one of this page.
         limit: at most this many names, at least 1. To learn whether there are more, ask for one
@@ -51,13 +55,28 @@ def find_names(
     # Each decision may look up all prefix lengths, in four sets of patterns.
     per_step = max(1, LOOKUPS_PER_STEP // bound_lookups(snapshot, _NAME_CHARACTERS_MAX))
     per_step = min(per_step, NAMES_PER_STEP)
-    literals = snapshot.types[resource_type].resources.literals
-    for number, name in enumerate(chain(literals, known_names), 1):
-        if chosen.wants(name) and authorize(
-            snapshot, settings, principal, host, operation, resource_type, name
+    index = snapshot.types[resource_type]
+    literals: Iterable[str] = index.resources.literals
+    if own_only:
+        literals = _own_literals(host, rules_of(index, principal), index.everyone)
+    names = chain(((name, False) for name in literals), ((name, own_only) for name in known_names))
+    ask = partial(authorize, snapshot, settings, principal, host)
+    for number, (name, is_hidden) in enumerate(names, 1):
+        if (
+            chosen.wants(name)
+            and ask(operation, resource_type, name)
+            and not (is_hidden and not ask(Operation.DESCRIBE, resource_type, name))
         ):
             chosen.add(name)
         if not number % per_step:
             yield from chosen.compact()
             yield
     return tuple((yield from chosen.finish()))
+
+
+def _own_literals(host: str | None, *sources: Rules) -> Iterable[str]:
+    """Return the names that a principal's own rules or those of ``User:*`` may allow."""
+    for rules in sources:
+        yield from rules.any_host.literals
+        if host is not None and host in rules.hosts:
+            yield from rules.hosts[host].literals

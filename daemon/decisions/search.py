@@ -19,7 +19,7 @@ import msgspec
 from immutables import Map
 
 from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.decision import Decision, NamedRule
+from authorizerd.acl.decision import AuthorizerSettings, Decision, NamedRule
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Operation, Question, ResourceType
 from authorizerd.acl.state_version import combine_ids
@@ -144,7 +144,7 @@ class SearchHandler(HttpSurface):
         asked = _Asked(request.path, caller.principal, search.page or _NO_PAGE, query)
         if as_of is not None:
             return await self._search_past(as_of, asked, image)
-        searched = State(snapshot, state.settings, image.topics)
+        searched = State(snapshot, state.settings, image.topics, asked.own_only(state.settings))
         try:
             page, token = await self._work.run(self._find(asked, searched, image))
         except (AuthZenError, InvalidQuestionError, SearchLimitError):
@@ -160,7 +160,9 @@ class SearchHandler(HttpSurface):
         """Search the ACLs of an earlier moment. It is counted, but not audited."""
         async with self._past_at(as_of) as then:
             snapshot = self._searched.check_ready(then.state)
-            searched = State(snapshot, then.state.settings, image.topics)
+            searched = State(
+                snapshot, then.state.settings, image.topics, asked.own_only(then.state.settings)
+            )
             try:
                 page, token = await self._work.run(self._find(asked, searched, image))
             except (AuthZenError, InvalidQuestionError, SearchLimitError):
@@ -240,6 +242,10 @@ class _Asked(msgspec.Struct, frozen=True, gc=False):
     caller: str | None
     page: PageRequest
     query: Query
+
+    def own_only(self, settings: AuthorizerSettings) -> bool:
+        """Return True if the answer must not have names that only others' ACLs mention."""
+        return self.caller == self.query.principal and self.caller not in settings.super_users
 
     @property
     def identity(self) -> bytes:

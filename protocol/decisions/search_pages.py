@@ -52,6 +52,7 @@ class State(msgspec.Struct, frozen=True, gc=False):
     snapshot: AclSnapshot
     settings: AuthorizerSettings
     topics: Iterable[str] = ()
+    own_only: bool = False
 
 
 class SearchPage(msgspec.Struct, frozen=True, gc=False):
@@ -165,6 +166,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         state.topics if is_topic else (),
         after=start.other,
         limit=limit + 1,
+        own_only=state.own_only,
     )
     patterns = found.patterns
     if found.everything and start.code == FIRST.code:

@@ -16,7 +16,7 @@ from authorizerd.daemon.errors import BusyError
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
-from tests.daemon.search_place import VOCABULARY, SearchPlace, search_body
+from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_body
 from tests.support.acls import acl
 from tests.support.requests import evaluation
 
@@ -59,6 +59,34 @@ async def test_a_caller_searches_only_its_own_rights(
         )
         counts = place.authorizer.counts["Search"]
         assert (counts.allowed, counts.denied, counts.invalid) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("caller", "operation", "found"),
+    [
+        ("proxy", "read", ["*", "own", "public", "shared"]),
+        ("proxy", "alter_configs", ["*", "own", "public"]),
+        ("root", "read", ["*", "hidden", "own", "public", "secret", "shared"]),
+    ],
+)
+async def test_a_search_of_own_rights_shows_no_names_of_others(
+    caller: str, operation: str, found: list[str], tmp_path: Path
+) -> None:
+    """Names that only others' ACLs mention stay unknown, and topics without DESCRIBE."""
+    rights = [acl(PROXY, each, topic="*") for each in ("READ", "ALTER_CONFIGS")]
+    place = SearchPlace(
+        tmp_path,
+        rights[operation == "alter_configs"],
+        acl(PROXY, "WRITE", topic="own"),
+        acl("User:*", "DESCRIBE", topic="public"),
+        acl("User:bob", "READ", topic="secret"),
+        topics=("shared",) if operation == "read" else ("hidden", "own"),
+    )
+    if caller == "root":
+        place.image.publish(image_of("shared", "hidden"))
+    body = search_body("resource", ITSELF, operation)
+    answer = json.loads((await place.post("resource", body, caller=caller)).body)
+    assert sorted({each["id"] for each in answer["results"]}) == found
 
 
 @pytest.mark.parametrize("kind", KINDS)
