@@ -110,7 +110,6 @@ class _Watch:
         self._after: Final = after
         self._place = place
         self._is_suspended = False
-        self._checked_offset = -1
         self._ending: Ending = "closed"
 
     def close(self) -> None:
@@ -177,7 +176,8 @@ class _Watch:
             part = None if self._is_suspended else journal.look_up(self._place)
             if part is None:
                 continue
-            self._check_once(part.offset)
+            # For each part, since a slow reader may take a batch for minutes.
+            check_may_list(self._decider, self._caller)
             await send(_encode(part))
             self._place += 1
             self._watchers.statistics.events_sent += part.is_last
@@ -192,12 +192,6 @@ class _Watch:
         if bool(journal.stop_reason) != self._is_suspended:
             return True
         return not self._is_suspended and journal.look_up(self._place) is not None
-
-    def _check_once(self, offset: int) -> None:
-        """Check the caller's right once for each batch."""
-        if offset != self._checked_offset:
-            check_may_list(self._decider, self._caller)
-            self._checked_offset = offset
 
 
 def _encode(part: JournalPart) -> bytes:

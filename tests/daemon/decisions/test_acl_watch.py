@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.model import AclAdded, AclRemoved, ChangeBatch
 from authorizerd.acl.steps import finish
 from authorizerd.actors import acl_journal
-from authorizerd.actors.acl_journal import CHANGE_BYTES
+from authorizerd.actors.acl_journal import CHANGE_BYTES, CHANGES_PER_PART
 from authorizerd.actors.record_applier import Resume, Suspend
 from authorizerd.daemon.decisions.acl_watch import (
     AHEAD_SECONDS,
@@ -327,6 +327,23 @@ async def test_change_that_takes_the_right_away_is_not_sent(
     assert session.has_ended
     assert session.reader.last_id == "0"
     assert place.watchers.statistics.watchers_ended_forbidden == 1
+
+
+async def test_removed_token_ends_a_watch_in_the_middle_of_a_batch(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """A slow reader may take a large batch for minutes."""
+    place = AclPlace(tmp_path)
+    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
+    session = await watch(nursery, place, token=PROXY_TOKEN)
+    session.may_read = trio.Event()
+    await place.change(*(added(number) for number in range(1, 2 * CHANGES_PER_PART + 1)))
+    assert place.file is not None
+    place.file.write_text(ROOT_TOKEN_FILE)
+    place.callers.prepare_reload()()
+    session.may_read.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert session.names() == ["begin", "acls", "closed"]
 
 
 @pytest.mark.parametrize("is_quiet", [True, False])
