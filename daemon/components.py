@@ -108,7 +108,9 @@ class Parts:
         self.certificates: Final = Certificates(configuration)
         self.certificates.prepare_reload(configuration)()
         self.callers: Final = new_callers(configuration, self.authorizer)
-        self.past: Final = Past(self.authorizer, Path(configuration.metadata_log_dir))
+        self.past: Final = Past(
+            self.authorizer, Path(configuration.metadata_log_dir), heap=self.collector
+        )
         self.certificates.on_client_auth(self.callers.require_credentials)
         self.settings.follow_configuration(self.certificates.prepare_reload)
         self.settings.follow_stores(self.certificates.keys, self._prepare_stores)

@@ -121,7 +121,7 @@ class Worker(Follower):
             why_no_snapshot=lambda: self._applier.not_ready_reason,
         )
         self._callers = new_callers(configuration, self._decider)
-        self._past = Past(self._decider, Path(configuration.metadata_log_dir))
+        self._past = Past(self._decider, Path(configuration.metadata_log_dir), heap=self._collector)
         self._certificates = Certificates(configuration)
         self._certificates.on_client_auth(self._callers.require_credentials)
         self._certificates.prepare_stores(stores)()

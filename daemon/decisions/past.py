@@ -20,7 +20,7 @@ import trio
 
 from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.decision import Decision, explain, is_allowed
-from authorizerd.acl.errors import NotReadyError, PastMismatchError
+from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Question
 from authorizerd.acl.past import (
     AnswerChange,
@@ -32,7 +32,7 @@ from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
 from authorizerd.acl.steps import free
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.errors import (
@@ -179,11 +179,13 @@ class Past:
         *,
         storage: Storage = DISK,
         now_ms: Callable[[], int] = now_ms,
+        heap: Heap = NO_HEAP,
     ) -> None:
         self._decider: Final = decider
         self._log_dir: Final = log_dir
         self._storage: Final = storage
         self._now_ms: Final = now_ms
+        self._heap: Final = heap
         self._turn: Final = trio.Lock()
         self._kept: Final[dict[int, _Kept]] = {}
         self._added = trio.Event()
@@ -210,11 +212,9 @@ class Past:
         with _named_errors():
             check_time(as_of, self._now_ms())
         now = self._decider.current_state()
-        if now.snapshot is None:
-            raise NotReadyError(self._decider.not_ready_reason)
         if not isinstance(self._decider, StandardDecider):
             raise PastRefusedError("as_of: authorizer.class.name names a class without a past")
-        kept = await self._find_or_make(as_of, now.snapshot)
+        kept = await self._find_or_make(as_of, self._decider.check_ready(now))
         kept.users += 1
         try:
             yield PastState(
@@ -261,7 +261,7 @@ class Past:
         kept = _Kept(newest, after)
         try:
             kept.snapshot = await finish_in_turns(
-                undo_changes(newest, kept.changes, after.moment.offset, kept.states)
+                undo_changes(newest, kept.changes, after.moment.offset, kept.states), self._heap
             )
         except BaseException:
             await kept.free()

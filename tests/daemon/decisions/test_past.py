@@ -14,6 +14,7 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
+from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
 from authorizerd.daemon.decisions import past as past_module
@@ -76,6 +77,19 @@ async def test_state_has_the_acls_of_then_and_the_settings_of_now(small: Fixture
             assert then.state.settings.super_users == {"User:root"}
             assert then.moment.offset == offset
             assert then.now == small.decider.current_state()
+
+
+async def test_past_is_not_told_while_no_decision_may_be_made(
+    small: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example, while the audit is required and cannot be written."""
+
+    def refuse(_state: DecisionState) -> AclSnapshot:
+        raise NotReadyError("the audit log cannot be written")
+
+    monkeypatch.setattr(small.decider, "check_ready", refuse)
+    with pytest.raises(NotReadyError, match="the audit log cannot be written"):
+        await small.at(AsOf(offset=4))
 
 
 async def test_real_log_at_any_offset_equals_a_daemon_stopped_there(real_log_dir: Path) -> None:
