@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from ops.kafka_rig.broker import Broker, BrokerSettings, format_storage, running_broker
+from ops.kafka_rig.properties import find_lasting_ports
 from ops.kafka_rig.rig import Program, Rig
 from tests.support.acl_client import (
     PASSWORD,
@@ -29,14 +28,6 @@ LISTENERS = {
 }
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 SECURED = tuple[Broker, Authority]
-
-
-def find_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [
-            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
-        ]
-        return [each.getsockname()[1] for each in sockets]
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +59,7 @@ def secured(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SECU
         for mechanism in MECHANISMS:
             more[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = scram
     more["listener.name.controller.sasl.enabled.mechanisms"] = "PLAIN"
-    ports = dict(zip(LISTENERS, find_ports(len(LISTENERS)), strict=True))
+    ports = dict(zip(LISTENERS, find_lasting_ports(len(LISTENERS)), strict=True))
     settings = BrokerSettings(
         super_users=("User:admin", "User:alice", "User:ANONYMOUS", "User:O=test,OU=test,CN=alice"),
         allow_everyone_if_no_acl_found=True,
