@@ -322,9 +322,18 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a watch sends the change that takes its right away",
         file="daemon/decisions/acl_watch.py",
-        text="            self._check_once(part.offset)\n",
+        text="check_may_list(self._decider, self._caller)\n            await send(_encode(",
+        becomes="await send(_encode(",
         found_by="tests/daemon/decisions/test_acl_watch.py"
         "::test_change_that_takes_the_right_away_is_not_sent",
+    ),
+    Mutant(
+        name="a search of own rights shows names in others' ACLs",
+        file="daemon/decisions/search.py",
+        text="return self.caller == self.query.principal and",
+        becomes="return self.caller is None and",
+        found_by="tests/daemon/decisions/test_search_rights.py"
+        "::test_a_search_of_own_rights_shows_no_names_of_others",
     ),
     Mutant(
         name="a watcher resumes in the middle of a batch",
