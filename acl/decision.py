@@ -153,7 +153,7 @@ def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
 
 
 def everyone_error() -> InvalidQuestionError:
-    """Return the error of a question about ``User:*``, which is no principal but means everyone."""
+    """Return the error of a question about ``User:*``, which means everyone."""
     return InvalidQuestionError(
         f"principal {WILDCARD_PRINCIPAL} means everyone: ask about one principal"
     )

@@ -26,7 +26,7 @@ from authorizerd.actors.published import Published, View
 CHANGES_PER_PART: Final = 64
 PART_BYTES_MAX: Final = 64 * 1024
 CHANGE_BYTES: Final = 512
-"""What a change costs besides its texts: its objects, and its part's text."""
+"""The bytes of a change besides its texts: its objects, and its part's text."""
 _TEXT_COST: Final = 3
 """Bytes per character: the text itself, and twice as much in a part's text."""
 

@@ -1,7 +1,7 @@
 """Resource names and patterns that almost match, and would allow the question.
 
 Patterns are compared as text. So letter case, blanks, or a dot instead of a dash make another name.
-A literal ``orders-*`` is no prefix, and the prefix ``orders-`` does not match ``orders``.
+A literal ``orders-*`` matches only that name, and the prefix ``orders-`` does not match ``orders``.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class _Judge:
         """Return where the principal's own ALLOW rules allow something, or None.
 
         Why not ``_find_allowed``? It divides all names of the assertion. Here only those count that
-        an ALLOW matches, and of most principals, these are none.
+        an ALLOW matches, and most principals have no such name.
         """
         for operation in self._assertion.operations:
             parts = {

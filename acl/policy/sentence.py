@@ -10,7 +10,7 @@
 
 The items of a list are separated by a comma, ``and`` or ``or``. TYPE is ``topic``, ``group`` and so
 on, also in the plural. Names without a type are those of topics, and are not words of a language:
-"bob may not WRITE anything" is an error, since it would hold for want of a topic "anything". A
+"bob may not WRITE anything" is an error, since it would hold if no topic is named "anything". A
 quoted word is never a keyword, and a ``*`` in quotes is part of a name.
 
 **Invariant:** a sentence has one reading, or it is an error that says where reading failed.

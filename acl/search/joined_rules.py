@@ -21,7 +21,7 @@ _NO_HOSTS: Final[frozenset[str]] = frozenset()
 
 
 class JoinedRules:
-    """What the rules for some principal, operation and name say. Do not change it.
+    """The effect of the rules for some principal, operation and name. Do not change it.
 
     Attributes:
         allows: whether a rule allows every host. Single allowed hosts do not count then.

@@ -35,7 +35,7 @@ def find_names(
 ) -> Steps[tuple[str, ...]]:
     """Return, in steps, the names for which ``acl.decision.authorize`` returns True, sorted.
 
-    Examined are the names of literal ACLs, whoever has them, and ``known_names``. A page costs a
+    Examined are the names of all principals' literal ACLs, and ``known_names``. A page costs a
     look at every name, but few decisions beyond those that it returns if most names are allowed.
 
     Args:

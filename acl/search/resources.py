@@ -30,7 +30,7 @@ class PatternAccess(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resources(msgspec.Struct, frozen=True, gc=False):
-    """What a principal may use.
+    """The resources that a principal may use.
 
     A name is allowed from a host if one of ``patterns`` matches the name, none of its exceptions
     does, and its hosts allow the host; or by ``everything`` or ``unlisted``.
@@ -39,7 +39,7 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
         patterns: sorted by name, a prefix before the equal literal. Before them all: the prefix of
             length 0, and the wildcard.
         everything: the principal is a super user: every name is allowed from every host.
-        unlisted: names that no ACL's pattern matches, whoever the ACL is for, are allowed from
+        unlisted: names that no pattern of anyone's ACLs matches are allowed from
             every host (allow.everyone.if.no.acl.found).
         next_after: with a limit: the ``after`` of the next page, or None if this is the last one.
     """

@@ -37,7 +37,7 @@ class SubjectAccess(msgspec.Struct, frozen=True, gc=False):
 
 
 class Subjects(msgspec.Struct, frozen=True, gc=False):
-    """Who may do something.
+    """The principals that may do something.
 
     Attributes:
         named: principals that are allowed from some host, and to which a rule of their own

@@ -2,7 +2,7 @@
 
 **Invariant:** a document means what a reader sees. YAML would read ``no`` as false, ``1_000`` as a
 number, and ``*name`` as an alias. Here a plain word is a text only if YAML agrees; anything else
-that YAML would make of it is kept as its kind, and whoever expects a text reports it. Anchors,
+that YAML would make of it is kept as its kind, and reported where a text is expected. Anchors,
 aliases, tags, merge keys, repeated keys and several documents are faults, so a small file cannot
 become a large tree.
 

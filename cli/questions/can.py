@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 class _Answer:
-    """What a principal may do to one resource, from any host or from ``host``."""
+    """The operations that a principal may do on one resource, from any host or ``host``."""
 
     def __init__(
         self,

@@ -81,7 +81,7 @@ class Resources(msgspec.Struct, frozen=True, rename={"excepted": "except"}):
     """Resources of one type that a principal may use in the same way.
 
     Attributes:
-        pattern: null for all names that no ACL's pattern matches, whoever the ACL is for; they are
+        pattern: null for all names that no pattern of anyone's ACLs matches; they are
             allowed by allow.everyone.if.no.acl.found.
         excepted: patterns within this one to which this entry does not apply. Another entry says
             what is allowed there, if anything is.

@@ -1,4 +1,4 @@
-"""What is known of a principal: whether it is a super user, or whether any ACL names it."""
+"""Describe a principal: whether it is a super user, or whether any ACL names it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _warn_if_unsupported(operation: Operation, resource: Resource) -> None:
 
 
 class _Answer:
-    """Who is allowed, from any host or from ``host``.
+    """The principals that are allowed, from any host or from ``host``.
 
     ``everyone`` holds for a principal that no ACL names.
     """

@@ -1,4 +1,4 @@
-"""What the listing and the watch of ACLs answer, for the port's OpenAPI document."""
+"""The answers of the listing and the watch of ACLs, for the port's OpenAPI document."""
 
 from __future__ import annotations
 

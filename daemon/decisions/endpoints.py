@@ -1,4 +1,4 @@
-"""What the decision port answers, for its OpenAPI document.
+"""The answers of the decision port, for its OpenAPI document.
 
 Each surface has a table of its own. A path that is served must be in one of them.
 """

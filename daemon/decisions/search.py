@@ -249,7 +249,7 @@ class _Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> bytes:
-        """What the tokens of this search have in common."""
+        """The bytes that the tokens of this search have in common."""
         return msgspec.msgpack.encode((self.path, self.caller, self.query))
 
 

@@ -1,4 +1,4 @@
-"""What the admin port answers, for its OpenAPI document. The metrics port has the first three."""
+"""The answers of the admin port, for its OpenAPI document. The metrics port has the first three."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 **Invariant:** as for evaluations, a missing or ill-typed field is an error that names it, and
 unknown fields are ignored. The id of what is searched for is such a field. An unknown type or
-operation is no error: nothing is found, and the context says why.
+operation is not an error: nothing is found, and the context says why.
 
 Source: OpenID AuthZEN Authorization API 1.0, section 8 (Search APIs); the certification scenario,
 section 4.6 (Empty results).

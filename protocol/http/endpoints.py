@@ -174,7 +174,7 @@ SHARED_ANSWERS: Final[Mapping[str, Answer]] = {
     ),
     "UnknownVersion": Answer(505, "The request is neither HTTP/1.1 nor HTTP/1.0."),
 }
-"""What the HTTP server itself answers on every path, as one line of text, by name."""
+"""The answers of the HTTP server itself on every path, each one line of text, by name."""
 
 
 def one_of(*structs: StructType) -> msgspec.Meta:

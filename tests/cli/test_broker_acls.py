@@ -1,4 +1,4 @@
-"""What the commands that answer questions read from a broker, and what they say if they may not."""
+"""The commands that answer questions read from a broker, or say which right is missing."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ ALICE, PREFIXED = "User:alice", "PREFIXED"
         pytest.param(
             [alice("a-", PREFIXED, host="h1"), alice("a-b")],
             {"a-…": "only h1", "a-b": "all"},
-            id="more allowed inside a prefix is no exception of it",
+            id="more allowed inside a prefix is not its exception",
         ),
         pytest.param(
             [alice("a-", PREFIXED, host="h1"), alice("a-b", host="h2")],

@@ -32,7 +32,7 @@ def test_known_topics_are_those_of_which_something_is_allowed(
     principal: str,
     host: str,
 ) -> None:
-    """The name ``*``, which is no topic's, is left out."""
+    """The name ``*`` is left out, because no topic has it."""
     topics = tuple(sorted(names - {"*"}))
     snapshot = snapshot_of(*held)
     source = AclSource(

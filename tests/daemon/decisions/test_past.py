@@ -117,7 +117,7 @@ async def test_moments_out_of_range_are_refused(small: Fixture) -> None:
 
 
 async def test_log_may_be_ahead_of_the_decisions(small: Fixture) -> None:
-    """What is written but not applied is no part of the past."""
+    """Records that are written but not applied do not belong to the past."""
     small.snapshot.publish(replay(small.log_dir, 3))
     assert await small.at(AsOf(offset=2)) == replay(small.log_dir, 2)
     with pytest.raises(PastRefusedError, match="the newest one is 3"):

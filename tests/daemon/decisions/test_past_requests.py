@@ -250,7 +250,7 @@ async def test_acl_of_another_principal_is_shown_only_to_callers_that_may_see_it
 
 
 async def test_answers_are_counted_apart_and_not_audited(tmp_path: Path) -> None:
-    """Nobody enforces them, so they are no traffic."""
+    """Nobody enforces them, so they do not count as traffic."""
     place = PastPlace(tmp_path)
     await place.answer(past_evaluation(3))
     await place.answer(past_evaluation(4))

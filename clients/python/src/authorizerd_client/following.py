@@ -1,8 +1,8 @@
 """Follow the ACLs of a daemon, without a socket: requests to send, and events from the answers.
 
 **Invariant:** whatever connection breaks wherever, the events lead from one state of the ACLs to
-the next: each change is there once, in order, and a batch is whole. Where that is impossible, a
-new ``Listing`` begins anew.
+the next: each change is there once, in order, and a batch is whole. Where that is impossible, the
+events begin again with a ``Listing``.
 """
 
 from __future__ import annotations

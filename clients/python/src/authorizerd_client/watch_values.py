@@ -1,4 +1,4 @@
-"""What a watch of ACLs tells its caller: a listing first, and then each change."""
+"""The events of a watch of ACLs: a listing first, and then each change."""
 
 from __future__ import annotations
 
