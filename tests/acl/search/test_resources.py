@@ -86,6 +86,24 @@ def test_no_result_is_superfluous(
 
 
 @given(worlds(), st.sampled_from(ASKING), st.sampled_from(OPERATIONS), st.integers(1, 3))
+@example(
+    # The name `*` is an exception of the prefix `*`, also if the page ends before later patterns.
+    World(
+        frozenset(
+            {
+                acl("User:a", "ALL", topic="*", host="10.0.0.1"),
+                acl("User:a", "ALL", topic="*", deny=True, host="10.0.0.1"),
+                acl("User:a", "ALL", topic="*", pattern="PREFIXED"),
+                acl("User:a", "ALL", topic="a"),
+                acl("User:a", "ALL", topic="a", pattern="PREFIXED"),
+            }
+        ),
+        AuthorizerSettings(),
+    ),
+    "User:a",
+    Operation.READ,
+    1,
+)
 def test_pages_join_into_the_whole_result(
     world: World, principal: str, operation: Operation, limit: int
 ) -> None:
