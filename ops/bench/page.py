@@ -1,11 +1,12 @@
 """Write the table of a run, and what describes the run, into ``docs/performance.md``.
 
-    python -m ops.bench.page [--directory DIRECTORY]
+    python -m ops.bench.page [--directory DIRECTORY] [--without NAMES]
 
 It reads ``DIRECTORY/bench.json``, which ``python -m ops.bench`` has written, and replaces what is
 between two markers of the page. It copies the plot of the growth, too.
 
-**Invariant:** the figures of the page are those of one whole run: a run of some parts is refused.
+**Invariant:** the figures of the page are those of one whole run. A run of some parts is refused,
+unless ``--without`` names the parts that it lacks. Then the page names them, too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -30,24 +32,27 @@ class PageError(Exception):
     """The page or the run cannot be used; the text says why and what to do."""
 
 
-def replace_figures(page: str, report: Report) -> str:
+def replace_figures(page: str, report: Report, without: Collection[str] = ()) -> str:
     """Return the page with the figures of the run between its markers.
+
+    Args:
+        without: the parts that the run may lack.
 
     Raises:
         PageError: the page does not have the markers, or the run left parts out.
     """
     missing = [name for name in PARTS if name not in report.parts]
-    if missing or report.is_quick:
-        what = f"without {', '.join(missing)}" if missing else "with --quick"
+    if report.is_quick or not set(missing).issubset(without):
+        what = "with --quick" if report.is_quick else f"without {', '.join(missing)}"
         raise PageError(f"the run was {what}: expected a whole run, python -m ops.bench")
     before, begin, rest = page.partition(f"{BEGIN}\n")
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise PageError(f"{PAGE}: expected the lines {BEGIN!r} and {END!r}, in this order")
-    return f"{before}{begin}\n{_format(report)}{end}{after}"
+    return f"{before}{begin}\n{_format(report, missing)}{end}{after}"
 
 
-def _format(report: Report) -> str:
+def _format(report: Report, missing: Collection[str]) -> str:
     minutes = f"{report.seconds / 60:.0f} minutes"
     tables = (
         f"### `{name}`\n\n```\n{format_table(part.lines)}```\n\n"
@@ -58,29 +63,38 @@ def _format(report: Report) -> str:
         f" Continued at {when}, it measured {', '.join(names)}."
         for when, names in report.continued.items()
     )
+    lacking = f" It lacks {', '.join(missing)}." if missing else ""
     return (
-        f"The run began at {report.began} and took {minutes}.{continued}\n\n"
+        f"The run began at {report.began} and took {minutes}.{continued}{lacking}\n\n"
         f"```\n{report.describe_machine()}```\n\n{''.join(tables)}"
     )
 
 
-def write_page(directory: Path) -> None:
-    """Write the page from the run in ``directory``.
+def write_page(directory: Path, without: Collection[str] = ()) -> None:
+    """Write the page from the run in ``directory``, which may lack parts.
 
     Raises:
         PageError: see ``replace_figures``.
         ReportError: there is no run.
     """
     report = read_report(directory / "bench.json")
-    PAGE.write_text(replace_figures(PAGE.read_text(), report))
+    PAGE.write_text(replace_figures(PAGE.read_text(), report, without))
     shutil.copyfile(directory / "growth.svg", PLOT)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m ops.bench.page")
     parser.add_argument("--directory", type=Path, default=Path(".run"), help="of the run")
+    parser.add_argument(
+        "--without",
+        type=lambda text: text.split(","),
+        default=(),
+        metavar="NAMES",
+        help="parts that the run may lack, separated by commas; the page names them",
+    )
+    arguments = parser.parse_args()
     try:
-        write_page(parser.parse_args().directory)
+        write_page(arguments.directory, arguments.without)
     except (PageError, ReportError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

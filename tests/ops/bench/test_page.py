@@ -57,6 +57,14 @@ def test_part_of_a_run_is_refused(report: Report, complaint: str) -> None:
         replace_figures(BEFORE + AFTER, report)
 
 
+def test_page_names_the_parts_that_it_may_lack() -> None:
+    parts = {name: part for name, part in REPORT.parts.items() if name != "replay"}
+    report = msgspec.structs.replace(REPORT, parts=parts)
+    assert "It lacks replay." in replace_figures(BEFORE + AFTER, report, ["replay", "floods"])
+    with pytest.raises(PageError, match="the run was without replay: "):
+        replace_figures(BEFORE + AFTER, report, ["floods"])
+
+
 @pytest.mark.parametrize("text", ["# Performance\n", f"{END}\n{BEGIN}\n", f"{BEGIN}\n"])
 def test_page_without_its_markers_is_refused(text: str) -> None:
     with pytest.raises(PageError, match="expected the lines"):
