@@ -81,7 +81,7 @@ def test_continued_run_keeps_its_parts_and_measures_the_rest(tmp_path: Path) -> 
 def test_unknown_part_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
     done = run_quickly(tmp_path, "--parts", "http,htpt")
     assert done.returncode == 2
-    assert b"unknown part 'htpt': expected some of http,openfga,stream,workers," in done.stderr
+    assert b"unknown part 'htpt': expected some of http,openfga,stream,search," in done.stderr
 
 
 def test_parts_after_a_failed_one_are_measured(
