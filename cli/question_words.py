@@ -135,6 +135,11 @@ def read_moment(text: str | None, word: str, refuse: Refuse) -> AsOf | None:
         refuse(f"{word}: {error}")
 
 
+def add_host_argument(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add ``--host``. ``default`` says what its absence means."""
+    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: {default})")
+
+
 def read_host(text: str | None, refuse: Refuse) -> str | None:
     """Return the address in ``--host`` as Kafka compares it, or None without the flag."""
     host = None if text is None else host_address(text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -25,6 +25,25 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document instead of lines"
     )
+
+
+def print_answer(
+    *,
+    as_json: bool,
+    document: Callable[[], object],
+    lines: Callable[[], Iterable[str]],
+    is_positive: bool,
+) -> int:
+    """Print an answer as a document or as lines; return the exit code.
+
+    Args:
+        is_positive: whether something or somebody is allowed.
+    """
+    if as_json:
+        print_document(document())
+    else:
+        print_lines(lines())
+    return 0 if is_positive else EXIT_DENIED
 
 
 def print_document(document: object) -> None:

@@ -11,10 +11,10 @@ from authorizerd.acl.search.hosts import NOWHERE, HostAccess
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
 from authorizerd.cli.question_words import (
-    HOST_HELP,
     PRINCIPAL_HELP,
     Refuse,
     Resource,
+    add_host_argument,
     add_resource_arguments,
     read_host,
     read_one_principal,
@@ -23,11 +23,9 @@ from authorizerd.cli.question_words import (
 from authorizerd.cli.questions import documents
 from authorizerd.cli.questions.access import is_allowed
 from authorizerd.cli.questions.answers import (
-    EXIT_DENIED,
     add_json_argument,
     align,
-    print_document,
-    print_lines,
+    print_answer,
 )
 from authorizerd.cli.questions.phrases import (
     describe_hosts,
@@ -44,7 +42,7 @@ def add_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers
     parser.set_defaults(run=_run)
     parser.add_argument("principal", metavar="PRINCIPAL", help=PRINCIPAL_HELP)
     add_resource_arguments(parser)
-    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: show all hosts)")
+    add_host_argument(parser, "show all hosts")
     add_json_argument(parser)
     add_source_arguments(parser, read_brokers)
 
@@ -61,11 +59,12 @@ def _run(arguments: argparse.Namespace) -> int:
     source = open_source(arguments)
     found = finish(find_actions(source.snapshot, source.settings, principal, *resource))
     answer = _Answer(source, principal, resource, host, found)
-    if arguments.json:
-        print_document(answer.document())
-    else:
-        print_lines(answer.lines())
-    return 0 if answer.is_anything_allowed else EXIT_DENIED
+    return print_answer(
+        as_json=arguments.json,
+        document=answer.document,
+        lines=answer.lines,
+        is_positive=answer.is_anything_allowed,
+    )
 
 
 class _Answer:

@@ -28,10 +28,10 @@ from authorizerd.cli.acl_source import (
     open_source,
 )
 from authorizerd.cli.question_words import (
-    HOST_HELP,
     OPERATION_HELP,
     PRINCIPAL_HELP,
     Refuse,
+    add_host_argument,
     add_resource_arguments,
     read_host,
     read_one_principal,
@@ -39,10 +39,8 @@ from authorizerd.cli.question_words import (
     read_resource,
 )
 from authorizerd.cli.questions.answers import (
-    EXIT_DENIED,
     add_json_argument,
-    print_document,
-    print_lines,
+    print_answer,
     warn,
 )
 from authorizerd.cli.questions.documents import new_source
@@ -70,7 +68,7 @@ def add_explain_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBro
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument("--principal", required=True, help=PRINCIPAL_HELP)
-    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: unknown)")
+    add_host_argument(parser, "unknown")
     parser.add_argument("--operation", required=True, help=OPERATION_HELP)
     add_resource_arguments(parser)
     add_json_argument(parser)
@@ -86,11 +84,12 @@ def _run(arguments: argparse.Namespace) -> int:
     source = open_source(arguments)
     explanation = finish(explain_fully(source.snapshot, source.settings, question))
     today = _find_today(source, explanation)
-    if arguments.json:
-        print_document(_document(source, explanation, today))
-    else:
-        print_lines(_lines(source, explanation, today))
-    return 0 if explanation.decision.allowed else EXIT_DENIED
+    return print_answer(
+        as_json=arguments.json,
+        document=lambda: _document(source, explanation, today),
+        lines=lambda: _lines(source, explanation, today),
+        is_positive=explanation.decision.allowed,
+    )
 
 
 def _find_today(source: AclSource, explanation: Explanation) -> _Today | None:

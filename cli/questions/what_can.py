@@ -26,10 +26,10 @@ from authorizerd.acl.search.resources import find_resources
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
 from authorizerd.cli.question_words import (
-    HOST_HELP,
     OPERATION_HELP,
     PRINCIPAL_HELP,
     Refuse,
+    add_host_argument,
     read_host,
     read_one_principal,
     read_operation,
@@ -38,12 +38,10 @@ from authorizerd.cli.question_words import (
 from authorizerd.cli.questions import documents
 from authorizerd.cli.questions.access import is_allowed
 from authorizerd.cli.questions.answers import (
-    EXIT_DENIED,
     add_json_argument,
     align,
     indent,
-    print_document,
-    print_lines,
+    print_answer,
 )
 from authorizerd.cli.questions.phrases import (
     describe_exception,
@@ -93,7 +91,7 @@ def add_what_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBr
         metavar="TYPE",
         help="show only resources of this type, for example topic; may be repeated",
     )
-    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: show all hosts)")
+    add_host_argument(parser, "show all hosts")
     parser.add_argument(
         "--all-names",
         action="store_true",
@@ -114,12 +112,13 @@ def _run(arguments: argparse.Namespace) -> int:
     host = read_host(arguments.host, refuse)
     source = open_source(arguments)
     entries = [*find_entries(source, principal, host, wanted)]
-    if arguments.json:
-        print_document(_document(source, principal, host, entries))
-    else:
-        names_max = None if arguments.all_names else NAMES_SHOWN
-        print_lines(_lines(source, principal, host, entries, names_max))
-    return 0 if entries else EXIT_DENIED
+    names_max = None if arguments.all_names else NAMES_SHOWN
+    return print_answer(
+        as_json=arguments.json,
+        document=lambda: _document(source, principal, host, entries),
+        lines=lambda: _lines(source, principal, host, entries, names_max),
+        is_positive=bool(entries),
+    )
 
 
 Wanted: TypeAlias = dict[ResourceType, tuple[int, ...]]

@@ -16,10 +16,10 @@ from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjec
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
 from authorizerd.cli.question_words import (
-    HOST_HELP,
     OPERATION_HELP,
     Refuse,
     Resource,
+    add_host_argument,
     add_resource_arguments,
     read_host,
     read_operation,
@@ -28,12 +28,10 @@ from authorizerd.cli.question_words import (
 from authorizerd.cli.questions import documents
 from authorizerd.cli.questions.access import is_allowed
 from authorizerd.cli.questions.answers import (
-    EXIT_DENIED,
     add_json_argument,
     align,
     indent,
-    print_document,
-    print_lines,
+    print_answer,
     warn,
 )
 from authorizerd.cli.questions.phrases import (
@@ -52,7 +50,7 @@ def add_who_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBro
     parser.set_defaults(run=_run)
     parser.add_argument("operation", metavar="OPERATION", help=OPERATION_HELP)
     add_resource_arguments(parser)
-    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: show all hosts)")
+    add_host_argument(parser, "show all hosts")
     add_json_argument(parser)
     add_source_arguments(parser, read_brokers)
 
@@ -70,11 +68,12 @@ def _run(arguments: argparse.Namespace) -> int:
     source = open_source(arguments)
     found = finish(find_subjects(source.snapshot, source.settings, operation, *resource))
     answer = _Answer(source, operation, resource, host, found)
-    if arguments.json:
-        print_document(answer.document())
-    else:
-        print_lines(answer.lines())
-    return 0 if answer.is_anybody_allowed else EXIT_DENIED
+    return print_answer(
+        as_json=arguments.json,
+        document=answer.document,
+        lines=answer.lines,
+        is_positive=answer.is_anybody_allowed,
+    )
 
 
 def _warn_if_unsupported(operation: Operation, resource: Resource) -> None:
