@@ -184,8 +184,7 @@ class RegionWalk:
             outer = self._leave_until(name)
             if self._results.next_after is not None:
                 if self._is_page_complete():
-                    yield from self._settle_star()
-                    return
+                    break
                 if is_literal and not self._can_deny(any_host, hosts):
                     # It belongs to a later page, and can be no exception of a pattern of this one.
                     continue
