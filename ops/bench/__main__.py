@@ -96,6 +96,28 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _start_report(began: str, *, is_quick: bool) -> Report:
+    return Report(
+        machine=describe_machine(),
+        programs=find_versions(),
+        began=began,
+        seconds=0.0,
+        is_quick=is_quick,
+        parts={},
+    )
+
+
+def _continue_report(path: Path, names: Iterable[str], began: str) -> Report:
+    """Return the last run's report, which also says which parts are measured from now on.
+
+    Raises:
+        ReportError: there is none.
+    """
+    report = read_report(path)
+    lacking = [name for name in names if name not in report.parts]
+    return msgspec.structs.replace(report, continued={**report.continued, began: lacking})
+
+
 def main() -> int:
     arguments = _arguments()
     # The wall clock only dates the run: it may be set while the run is timed.
@@ -104,24 +126,14 @@ def main() -> int:
     directory.mkdir(parents=True, exist_ok=True)
     plan = QUICK if arguments.quick else FULL
     path = arguments.directory / "bench.json"
-    if arguments.continues:
-        try:
-            report = read_report(path)
-        except ReportError as error:
-            print(f"bench: {error}", file=sys.stderr)
-            return 1
-        names = [name for name in arguments.parts if name not in report.parts]
-        report = msgspec.structs.replace(report, continued={**report.continued, began: names})
-    else:
-        names = arguments.parts
-        report = Report(
-            machine=describe_machine(),
-            programs=find_versions(),
-            began=began,
-            seconds=0.0,
-            is_quick=arguments.quick,
-            parts={},
-        )
+    try:
+        report = _continue_report(path, arguments.parts, began) if arguments.continues else None
+    except ReportError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    if report is None:
+        report = _start_report(began, is_quick=arguments.quick)
+    names = [name for name in arguments.parts if name not in report.parts]
     failed = False
     before = report.seconds
     for name, part in measure(plan, directory, names):
