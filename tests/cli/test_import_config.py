@@ -134,7 +134,7 @@ def test_printed_configuration_names_what_is_left_out(
 def test_probable_mistakes_of_the_broker_are_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What is written stays the same, and so does the exit code."""
+    """The file and the exit code stay the same."""
     changes = {"super.users": "User:a,User:b", "listner.security.protocol.map": "A:B"}
     assert main(["import-config", str(write(tmp_path, dict(changes)))]) == 0
     printed = capfd.readouterr()
@@ -249,7 +249,7 @@ def test_any_user_and_password_survive(user: str, password: str) -> None:
     )
 )
 def test_any_file_is_converted_or_refused(changes: dict[str, str]) -> None:
-    """What is printed is always a file of properties without secrets."""
+    """The output is always a file of properties without secrets."""
     properties = {
         key: Property(key=key, value=value, source="b", line=1)
         for key, value in {**BROKER, **changes}.items()

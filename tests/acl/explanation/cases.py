@@ -10,7 +10,7 @@ from itertools import product
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange, Explanation
@@ -62,18 +62,6 @@ class Case:
         return scan.decide(held, everyone, question)[0]
 
 
-def decide(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> bool:
-    return authorize(
-        snapshot,
-        settings,
-        question.principal,
-        question.host,
-        question.operation,
-        question.resource_type,
-        question.resource_name,
-    )
-
-
 @st.composite
 def cases(draw: st.DrawFn, *, unknown_codes: bool = True) -> Case:
     """Return a case. In most, the question is about an ACL."""
@@ -99,9 +87,9 @@ def cases(draw: st.DrawFn, *, unknown_codes: bool = True) -> Case:
 
 def flips(case: Case, snapshot: AclSnapshot) -> bool:
     """Return True if ``snapshot`` gives the other answer, for an unknown host with every host."""
-    before = decide(case.snapshot, case.settings, case.question)
+    before = is_allowed(case.snapshot, case.settings, case.question)
     asked = with_hosts(case.question)
-    return all(decide(snapshot, case.settings, each) != before for each in asked)
+    return all(is_allowed(snapshot, case.settings, each) != before for each in asked)
 
 
 def with_hosts(question: Question) -> list[Question]:

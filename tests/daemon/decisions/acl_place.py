@@ -26,6 +26,21 @@ DESCRIBE = acl(PROXY, "DESCRIBE", cluster=True)
 DESCRIBE_ID = b"describe cluster"
 
 
+async def read_streamed(response: Response | StreamedResponse) -> bytes:
+    """Return the whole body of a streamed answer."""
+    assert isinstance(response, StreamedResponse), response
+    parts: list[bytes] = []
+
+    async def send(data: bytes) -> None:
+        parts.append(data)
+
+    try:
+        await response.write(send)
+    finally:
+        response.close()
+    return b"".join(parts)
+
+
 class AclPlace:
     """A decision port without sockets.
 
@@ -99,18 +114,7 @@ class AclPlace:
 
     async def list(self, query: str = "", token: str = "root.secret") -> bytes:
         """Return a whole listing."""
-        response = await self.ask(ACLS_PATH, query, token=token)
-        assert isinstance(response, StreamedResponse), response
-        parts: list[bytes] = []
-
-        async def send(data: bytes) -> None:
-            parts.append(data)
-
-        try:
-            await response.write(send)
-        finally:
-            response.close()
-        return b"".join(parts)
+        return await read_streamed(await self.ask(ACLS_PATH, query, token=token))
 
 
 class Session:

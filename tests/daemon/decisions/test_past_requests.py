@@ -24,6 +24,7 @@ from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
+from tests.daemon.decisions.acl_place import read_streamed
 from tests.daemon.search_place import VOCABULARY, SearchPlace, search_body
 from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import TIME_MS, acl_id, removed, write_log
@@ -314,17 +315,7 @@ def list_request(query: str, caller: str = "root") -> Request:
 
 async def written(response: Response | StreamedResponse) -> list[Any]:
     """Return the lines of a listing."""
-    assert isinstance(response, StreamedResponse), response
-    parts: list[bytes] = []
-
-    async def send(data: bytes) -> None:
-        parts.append(data)
-
-    try:
-        await response.write(send)
-    finally:
-        response.close()
-    return [json.loads(line) for line in b"".join(parts).splitlines()]
+    return [json.loads(line) for line in (await read_streamed(response)).splitlines()]
 
 
 @pytest.mark.parametrize("as_of", ["3", TIME.replace(":", "%3A")])
