@@ -11,9 +11,9 @@ Source: KIP-140 (DescribeAcls), KIP-226 (DescribeConfigs); Kafka 4.3 ConfigHelpe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import SimpleNamespace
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import trio
 from kio.schema.describe_configs.v4.response import (
@@ -46,6 +46,24 @@ from authorizerd.protocol.kafka.acl_listing import read_listing, read_listing_he
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
+T = TypeVar("T")
+
+UseBrokers: TypeAlias = Callable[["BrokerReader"], Awaitable[T]]
+"""What is done on the brokers, through a reader that is connected to them."""
+
+
+class Right(NamedTuple):
+    """A right on the cluster, and the words for what needs it."""
+
+    operation: str
+    verb: str
+    noun: str
+    otherwise: str = ""
+
+
+LISTING: Final = Right("Describe", "list", "listing", ", or read a log (--log-dir)")
+CREATION: Final = Right("Alter", "create", "creating")
+
 BROKER_CONFIGS: Final = 4
 """Kafka's ConfigResource.Type.BROKER."""
 AUTHORIZER: Final = "authorizer.class.name"
@@ -64,84 +82,93 @@ def read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
         StartError: the file is unusable, no broker answers, or it refuses to list ACLs. The text
             names the flag and the cause; lines that follow the first say what to do.
     """
+    return run_on_brokers(servers, command_config, BrokerReader.read)
+
+
+def run_on_brokers(
+    servers: str, command_config: str | None, use: UseBrokers[T], *, place: str | None = None
+) -> T:
+    """Return what ``use`` returns. Blocks; failures that are retried are printed.
+
+    Args:
+        place: what errors begin with; by default, the flag ``--bootstrap-server``.
+
+    Raises as ``read_brokers``, and whatever ``use`` raises.
+    """
     given = {"bootstrap-server": [servers]}
     if command_config is not None:
         given["command-config"] = [command_config]
+    place = place or f"--bootstrap-server {servers}"
     try:
         settings = read_settings(Arguments(given))
-        return trio.run(_read, servers, settings)
+        return trio.run(_run, servers, settings, use, place)
     except CommandError as error:
         # An error of the file begins with its flag.
         is_of_file = error.advice.startswith("--")
-        text = (
-            error.advice.rstrip() if is_of_file else _describe(servers, error.reason, error.advice)
-        )
+        text = error.advice.rstrip() if is_of_file else _describe(place, error.reason, error.advice)
         raise StartError(text) from None
 
 
-async def _read(servers: str, settings: ClientSettings) -> BrokerAnswer:
+async def _run(servers: str, settings: ClientSettings, use: UseBrokers[T], place: str) -> T:
     context = None if settings.tls is None else open_context(settings.tls)
     async with KafkaClient(settings, warn, context=context) as client:
         if not await client.can_resolve():
-            raise StartError(_describe(servers, "no host name can be resolved"))
+            raise StartError(_describe(place, "no host name can be resolved"))
         credentials = settings.credentials
         user = None if credentials is None else credentials.username
-        return await read_cluster(client, servers, user)
+        return await use(BrokerReader(client, servers, user, place))
 
 
-async def read_cluster(client: KafkaClient, servers: str, user: str | None) -> BrokerAnswer:
-    """Return what the brokers tell.
+class BrokerReader:
+    """The requests to one cluster.
 
     Args:
-        servers: their addresses, for errors.
+        servers: their addresses, for advice.
         user: the name that the client logs in with, or None.
-
-    Raises as ``read_brokers``.
-    """
-    reader = _Reader(client, servers, user)
-    snapshot = await reader.read_acls()
-    metadata = await reader.read_metadata()
-    values, failure = await reader.read_configs(each.node_id for each in metadata.brokers)
-    _check_authorizer(values)
-    topics = {each.name for each in metadata.topics if each.name and not each.error_code}
-    told = {key: value for key, value in values.items() if key in SETTING_KEYS}
-    return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure)
-
-
-class _Reader:
-    """The requests to one cluster.
+        place: what errors begin with.
 
     Raises (all methods):
         StartError: a request fails.
     """
 
-    def __init__(self, client: KafkaClient, servers: str, user: str | None) -> None:
-        self._client = client
+    def __init__(self, client: KafkaClient, servers: str, user: str | None, place: str) -> None:
+        self.client: Final = client
         self._servers = servers
         self._user = user
+        self._place = place
+
+    async def read(self) -> BrokerAnswer:
+        """Return what the brokers tell."""
+        snapshot = await self.read_acls()
+        metadata = await self.read_metadata()
+        values, failure = await self.read_configs(each.node_id for each in metadata.brokers)
+        _check_authorizer(values)
+        topics = {each.name for each in metadata.topics if each.name and not each.error_code}
+        told = {key: value for key, value in values.items() if key in SETTING_KEYS}
+        return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure)
 
     async def read_acls(self) -> AclSnapshot:
         """Return all ACLs. Each gets an id that is derived from its fields."""
         try:
-            version, body = await self._client.request(
+            version, body = await self.client.request(
                 LISTING_CALL, name="describeAcls", errors=_listing_errors
             )
         except RequestFailedError as error:
-            raise self._failed(error) from error
+            raise self.new_error(error) from error
         builder = SnapshotBuilder()
         try:
             listing: Listing = finish(read_listing(version, body))
         except DecodeError as error:
-            raise StartError(_describe(self._servers, f"DescribeAcls: {error}")) from error
+            raise StartError(_describe(self._place, f"DescribeAcls: {error}")) from error
         builder.apply_changes(AclAdded(acl_id, acl) for acl_id, acl in listing.items())
         return builder.freeze(LISTING_OFFSET)
 
     async def read_metadata(self) -> MetadataResponse:
         """Return the brokers of the cluster, and its topics."""
         try:
-            return await self._client.request(_METADATA_CALL, name="listTopics", errors=_no_errors)
+            return await self.client.request(_METADATA_CALL, name="listTopics", errors=_no_errors)
         except RequestFailedError as error:
-            raise self._failed(error) from error
+            raise self.new_error(error) from error
 
     async def read_configs(self, node_ids: Iterable[int]) -> tuple[Mapping[str, str | None], str]:
         """Return the keys that are set on the broker that answers, and why none is known.
@@ -150,7 +177,7 @@ class _Reader:
         and the others in the answer are errors.
         """
         try:
-            answer = await self._client.request(
+            answer = await self.client.request(
                 _configs_call(node_ids), name="describeConfigs", errors=_no_errors
             )
         except RequestFailedError as error:
@@ -160,32 +187,34 @@ class _Reader:
                 return {each.name: each.value for each in result.configs}, ""
         return {}, _describe_refusal(answer.results)
 
-    def _failed(self, error: RequestFailedError) -> StartError:
+    def new_error(self, error: RequestFailedError, *, right: Right = LISTING) -> StartError:
+        """Return the error of a failed request, which needs ``right``."""
         if error.error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            return StartError(_describe(self._servers, *self._explain_missing_right()))
+            return StartError(_describe(self._place, *self._explain_missing_right(right)))
         if error.error.code == ErrorCode.SECURITY_DISABLED:
             reason = "the broker has no authorizer, so it has no ACLs: everyone may do anything"
-            return StartError(_describe(self._servers, reason))
+            return StartError(_describe(self._place, reason))
         if error.cause is None:
-            return StartError(_describe(self._servers, str(error)))
+            return StartError(_describe(self._place, str(error)))
         # The advice says more than the name of the error's code.
         reason = (error.error.message or error.error.name).removeprefix(f"{self._servers}: ")
-        return StartError(_describe(self._servers, reason, ADVICE[error.cause]))
+        return StartError(_describe(self._place, reason, ADVICE[error.cause]))
 
-    def _explain_missing_right(self) -> tuple[str, str]:
+    def _explain_missing_right(self, right: Right) -> tuple[str, str]:
         principal = "PRINCIPAL" if self._user is None else f"User:{self._user}"
-        reason = f"{'this client' if self._user is None else principal} may not list ACLs"
+        reason = f"{'this client' if self._user is None else principal} may not {right.verb} ACLs"
         advice = (
-            "listing ACLs needs DESCRIBE on the cluster. Let a user who may change ACLs run:\n"
+            f"{right.noun} ACLs needs {right.operation.upper()} on the cluster. Let a user who may "
+            "change ACLs run:\n"
             f"  authorizerd acls --bootstrap-server {self._servers} --add --cluster "
-            f"--operation Describe --allow-principal '{principal}'\n"
-            "Or log in as another user (--command-config), or read a log (--log-dir).\n"
+            f"--operation {right.operation} --allow-principal '{principal}'\n"
+            f"Or log in as another user (--command-config){right.otherwise}.\n"
         )
         return reason, advice
 
 
-def _describe(servers: str, reason: str, advice: str = "") -> str:
-    text = f"--bootstrap-server {servers}: {reason}"
+def _describe(place: str, reason: str, advice: str = "") -> str:
+    text = f"{place}: {reason}"
     return f"{text}\n{advice.rstrip()}" if advice else text
 
 

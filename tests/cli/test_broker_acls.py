@@ -10,7 +10,7 @@ import trio
 
 from authorizerd.acl.listing import derive_id
 from authorizerd.cli.acl_source import BrokerAnswer
-from authorizerd.cli.broker_acls import AUTHORIZER, read_brokers, read_cluster
+from authorizerd.cli.broker_acls import AUTHORIZER, BrokerReader, read_brokers
 from authorizerd.cli.source_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.address import Address
@@ -102,7 +102,8 @@ async def read(cluster: KafkaCluster, user: str | None = None) -> BrokerAnswer:
     settings = ClientSettings(bootstrap=[ADDRESS])
     with trio.fail_after(30):
         async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
-            return await read_cluster(client, SERVERS, user)
+            reader = BrokerReader(client, SERVERS, user, f"--bootstrap-server {SERVERS}")
+            return await reader.read()
 
 
 async def test_acls_topics_and_settings_are_read(cluster: KafkaCluster, node: KafkaNode) -> None:
