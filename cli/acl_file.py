@@ -1,4 +1,4 @@
-"""Read ACLs from a file: the output of kafka-acls --list, a YAML or JSON document, or a log.
+"""Read ACLs from a file: a log, or a text of any format that ``acl.formats.catalogue`` lists.
 
 ``authorizerd replay`` reads the same formats.
 """
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.builder import build
-from authorizerd.acl.formats.text import AclTextError, read_acl_text
+from authorizerd.acl.formats.catalogue import read_acl_text
+from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.offline import read_snapshot
+from authorizerd.cli.question_words import warn_of
 from authorizerd.daemon.errors import StartError
 
 _CHECKPOINT_SUFFIX: Final = ".checkpoint"
@@ -29,6 +31,8 @@ def is_log(path: Path) -> bool:
 def read_acl_file(path: Path) -> list[Acl]:
     """Return the ACLs of a file, without repeats. Blocks.
 
+    Warns of what the file says and ACLs cannot.
+
     Raises:
         StartError: the file cannot be read, or has another form.
         MetadataLogError, ChangeError: as ``offline.read_snapshot``, for a checkpoint or a log.
@@ -36,7 +40,7 @@ def read_acl_file(path: Path) -> list[Acl]:
     if is_log(path):
         return list(read_snapshot(path).acls.values())
     try:
-        return read_acl_text(path.read_bytes().decode("utf-8-sig"), path.suffix)
+        read = read_acl_text(path.read_bytes().decode("utf-8-sig"), path.suffix)
     except OSError as error:
         raise StartError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -44,6 +48,8 @@ def read_acl_file(path: Path) -> list[Acl]:
     except AclTextError as error:
         reason = f"{path}: {error.place}: {error.reason}"
         raise StartError(escape_unprintable(reason)) from error
+    warn_of(f"{path}: {loss}" for loss in read.losses)
+    return list(read.acls)
 
 
 def build_snapshot(acls: Iterable[Acl]) -> AclSnapshot:

@@ -1,1 +1,1 @@
-"""Read ACLs from text: the output of kafka-acls, and YAML and JSON documents."""
+"""Read and write ACLs as text: kafka-acls' listing, and documents of several tools."""

@@ -1,4 +1,8 @@
-"""Read the output of ``kafka-acls --list`` and ``authorizerd acls --list``.
+"""The output of ``kafka-acls --list`` and ``authorizerd acls --list``.
+
+Only the order of what is written differs from kafka-acls, which iterates over hash tables. Here
+patterns are sorted by resource type code, name and pattern type; ACLs by principal, host, operation
+code and permission code.
 
 **Invariant:** a line is read if it has exactly one reading; otherwise it is an error with its
 number. Principals and names may contain commas, brackets and spaces. If it is unclear where the
@@ -10,9 +14,12 @@ Source: Kafka 4.3 AclCommand; ResourcePattern and AccessControlEntry.toString.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss
+from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
 _PRINCIPAL_HEADING: Final = re.compile(r"ACLs for principal `.*`")
@@ -25,22 +32,106 @@ _ENTRY: Final = re.compile(
 )
 _HOST: Final = ", host="
 _QUOTED_MAX: Final = 200
+_IN_FILTERS: Final = ("ANY", "MATCH")
+_UNKNOWN: Final = "kafka-acls shows the codes of other Kafka versions as UNKNOWN"
 
 
-class ListingError(Exception):
-    """A line that is not part of a listing; ``line`` counts from 1."""
+class Entry(NamedTuple):
+    """An ACL without its resource pattern; entries are ordered by these fields."""
 
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(line, reason)
-        self.line = line
-        self.reason = reason
+    principal: str
+    host: str
+    operation: Operation
+    permission_type: PermissionType
+
+
+def read(text: str) -> AclsRead:
+    """Return the ACLs of a listing. kafka-acls prints UNKNOWN for codes of newer versions.
+
+    Raises:
+        AclTextError: a line is malformed, or an ACL comes before any resource.
+    """
+    acls = tuple(dict.fromkeys(read_listing(text)))
+    return AclsRead(acls, tuple(Loss(acl, _UNKNOWN) for acl in acls if not _is_named(acl)))
+
+
+def write(acls: Sequence[Acl]) -> AclsWritten:
+    """Return a listing of the ACLs that it can say unambiguously."""
+    kept, losses = keep_writable(acls, _why_not_listable)
+    return AclsWritten(format_acls(kept), losses)
+
+
+def _why_not_listable(acl: Acl) -> str | None:
+    if not _is_named(acl):
+        return _UNKNOWN
+    if any("\n" in text for text in (acl.resource_name, acl.principal, acl.host)):
+        return "a listing cannot contain a line break in a name"
+    if f"{acl.principal}{_HOST}{acl.host}".split(_HOST) != [acl.principal, acl.host]:
+        return f"in a listing, `{_HOST}` ends the principal"
+    return None
+
+
+def _is_named(acl: Acl) -> bool:
+    """Return True if this version has a name for each code, and each can be in an ACL."""
+    codes = (
+        ResourceType.read(acl.resource_type),
+        PatternType.read(acl.pattern_type),
+        Operation.read(acl.operation),
+        PermissionType.read(acl.permission_type),
+    )
+    return not any(code.name in _IN_FILTERS or code.name == "UNKNOWN" for code in codes)
+
+
+def format_pattern(resource_type: int, name: str | None, pattern_type: int) -> str:
+    """Return a resource pattern as Java prints it; unknown codes as UNKNOWN."""
+    return (
+        f"ResourcePattern(resourceType={ResourceType.read(resource_type).name}, name={name}, "
+        f"patternType={PatternType.read(pattern_type).name})"
+    )
+
+
+def format_entry(entry: Acl | Entry) -> str:
+    """Return an ACL without its resource pattern, as Java prints it; unknown codes as UNKNOWN."""
+    return (
+        f"(principal={entry.principal}, host={entry.host}, "
+        f"operation={Operation.read(entry.operation).name}, "
+        f"permissionType={PermissionType.read(entry.permission_type).name})"
+    )
+
+
+def format_acls(acls: Iterable[Acl]) -> str:
+    """Return the listing of ACLs, each once. Unknown codes are shown as UNKNOWN."""
+    entries_by_pattern: dict[tuple[int, str, int], set[Entry]] = defaultdict(set)
+    for acl in acls:
+        pattern = (
+            ResourceType.read(acl.resource_type),
+            acl.resource_name,
+            PatternType.read(acl.pattern_type),
+        )
+        entry = Entry(
+            acl.principal,
+            acl.host,
+            Operation.read(acl.operation),
+            PermissionType.read(acl.permission_type),
+        )
+        entries_by_pattern[pattern].add(entry)
+    return "".join(
+        f"Current ACLs for resource `{format_pattern(*pattern)}`:\n"
+        f"{format_entries(sorted(entries))}\n\n"
+        for pattern, entries in sorted(entries_by_pattern.items())
+    )
+
+
+def format_entries(entries: Iterable[Acl | Entry]) -> str:
+    """Return a line for each entry, without the last line break."""
+    return "\n".join(f"\t{format_entry(entry)}" for entry in entries)
 
 
 def read_listing(text: str) -> Iterator[Acl]:
     """Yield the ACLs of a listing in its order, with any repeats.
 
     Raises:
-        ListingError: a line is malformed, or an ACL comes before any resource.
+        AclTextError: a line is malformed, or an ACL comes before any resource.
     """
     pattern: tuple[int, str, int] | None = None
     # splitlines would also cut names at Unicode's line separators.
@@ -58,21 +149,21 @@ def read_listing(text: str) -> Iterator[Acl]:
             )
         elif entry := _ENTRY.fullmatch(line):
             if pattern is None:
-                raise ListingError(number, "expected a resource before the first ACL")
+                raise AclTextError(_line(number), "expected a resource before the first ACL")
             yield _acl(number, pattern, entry)
         else:
-            raise ListingError(
-                number, f"expected a line of a listing of ACLs, found {_quoted(line)}"
+            raise AclTextError(
+                _line(number), f"expected a line of a listing of ACLs, found {_quoted(line)}"
             )
 
 
 def _acl(number: int, pattern: tuple[int, str, int], entry: re.Match[str]) -> Acl:
     parts = entry[1].split(_HOST)
     if len(parts) < 2:
-        raise ListingError(number, f"missing host: {_quoted(entry[0])}")
+        raise AclTextError(_line(number), f"missing host: {_quoted(entry[0])}")
     if len(parts) > 2:
-        raise ListingError(
-            number,
+        raise AclTextError(
+            _line(number),
             f"ambiguous line: `{_HOST}` occurs more than once in {_quoted(entry[0])}",
         )
     operation = _code(number, Operation, entry[2])
@@ -83,9 +174,13 @@ def _acl(number: int, pattern: tuple[int, str, int], entry: re.Match[str]) -> Ac
 def _code(number: int, codes: type[Code], name: str) -> int:
     """Return the code of a name; UNKNOWN is valid, as kafka-acls prints it for newer codes."""
     code = codes.named(name)
-    if code is None or name in ("ANY", "MATCH"):
-        raise ListingError(number, f"unknown {codes.__name__} {name!r}")
+    if code is None or name in _IN_FILTERS:
+        raise AclTextError(_line(number), f"unknown {codes.__name__} {name!r}")
     return int(code)
+
+
+def _line(number: int) -> str:
+    return f"line {number}"
 
 
 def _quoted(line: str) -> str:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.formats.listing import Entry
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.acl.model import (
@@ -29,15 +30,6 @@ from authorizerd.acl.model import (
 )
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.errors import ILLEGAL_ARGUMENT, CommandError, UsageError
-
-
-class Entry(NamedTuple):
-    """An ACL without its resource pattern; entries are ordered by these fields."""
-
-    principal: str
-    host: str
-    operation: Operation
-    permission_type: PermissionType
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TextIO, assert_never
 
+from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_surprises
 from authorizerd.cli.acls.errors import CommandError
 from authorizerd.cli.acls.output import (
-    format_acls,
     format_addition,
     format_by_principal,
     format_existing,

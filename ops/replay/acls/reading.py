@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from authorizerd.acl.formats.text import AclTextError, read_acl_text
+from authorizerd.acl.formats.catalogue import read_acl_text
+from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -40,9 +41,9 @@ def read_acl_source(
     """Return the ACLs of ``source``, with the given settings; blocks.
 
     Args:
-        source: a log directory (``__cluster_metadata-0`` or its parent), a ``.checkpoint``,
-            ``.yaml``, ``.yml`` or ``.json`` file, ``kafka://HOST:PORT``, or any other file, which
-            must contain the output of kafka-acls --list.
+        source: a log directory (``__cluster_metadata-0`` or its parent), a ``.checkpoint`` file,
+            ``kafka://HOST:PORT``, or any other file, whose text must have one of the formats of
+            ``acl.formats.catalogue``.
         as_of: the moment of a log, as ``parse_as_of`` reads it; None for its end.
         super_users: principals, each ``Type:name``.
         command_config: a properties file for a ``kafka://`` connection.
@@ -114,9 +115,14 @@ def _text(source: str, path: Path) -> str:
 
 def _of_text(source: str, text: str, suffix: str) -> LogState:
     try:
-        return _undated(read_acl_text(text, suffix))
+        read = read_acl_text(text, suffix)
     except AclTextError as error:
         raise AclSourceError(source, error.reason, error.place) from error
+    for loss in read.losses:
+        # A report has no place for warnings, so it must not rest on a part of what a text says.
+        if loss.acl is None:
+            raise AclSourceError(source, f"the file grants what ACLs cannot: {loss}")
+    return _undated(read.acls)
 
 
 def _undated(acls: Iterable[Acl]) -> LogState:

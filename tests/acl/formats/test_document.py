@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -8,15 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from authorizerd.acl.formats.document import (
-    PARSERS,
-    DocumentError,
-    parse_json,
-    parse_yaml,
-    read_document,
-)
+from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.acl.formats.document import read_document
+from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.formats.values import parse_json, parse_yaml
 from authorizerd.acl.model import Acl
 from authorizerd.replay.usage.report import named
+from tests.support.acls import acl
 from tests.support.strategies import acls
 
 USUAL = {
@@ -94,46 +93,84 @@ def test_every_acl_can_be_written_as_a_document(some: list[Acl]) -> None:
     (document(principal="User:first"), "acls[1]", "repeats acls[0]"),
 ])  # fmt: skip
 def test_faults_are_named_with_their_place(value: object, place: str, reason: str) -> None:
-    with pytest.raises(DocumentError) as refused:
+    with pytest.raises(AclTextError) as refused:
         list(read_document(value))
     assert refused.value.place == place
     assert reason in refused.value.reason
 
 
-@pytest.mark.parametrize(("suffix", "text", "place", "reason"), [
-    (".yaml", "acls:\n- host: a\n  host: b\n", "line 3", "duplicate key 'host'"),
-    (".yml", "acls: []\nacls: []\n", "line 2", "duplicate key 'acls'"),
-    (".yaml", "a: &a {}\nb:\n  <<: *a\n", "line 3", "merge keys are not supported"),
-    (".yaml", "acls:\n- host: *\n", "line 2", "expected alphabetic"),
-    (".yaml", "acls: [\n", "line 2", ""),
-    (".yaml", "a: !!python/object/apply:os.system [x]\n", "line 1", "constructor"),
-    (".yaml", "a: 1\n---\nb: 2\n", "line 2", ""),
-    (".yaml", "a: \x00", "document", "not YAML"),
-    (".yaml", "a: 2026-99-99", "document", "not YAML"),
-    (".json", '{"acls": [{"host": "a", "host": "b"}]}', "document", "duplicate key 'host'"),
-    (".json", '{"acls": [\n}', "line 2", "not JSON"),
-    (".json", "[" * 100_000, "document", "not JSON"),
+@pytest.mark.parametrize(("name", "text", "place", "reason"), [
+    ("yaml", "acls:\n- host: a\n  host: b\n", "line 3", "duplicate key 'host'"),
+    ("yaml", "acls: []\nacls: []\n", "line 2", "duplicate key 'acls'"),
+    ("yaml", "a: &a {}\nb:\n  <<: *a\n", "line 3", "merge keys are not supported"),
+    ("yaml", "acls:\n- host: *\n", "line 2", "expected alphabetic"),
+    ("yaml", "acls: [\n", "line 2", ""),
+    ("yaml", "a: !!python/object/apply:os.system [x]\n", "line 1", "constructor"),
+    ("yaml", "a: 1\n---\nb: 2\n", "line 2", ""),
+    ("yaml", "a: \x00", "document", "not YAML"),
+    ("yaml", "a: 2026-99-99", "document", "not YAML"),
+    ("json", '{"acls": [{"host": "a", "host": "b"}]}', "document", "duplicate key 'host'"),
+    ("json", '{"acls": [\n}', "line 2", "not JSON"),
+    ("json", "[" * 100_000, "document", "not JSON"),
 ])  # fmt: skip
 def test_unreadable_text_is_named_with_its_line(
-    suffix: str, text: str, place: str, reason: str
+    name: str, text: str, place: str, reason: str
 ) -> None:
-    with pytest.raises(DocumentError) as refused:
-        PARSERS[suffix](text)
+    with pytest.raises(AclTextError) as refused:
+        FORMATS[name].read(text)
     assert refused.value.place == place
     assert reason in refused.value.reason
 
 
 def test_deeply_nested_yaml_is_rejected() -> None:
-    with pytest.raises(DocumentError):
+    with pytest.raises(AclTextError):
         parse_yaml("[" * 1_000_000)
-    with pytest.raises(DocumentError, match="nested more than 16 levels deep"):
+    with pytest.raises(AclTextError, match="nested more than 16 levels deep"):
         parse_yaml("- " * 17)
 
 
 @given(st.text(max_size=60) | st.text("{}[]:,-&*!|>'\"\n acls#%@", max_size=40))
 def test_any_text_gives_acls_or_a_document_error(text: str) -> None:
-    for parse in PARSERS.values():
-        try:
-            list(read_document(parse(text)))
-        except DocumentError:
-            continue
+    for name in ("yaml", "json"):
+        with contextlib.suppress(AclTextError):
+            FORMATS[name].read(text)
+
+
+def test_written_yaml_is_grouped_and_sorted() -> None:
+    some = [
+        acl("User:b", "WRITE", host="0:0:0:0:0:0:0:1"),
+        acl("User:b", "READ", pattern="PREFIXED", deny=True, host="10.0.0.7"),
+        acl("User:b", "READ", host="0:0:0:0:0:0:0:1"),
+        acl("User:b", "READ", host="0:0:0:0:0:0:0:1"),
+        acl("User:*", "TWO_PHASE_COMMIT", transactional_id="yes"),
+        acl("User:CN=Jörg, O=b", "ALL", cluster=True),
+    ]
+    expected = """
+acls:
+  - principal: User:*
+    operation: [TWO_PHASE_COMMIT]
+    permission_type: ALLOW
+    resource_type: TRANSACTIONAL_ID
+    resource_name: "yes"
+  - principal: "User:CN=Jörg, O=b"
+    operation: [ALL]
+    permission_type: ALLOW
+    resource_type: CLUSTER
+    resource_name: kafka-cluster
+  - principal: User:b
+    host: "0:0:0:0:0:0:0:1"
+    operation: [READ, WRITE]
+    permission_type: ALLOW
+    resource_type: TOPIC
+    resource_name: t
+  - principal: User:b
+    host: 10.0.0.7
+    operation: [READ]
+    permission_type: DENY
+    resource_type: TOPIC
+    resource_name: t
+    pattern_type: PREFIXED
+"""
+    assert FORMATS["yaml"].write(some).text == expected.removeprefix("\n")
+    assert json.loads(FORMATS["json"].write(some).text) == parse_yaml(expected)
+    assert FORMATS["yaml"].write([]).text == "acls: []\n"

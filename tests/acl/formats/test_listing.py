@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.formats.listing import ListingError, read_listing
+from authorizerd.acl.formats.listing import format_acls, read_listing
+from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl, Operation, ResourceType
-from authorizerd.cli.acls.output import format_acls, format_by_principal
+from authorizerd.cli.acls.output import format_by_principal
 
 HEADING = (
     "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`: "
@@ -72,15 +73,15 @@ def test_line_ends_and_blanks_of_other_versions_are_accepted(ended: str) -> None
     ("x" * 10_000, "…'"),
 ])  # fmt: skip
 def test_malformed_line_is_named_by_its_number(line: str, reason: str) -> None:
-    with pytest.raises(ListingError, match=reason) as refused:
+    with pytest.raises(AclTextError, match=reason) as refused:
         list(read_listing("\n".join([HEADING, ENTRY, "", line, ENTRY])))
-    assert refused.value.line == 4
+    assert refused.value.place == "line 4"
     assert len(refused.value.reason) < 500
 
 
 def test_acl_before_any_resource_is_rejected() -> None:
     for text in (ENTRY, f"{HEADING}\n{ENTRY}\nACLs for principal `User:b`\n{ENTRY}"):
-        with pytest.raises(ListingError, match="expected a resource before"):
+        with pytest.raises(AclTextError, match="expected a resource before"):
             list(read_listing(text))
 
 
@@ -91,5 +92,5 @@ def test_code_from_a_newer_version_reads_as_unknown() -> None:
 
 @given(st.text("(),=`:ACLsforpincuhte\n\t *", max_size=80))
 def test_any_text_gives_acls_or_a_listing_error(text: str) -> None:
-    with contextlib.suppress(ListingError):
+    with contextlib.suppress(AclTextError):
         list(read_listing(f"{HEADING}\n{text}"))

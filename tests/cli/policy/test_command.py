@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from authorizerd.cli.acls.output import format_acls
+from authorizerd.acl.formats.listing import format_acls
 from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.acls import acl

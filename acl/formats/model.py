@@ -1,0 +1,88 @@
+"""What every format reads and writes, and the losses in between.
+
+**Invariant:** nothing is lost in silence. What a text says and ACLs cannot is a ``Loss`` of the
+reading; an ACL that a format cannot say is a ``Loss`` of the writing, and is not in the text.
+Reading a written text returns all other ACLs, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.printable import escape_unprintable
+
+
+class AclTextError(Exception):
+    """A text that cannot be read as ACLs.
+
+    ``place`` is, for example, ``line 7`` or ``acls[3].operation``.
+    """
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Something that the other side cannot say.
+
+    Attributes:
+        acl: the ACL that is lost; None for a part of a text that is not an ACL.
+        reason: why, as a sentence; it names the place in a text.
+    """
+
+    acl: Acl | None
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line, whatever the names contain."""
+        text = self.reason if self.acl is None else f"{self.acl}: {self.reason}"
+        return escape_unprintable(text)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The ACLs that a text manages by its nature: those of some principals, and single ones."""
+
+    principals: frozenset[str] = frozenset()
+    acls: frozenset[Acl] = frozenset()
+
+    def includes(self, acl: Acl) -> bool:
+        """Return True if the text manages ``acl``, whether or not it contains it."""
+        return acl.principal in self.principals or acl in self.acls
+
+
+class AclsRead(msgspec.Struct, frozen=True):
+    """What a text says.
+
+    Attributes:
+        acls: in the order of the text, without repeats.
+        losses: what the text says and Kafka's ACLs cannot. An ACL that is read with a code UNKNOWN
+            is in ``acls`` and here, because its true code is unknown.
+        scope: what the text manages, for example all ACLs of the KafkaUsers in it. None for
+            everything: an ACL that is not in the text should not exist.
+    """
+
+    acls: tuple[Acl, ...]
+    losses: tuple[Loss, ...] = ()
+    scope: Scope | None = None
+
+
+class AclsWritten(msgspec.Struct, frozen=True):
+    """A text with all ACLs except those of ``losses``."""
+
+    text: str
+    losses: tuple[Loss, ...] = ()
+
+
+class Format(NamedTuple):
+    """A format of ACLs in text. ``read`` raises AclTextError."""
+
+    name: str
+    help: str
+    read: Callable[[str], AclsRead]
+    write: Callable[[Sequence[Acl]], AclsWritten]

@@ -1,0 +1,191 @@
+"""Parse YAML and JSON strictly, and check the shape of what was parsed.
+
+**Invariant:** nothing is guessed. A repeated key, a merge key, an unknown key and a value of the
+wrong type are errors that name their place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias, TypeVar
+
+import yaml
+
+from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.acl.model import Code, Operation, PatternType, PermissionType, ResourceType
+
+Value: TypeAlias = Any
+"""A parsed document, or a part of one, before validation."""
+
+AnyCode = TypeVar("AnyCode", bound=Code)
+
+DOCUMENT: Final = "document"
+"""The place of a fault that concerns the whole text."""
+
+_DEPTH_MAX: Final = 16
+_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def parse_yaml(text: str) -> Value:
+    """Return the value of a YAML text with at most one document.
+
+    Raises:
+        AclTextError: the text is not YAML, or repeats a key in a mapping.
+    """
+    return _parse_yaml(text, lambda: yaml.load(text, Loader=_StrictLoader))  # noqa: S506 - safe
+
+
+def parse_yaml_documents(text: str) -> list[Value]:
+    """Return the values of all documents of a YAML text; those without content are left out.
+
+    Raises:
+        AclTextError: as ``parse_yaml``.
+    """
+    values = _parse_yaml(text, lambda: list(yaml.load_all(text, Loader=_StrictLoader)))
+    return [value for value in values if value is not None]
+
+
+def _parse_yaml(text: str, load: Any) -> Value:  # noqa: ANN401 - yaml has no types
+    try:
+        _check_depth(text)
+        return load()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = DOCUMENT if mark is None else f"line {mark.line + 1}"
+        raise AclTextError(place, error.problem or "not YAML") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise AclTextError(DOCUMENT, f"not YAML: {_first_line(error)}") from error
+
+
+def _check_depth(text: str) -> None:
+    """Reject deep nesting, which would crash the process in the loader's native code."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_SAFE_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEPTH_MAX:
+                line = event.start_mark.line + 1
+                raise AclTextError(f"line {line}", f"nested more than {_DEPTH_MAX} levels deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+class _StrictLoader(_SAFE_LOADER):  # type: ignore[misc]
+    """A safe YAML loader that also rejects repeated keys and merge keys.
+
+    A few lines with merge keys could expand to any number of keys.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            fault = None
+            if key.tag == _MERGE_TAG:
+                fault = "merge keys are not supported"
+            elif (key.tag, key.value) in seen:
+                fault = f"duplicate key {key.value!r}"
+            if fault is not None:
+                raise yaml.constructor.ConstructorError(None, None, fault, key.start_mark)
+            seen.add((key.tag, key.value))
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def parse_json(text: str) -> Value:
+    """Return the value of a JSON document.
+
+    Raises:
+        AclTextError: the text is not JSON, or repeats a key in an object.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise AclTextError(f"line {error.lineno}", f"not JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise AclTextError(DOCUMENT, f"not JSON: {_first_line(error)}") from error
+
+
+def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    held: dict[str, Value] = {}
+    for key, value in pairs:
+        if key in held:
+            raise AclTextError(DOCUMENT, f"duplicate key {key!r} in an object")
+        held[key] = value
+    return held
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def check_keys(
+    place: str, value: Value, *, required: Iterable[str], optional: Iterable[str] = ()
+) -> None:
+    """Check that ``value`` is a mapping with these keys, and no others.
+
+    Raises:
+        AclTextError: it is not.
+    """
+    if not isinstance(value, dict):
+        raise AclTextError(place, f"expected a mapping, found {describe(value)}")
+    known = (*required, *optional)
+    for key in value:
+        if key not in known:
+            raise AclTextError(place, f"unknown key {key!r}: expected one of {', '.join(known)}")
+    for key in required:
+        if key not in value:
+            raise AclTextError(place, f"missing key {key!r}")
+
+
+def check_list(place: str, value: Value, what: str) -> Iterator[tuple[str, Value]]:
+    """Yield each item of a list with its place; ``what`` names the items in an error.
+
+    Raises:
+        AclTextError: ``value`` is not a list.
+    """
+    if not isinstance(value, list):
+        raise AclTextError(place, f"expected a list of {what}, found {describe(value)}")
+    for number, item in enumerate(value):
+        yield f"{place}[{number}]", item
+
+
+def check_text(place: str, value: Value) -> str:
+    """Return ``value`` if it is a text.
+
+    Raises:
+        AclTextError: it is not, or Kafka could not store it.
+    """
+    if not isinstance(value, str):
+        raise AclTextError(place, f"expected text in quotes, found {describe(value)}")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise AclTextError(place, "expected text, found half of a surrogate pair")
+    return value
+
+
+def check_code(place: str, value: Value, codes: type[AnyCode]) -> AnyCode:
+    """Return the code of one of Kafka's names, regardless of its case and of any ``_``.
+
+    Raises:
+        AclTextError: there is no such name.
+    """
+    name = check_text(place, value)
+    code = _CODES[codes].get(ascii_upper(name.replace("_", "")))
+    if code is None:
+        raise AclTextError(place, f"unknown {codes.__name__} {name!r}")
+    return codes(code)
+
+
+_CODES: Final[dict[type[Code], dict[str, int]]] = {
+    codes: {code.name.replace("_", ""): int(code) for code in codes}
+    for codes in (ResourceType, PatternType, Operation, PermissionType)
+}
+
+
+def describe(value: Value) -> str:
+    """Return the type and the beginning of a value, for an error."""
+    return "nothing" if value is None else f"{type(value).__name__} {str(value)[:80]!r}"

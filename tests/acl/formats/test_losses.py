@@ -1,0 +1,74 @@
+"""What each format cannot say, and the reason that it gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.acl.formats.model import Loss
+from authorizerd.acl.model import Acl
+from tests.support.acls import acl
+
+INVALID = "Kafka does not accept such an ACL: Invalid"
+UNKNOWN = "kafka-acls shows the codes of other Kafka versions as UNKNOWN"
+
+NEWER_OPERATION = acl(operation=99)
+NEWER_PATTERN = acl(pattern=99)
+NEWER_TYPE = Acl(99, "t", 3, "User:a", "*", 3, 3)
+NEWER_PERMISSION = Acl(2, "t", 3, "User:a", "*", 3, 99)
+FILTER = acl(operation="ANY")
+NO_TYPE = acl("alice")
+OTHER_CLUSTER = Acl(4, "c", 3, "User:a", "*", 3, 3)
+NO_NAME = acl(topic="")
+
+
+@pytest.mark.parametrize(("name", "lost", "reason"), [
+    ("yaml", NEWER_OPERATION, f"{INVALID} operation UNKNOWN"),
+    ("yaml", NEWER_PATTERN, f"{INVALID} patternType UNKNOWN"),
+    ("yaml", NEWER_TYPE, f"{INVALID} resourceType UNKNOWN"),
+    ("yaml", NEWER_PERMISSION, f"{INVALID} permissionType UNKNOWN"),
+    ("yaml", FILTER, f"{INVALID} operation ANY"),
+    ("yaml", NO_TYPE, "no colon is present"),
+    ("yaml", OTHER_CLUSTER, "The only valid name for the CLUSTER resource is kafka-cluster"),
+    ("yaml", NO_NAME, "Invalid empty resource name"),
+    ("json", NEWER_OPERATION, f"{INVALID} operation UNKNOWN"),
+    ("listing", NEWER_OPERATION, UNKNOWN),
+    ("listing", NEWER_TYPE, UNKNOWN),
+    ("listing", FILTER, UNKNOWN),
+    ("listing", acl(topic="a\nb"), "a listing cannot contain a line break in a name"),
+    ("listing", acl("User:a, host=b"), "in a listing, `, host=` ends the principal"),
+])  # fmt: skip
+def test_acl_that_a_format_cannot_say_is_a_loss(name: str, lost: Acl, reason: str) -> None:
+    usual = acl(topic="other")
+    written = FORMATS[name].write([usual, lost])
+    assert FORMATS[name].read(written.text).acls == (usual,)
+    (loss,) = written.losses
+    assert loss.acl == lost
+    assert reason in loss.reason
+
+
+@pytest.mark.parametrize(("name", "kept"), [
+    (name, each)
+    for name in ("yaml", "json", "listing")
+    for each in (
+        acl("User:ANONYMOUS"), acl("User:*"), acl("Group:a"), acl(deny=True, pattern="PREFIXED"),
+        acl(host="0:0:0:0:0:0:0:1"), acl(topic="*"), acl("User:CN=ü, O=b"),
+        acl(user="User:a"),
+    )
+])  # fmt: skip
+def test_unusual_acl_is_written(name: str, kept: Acl) -> None:
+    written = FORMATS[name].write([kept])
+    assert written.losses == ()
+    assert FORMATS[name].read(written.text).acls == (kept,)
+
+
+def test_unknown_code_in_a_listing_is_read_and_named() -> None:
+    text = (
+        "Current ACLs for resource "
+        "`ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`:\n"
+        "\t(principal=User:a, host=*, operation=UNKNOWN, permissionType=DENY)\n"
+    )
+    unknown = acl(operation=0, deny=True)
+    read = FORMATS["listing"].read(text)
+    assert read.acls == (unknown,)
+    assert read.losses == (Loss(unknown, UNKNOWN),)
