@@ -17,6 +17,7 @@ from authorizerd.acl.model import Acl
 DOCUMENT_SUFFIXES: Final = (".json", ".yaml", ".yml")
 
 _LISTED: Final = re.compile(r"(?:ACLs for principal|Current ACLs for resource) `")
+_ZNODE: Final = re.compile(r'\{\s*"path"\s*:')
 _YAML_KEY: Final = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?:\s|$)""", re.MULTILINE)
 
 
@@ -44,10 +45,23 @@ def _write_json(acls: Sequence[Acl]) -> AclsWritten:
     return write_json_document(acls)
 
 
+def _read_dump(text: str) -> AclsRead:
+    from authorizerd.acl.zookeeper.dump import read_dump
+
+    return read_dump(text)
+
+
+def _write_dump(acls: Sequence[Acl]) -> AclsWritten:
+    from authorizerd.acl.zookeeper.dump import write_dump
+
+    return write_dump(acls)
+
+
 _FORMATS: Final = (
     Format("yaml", "a YAML document with the key acls", _read_yaml, _write_yaml),
     Format("json", "the same document in JSON", _read_json, _write_json),
     Format("listing", "the output of kafka-acls --list", listing.read, listing.write),
+    Format("zookeeper", "a dump of ZooKeeper: a znode in each line", _read_dump, _write_dump),
 )
 FORMATS: Final[Mapping[str, Format]] = {each.name: each for each in _FORMATS}
 """The formats by name."""
@@ -63,6 +77,8 @@ def detect_format(text: str, suffix: str) -> Format:
     if suffix.lower() in DOCUMENT_SUFFIXES:
         return FORMATS["json" if suffix.lower() == ".json" else "yaml"]
     start = text.lstrip()
+    if _ZNODE.match(start):
+        return FORMATS["zookeeper"]
     if start.startswith("{"):
         return FORMATS["json"]
     if not _LISTED.match(start) and _YAML_KEY.match(start):

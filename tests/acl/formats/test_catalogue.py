@@ -19,6 +19,7 @@ from tests.support.acls import acl
     ("", "acls:\n- principal: a\n", "yaml"),
     ("", "acls: []\n", "yaml"),
     ("", '  {"acls": []}\n', "json"),
+    ("", '{"path":"/kafka-acl","data":null}\n', "zookeeper"),
     (".txt", "anything else\n", "listing"),
 ])  # fmt: skip
 def test_suffix_or_content_decides_the_format(suffix: str, text: str, expected: str) -> None:

@@ -36,6 +36,10 @@ NO_NAME = acl(topic="")
     ("listing", NEWER_TYPE, UNKNOWN),
     ("listing", FILTER, UNKNOWN),
     ("listing", acl(topic="a\nb"), "a listing cannot contain a line break in a name"),
+    ("zookeeper", acl(group="a/b"), "a znode's name cannot contain /"),
+    ("zookeeper", NO_TYPE, "expected a principal TYPE:NAME, with a colon"),
+    ("zookeeper", NEWER_OPERATION, "Kafka's code 99 has no name as an operation in ZooKeeper"),
+    ("zookeeper", NEWER_PERMISSION, "Kafka's code 99 has no name as a permission type"),
     ("listing", acl("User:a, host=b"), "in a listing, `, host=` ends the principal"),
 ])  # fmt: skip
 def test_acl_that_a_format_cannot_say_is_a_loss(name: str, lost: Acl, reason: str) -> None:
@@ -49,7 +53,7 @@ def test_acl_that_a_format_cannot_say_is_a_loss(name: str, lost: Acl, reason: st
 
 @pytest.mark.parametrize(("name", "kept"), [
     (name, each)
-    for name in ("yaml", "json", "listing")
+    for name in ("yaml", "json", "listing", "zookeeper")
     for each in (
         acl("User:ANONYMOUS"), acl("User:*"), acl("Group:a"), acl(deny=True, pattern="PREFIXED"),
         acl(host="0:0:0:0:0:0:0:1"), acl(topic="*"), acl("User:CN=ü, O=b"),

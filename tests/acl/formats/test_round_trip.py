@@ -35,7 +35,7 @@ creatable = st.builds(
 )
 """ACLs whose names could be misread; most of them, Kafka can create."""
 
-SUFFIXES = {"json": ".json", "listing": ".txt", "terraform": ".json"}
+SUFFIXES = {"json": ".json", "listing": ".txt", "terraform": ".json", "zookeeper": ".jsonl"}
 
 
 def check_round_trip(name: str, some: list[Acl]) -> AclsWritten:
@@ -59,7 +59,9 @@ def test_written_text_reads_back_except_for_named_losses(name: str, some: list[A
     check_round_trip(name, some)
 
 
-@pytest.mark.parametrize(("name", "lost"), [("yaml", 0), ("json", 0), ("listing", 0)])
+@pytest.mark.parametrize(("name", "lost"), [
+    ("yaml", 0), ("json", 0), ("listing", 0), ("zookeeper", 0),
+])  # fmt: skip
 def test_1751_acls_of_a_real_broker_read_back(name: str, lost: int, real_log_dir: Path) -> None:
     some = list(read_listing((real_log_dir / "acls-list.txt").read_text(encoding="utf-8")))
     assert len(some) == 1751
