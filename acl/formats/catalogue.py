@@ -7,61 +7,63 @@ does not wait for PyYAML.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Final, TypeAlias
 
 from authorizerd.acl.formats import listing
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, Format
 from authorizerd.acl.model import Acl
+
+Reader: TypeAlias = Callable[[str], AclsRead]
+Writer: TypeAlias = Callable[[Sequence[Acl]], AclsWritten]
 
 DOCUMENT_SUFFIXES: Final = (".json", ".yaml", ".yml")
 
 _LISTED: Final = re.compile(r"(?:ACLs for principal|Current ACLs for resource) `")
 _ZNODE: Final = re.compile(r'\{\s*"path"\s*:')
 _YAML_KEY: Final = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?:\s|$)""", re.MULTILINE)
+_JSON_KEY: Final = re.compile(r'"(\w+)"\s*:')
+
+_MARKS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
+    "strimzi": (frozenset(("apiVersion", "kind")),),
+}
+"""For each format: keys that only its texts have together, at the top level."""
 
 
-def _read_yaml(text: str) -> AclsRead:
-    from authorizerd.acl.formats.document import read_yaml
+def _late(module: str, read: str, write: str) -> tuple[Reader, Writer]:
+    """Return two functions of a module that is imported by their first call."""
+    name = f"authorizerd.acl.{module}"
 
-    return read_yaml(text)
+    def read_late(text: str) -> AclsRead:
+        reader: Reader = getattr(import_module(name), read)
+        return reader(text)
 
+    def write_late(acls: Sequence[Acl]) -> AclsWritten:
+        writer: Writer = getattr(import_module(name), write)
+        return writer(acls)
 
-def _write_yaml(acls: Sequence[Acl]) -> AclsWritten:
-    from authorizerd.acl.formats.document import write_yaml_document
-
-    return write_yaml_document(acls)
-
-
-def _read_json(text: str) -> AclsRead:
-    from authorizerd.acl.formats.document import read_json
-
-    return read_json(text)
-
-
-def _write_json(acls: Sequence[Acl]) -> AclsWritten:
-    from authorizerd.acl.formats.document import write_json_document
-
-    return write_json_document(acls)
-
-
-def _read_dump(text: str) -> AclsRead:
-    from authorizerd.acl.zookeeper.dump import read_dump
-
-    return read_dump(text)
-
-
-def _write_dump(acls: Sequence[Acl]) -> AclsWritten:
-    from authorizerd.acl.zookeeper.dump import write_dump
-
-    return write_dump(acls)
+    return read_late, write_late
 
 
 _FORMATS: Final = (
-    Format("yaml", "a YAML document with the key acls", _read_yaml, _write_yaml),
-    Format("json", "the same document in JSON", _read_json, _write_json),
+    Format(
+        "yaml",
+        "a YAML document with the key acls",
+        *_late("formats.document", "read_yaml", "write_yaml_document"),
+    ),
+    Format(
+        "json",
+        "the same document in JSON",
+        *_late("formats.document", "read_json", "write_json_document"),
+    ),
     Format("listing", "the output of kafka-acls --list", listing.read, listing.write),
-    Format("zookeeper", "a dump of ZooKeeper: a znode in each line", _read_dump, _write_dump),
+    Format("strimzi", "KafkaUser resources of Strimzi", *_late("formats.strimzi", "read", "write")),
+    Format(
+        "zookeeper",
+        "a dump of ZooKeeper: a znode in each line",
+        *_late("zookeeper.dump", "read_dump", "write_dump"),
+    ),
 )
 FORMATS: Final[Mapping[str, Format]] = {each.name: each for each in _FORMATS}
 """The formats by name."""
@@ -72,18 +74,21 @@ def detect_format(text: str, suffix: str) -> Format:
 
     Args:
         suffix: of the file's name. With another suffix than those of YAML and JSON, or with none,
-            the beginning of the text decides.
+            the beginning of the text decides whether it is a listing.
     """
-    if suffix.lower() in DOCUMENT_SUFFIXES:
-        return FORMATS["json" if suffix.lower() == ".json" else "yaml"]
     start = text.lstrip()
-    if _ZNODE.match(start):
-        return FORMATS["zookeeper"]
-    if start.startswith("{"):
-        return FORMATS["json"]
-    if not _LISTED.match(start) and _YAML_KEY.match(start):
-        return FORMATS["yaml"]
-    return FORMATS["listing"]
+    is_json = start.startswith("{")
+    if suffix.lower() not in DOCUMENT_SUFFIXES:
+        if _ZNODE.match(start):
+            return FORMATS["zookeeper"]
+        if not is_json and (_LISTED.match(start) or not _YAML_KEY.search(start)):
+            return FORMATS["listing"]
+        suffix = ".json" if is_json else ".yaml"
+    keys = frozenset(_JSON_KEY.findall(text) if is_json else _YAML_KEY.findall(text))
+    for name, marks in _MARKS.items():
+        if any(mark <= keys for mark in marks):
+            return FORMATS[name]
+    return FORMATS["json" if suffix.lower() == ".json" else "yaml"]
 
 
 def read_acl_text(text: str, suffix: str) -> AclsRead:

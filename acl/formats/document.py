@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.formats.limits import check_creatable, why_not_creatable
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError
 from authorizerd.acl.formats.values import (
     DOCUMENT,
@@ -35,7 +35,7 @@ from authorizerd.acl.formats.values import (
     parse_json,
     parse_yaml,
 )
-from authorizerd.acl.formats.writing import keep_writable, why_not_creatable
+from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml
 from authorizerd.acl.model import (
     WILDCARD,
@@ -45,7 +45,6 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
-from authorizerd.acl.validation import validate_new_acl, validate_resource
 
 _REQUIRED: Final = (
     "principal",
@@ -122,12 +121,7 @@ def _acls_of(place: str, entry: Value) -> Iterator[Acl]:
             int(check_code(f"{place}.operation", operation, Operation)),
             int(check_code(f"{place}.permission_type", fields["permission_type"], PermissionType)),
         )
-        try:
-            validate_resource(acl)
-            validate_new_acl(acl)
-        except InvalidAclError as error:
-            raise AclTextError(place, str(error)) from error
-        yield acl
+        yield check_creatable(place, acl)
 
 
 def make_document(acls: Sequence[Acl]) -> dict[str, Node]:

@@ -27,6 +27,10 @@ class AclTextError(Exception):
         self.place = place
         self.reason = reason
 
+    def __str__(self) -> str:
+        """Return ``place: reason`` on one line, whatever the text contains."""
+        return escape_unprintable(f"{self.place}: {self.reason}")
+
 
 class Loss(msgspec.Struct, frozen=True):
     """Something that the other side cannot say.

@@ -7,7 +7,7 @@ wrong type are errors that name their place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import yaml
@@ -20,6 +20,7 @@ Value: TypeAlias = Any
 """A parsed document, or a part of one, before validation."""
 
 AnyCode = TypeVar("AnyCode", bound=Code)
+Meaning = TypeVar("Meaning")
 
 DOCUMENT: Final = "document"
 """The place of a fault that concerns the whole text."""
@@ -119,6 +120,29 @@ def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     return held
 
 
+def parse_documents(text: str) -> list[tuple[str, Value]]:
+    """Return each document of a YAML or JSON text, with its place.
+
+    Raises:
+        AclTextError: the text is neither, or repeats a key.
+    """
+    if text.lstrip().startswith("{"):
+        return [(DOCUMENT, parse_json(text))]
+    values = parse_yaml_documents(text)
+    if len(values) == 1:
+        return [(DOCUMENT, values[0])]
+    return [(f"{DOCUMENT}[{number}]", value) for number, value in enumerate(values)]
+
+
+def parse_document(text: str) -> Value:
+    """Return the value of a YAML or JSON text with one document.
+
+    Raises:
+        AclTextError: as ``parse_documents``.
+    """
+    return parse_json(text) if text.lstrip().startswith("{") else parse_yaml(text)
+
+
 def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
@@ -131,12 +155,13 @@ def check_keys(
     Raises:
         AclTextError: it is not.
     """
-    if not isinstance(value, dict):
-        raise AclTextError(place, f"expected a mapping, found {describe(value)}")
+    check_mapping(place, value)
     known = (*required, *optional)
     for key in value:
         if key not in known:
-            raise AclTextError(place, f"unknown key {key!r}: expected one of {', '.join(known)}")
+            raise AclTextError(
+                place, f"unknown key {str(key)[:80]!r}: expected one of {', '.join(known)}"
+            )
     for key in required:
         if key not in value:
             raise AclTextError(place, f"missing key {key!r}")
@@ -154,6 +179,17 @@ def check_list(place: str, value: Value, what: str) -> Iterator[tuple[str, Value
         yield f"{place}[{number}]", item
 
 
+def check_mapping(place: str, value: Value) -> dict[str, Value]:
+    """Return ``value`` if it is a mapping.
+
+    Raises:
+        AclTextError: it is not.
+    """
+    if not isinstance(value, dict):
+        raise AclTextError(place, f"expected a mapping, found {describe(value)}")
+    return value
+
+
 def check_text(place: str, value: Value) -> str:
     """Return ``value`` if it is a text.
 
@@ -165,6 +201,18 @@ def check_text(place: str, value: Value) -> str:
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise AclTextError(place, "expected text, found half of a surrogate pair")
     return value
+
+
+def check_word(place: str, value: Value, words: Mapping[str, Meaning]) -> Meaning:
+    """Return the meaning of one of ``words``, whose letter case counts.
+
+    Raises:
+        AclTextError: ``value`` is none of them.
+    """
+    word = check_text(place, value)
+    if word not in words:
+        raise AclTextError(place, f"expected one of {', '.join(words)}, found {word!r}")
+    return words[word]
 
 
 def check_code(place: str, value: Value, codes: type[AnyCode]) -> AnyCode:

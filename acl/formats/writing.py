@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
-from authorizerd.acl.validation import validate_new_acl, validate_resource
 
 
 def keep_writable(
@@ -27,16 +25,3 @@ def keep_writable(
         else:
             losses.append(Loss(acl, reason))
     return kept, tuple(losses)
-
-
-def why_not_creatable(acl: Acl) -> str | None:
-    """Return why Kafka would refuse to create ``acl``; None if it would not.
-
-    Such ACLs can be in a log, from a newer Kafka version or from its earliest releases.
-    """
-    try:
-        validate_resource(acl)
-        validate_new_acl(acl)
-    except InvalidAclError as error:
-        return f"Kafka does not accept such an ACL: {error}"
-    return None

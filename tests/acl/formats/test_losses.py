@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from authorizerd.acl.formats.catalogue import FORMATS
@@ -19,6 +21,7 @@ NEWER_PERMISSION = Acl(2, "t", 3, "User:a", "*", 3, 99)
 FILTER = acl(operation="ANY")
 NO_TYPE = acl("alice")
 OTHER_CLUSTER = Acl(4, "c", 3, "User:a", "*", 3, 3)
+PREFIXED_CLUSTER = acl(cluster=True, pattern="PREFIXED")
 NO_NAME = acl(topic="")
 
 
@@ -41,9 +44,21 @@ NO_NAME = acl(topic="")
     ("zookeeper", NEWER_OPERATION, "Kafka's code 99 has no name as an operation in ZooKeeper"),
     ("zookeeper", NEWER_PERMISSION, "Kafka's code 99 has no name as a permission type"),
     ("listing", acl("User:a, host=b"), "in a listing, `, host=` ends the principal"),
+    ("strimzi", NEWER_OPERATION, f"{INVALID} operation UNKNOWN"),
+    ("strimzi", acl("User:ANONYMOUS"), "principals are User:NAME and User:CN=NAME"),
+    ("strimzi", acl("User:*"), "principals are User:NAME and User:CN=NAME"),
+    ("strimzi", acl("Group:a"), "principals are User:NAME and User:CN=NAME"),
+    ("strimzi", acl("User:CN=a,O=b"), "principals are User:NAME and User:CN=NAME"),
+    ("strimzi", acl("User:a_b"), "principals are User:NAME and User:CN=NAME"),
+    ("strimzi", acl("User:a\n"), "principals are User:NAME and User:CN=NAME"),
+    ("strimzi", acl("User:CN=usual"), "the KafkaUser usual is needed for the ACLs of User:usual"),
+    ("strimzi", acl(user="User:b"), "Strimzi has no rules for USER"),
+    ("strimzi", acl("User:a", "DESCRIBE", delegation_token="x"), "no rules for DELEGATION_TOKEN"),
+    ("strimzi", acl(operation="TWO_PHASE_COMMIT"), "does not know the operation TWO_PHASE_COMMIT"),
+    ("strimzi", PREFIXED_CLUSTER, "Strimzi's rules for the cluster are literal"),
 ])  # fmt: skip
 def test_acl_that_a_format_cannot_say_is_a_loss(name: str, lost: Acl, reason: str) -> None:
-    usual = acl(topic="other")
+    usual = acl("User:usual", topic="other")
     written = FORMATS[name].write([usual, lost])
     assert FORMATS[name].read(written.text).acls == (usual,)
     (loss,) = written.losses
@@ -51,14 +66,24 @@ def test_acl_that_a_format_cannot_say_is_a_loss(name: str, lost: Acl, reason: st
     assert reason in loss.reason
 
 
+UNUSUAL = (
+    acl(deny=True, pattern="PREFIXED"), acl(host="0:0:0:0:0:0:0:1"), acl(topic="*"),
+    acl(pattern="PREFIXED", topic="*"), acl(host=""), acl(operation="CLUSTER_ACTION"),
+    acl("User:CN=b"),
+)  # fmt: skip
+OTHER_PRINCIPALS = (
+    acl("User:ANONYMOUS"), acl("User:*"), acl("Group:a"), acl("User:CN=ü, O=b"), acl(":"),
+)  # fmt: skip
+NEW = (
+    acl(user="User:a"), acl(operation="DESCRIBE_TOKENS"), acl(operation="TWO_PHASE_COMMIT"),
+    acl(delegation_token="x"), acl(cluster=True, pattern="PREFIXED"),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(("name", "kept"), [
-    (name, each)
-    for name in ("yaml", "json", "listing", "zookeeper")
-    for each in (
-        acl("User:ANONYMOUS"), acl("User:*"), acl("Group:a"), acl(deny=True, pattern="PREFIXED"),
-        acl(host="0:0:0:0:0:0:0:1"), acl(topic="*"), acl("User:CN=ü, O=b"),
-        acl(user="User:a"),
-    )
+    *product(("yaml", "json", "listing"), (*UNUSUAL, *OTHER_PRINCIPALS, *NEW)),
+    *product(("zookeeper",), (*UNUSUAL, *OTHER_PRINCIPALS)),
+    *product(("strimzi",), UNUSUAL),
 ])  # fmt: skip
 def test_unusual_acl_is_written(name: str, kept: Acl) -> None:
     written = FORMATS[name].write([kept])

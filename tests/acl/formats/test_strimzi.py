@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.formats.model import AclTextError, Loss
+from authorizerd.acl.formats.strimzi import read, write
+from authorizerd.acl.formats.values import parse_documents
+from tests.support.acls import acl
+
+TEXT = """
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaUser
+metadata:
+  name: invoicing
+  namespace: kafka
+  labels: {strimzi.io/cluster: production}
+spec:
+  authentication: {type: tls}
+  authorization:
+    type: simple
+    acls:
+      - resource: {type: topic, name: invoices, patternType: literal}
+        operations: [Read, DescribeConfigs]
+        host: "*"
+      - resource: {type: group, name: invoicing-, patternType: prefix}
+        operation: Read
+      - type: deny
+        resource: {type: transactionalId, name: payments}
+        host: "0:0:0:0:0:0:0:1"
+        operations: [All]
+  quotas: {producerByteRate: 1048576}
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata:
+  name: bridge.eu-1
+  labels: {strimzi.io/cluster: production}
+spec:
+  authentication:
+    type: scram-sha-512
+    password: {valueFrom: {secretKeyRef: {name: bridge, key: password}}}
+  authorization:
+    type: simple
+    acls:
+      - resource: {type: cluster}
+        operations: [IdempotentWrite]
+---
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: no-rules}
+spec: {}
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaTopic
+metadata: {name: invoices}
+spec: {partitions: 3}
+"""
+INVOICING = "User:CN=invoicing"
+ACLS = (
+    acl(INVOICING, "READ", topic="invoices"),
+    acl(INVOICING, "DESCRIBE_CONFIGS", topic="invoices"),
+    acl(INVOICING, "READ", group="invoicing-", pattern="PREFIXED"),
+    acl(INVOICING, "ALL", transactional_id="payments", deny=True, host="0:0:0:0:0:0:0:1"),
+    acl("User:bridge.eu-1", "IDEMPOTENT_WRITE", cluster=True),
+)
+
+
+def user(place: str = "", value: object = ..., **metadata: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return a KafkaUser with one rule, whose field at ``place`` has another value, or none."""
+    rule: dict[str, Any] = {"resource": {"type": "topic", "name": "t"}, "operations": ["Read"]}
+    resource: dict[str, Any] = {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaUser",
+        "metadata": {"name": "a", **metadata},
+        "spec": {"authorization": {"type": "simple", "acls": [rule]}},
+    }
+    *folders, last = place.split(".")
+    target: Any = resource
+    for folder in folders:
+        target = target[int(folder) if folder.isdigit() else folder]
+    if value is not ...:
+        target[last] = value
+    elif place:
+        del target[last]
+    return json.dumps(resource)
+
+
+def test_users_of_all_documents_are_read() -> None:
+    found = read(TEXT)
+    assert found.acls == ACLS
+    assert found.losses == ()
+
+
+def test_lists_of_kubernetes_and_json_are_read() -> None:
+    items = [value for _, value in parse_documents(TEXT)]
+    for kind in ("List", "KafkaUserList"):
+        text = json.dumps({"apiVersion": "v1", "kind": kind, "items": items})
+        assert read(text) == read(TEXT)
+
+
+def test_scope_has_both_principals_of_each_user() -> None:
+    scope = read(TEXT).scope
+    assert scope is not None
+    assert scope.principals == {
+        "User:invoicing", "User:CN=invoicing", "User:bridge.eu-1", "User:CN=bridge.eu-1",
+        "User:no-rules", "User:CN=no-rules",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("authentication", "principal"), [
+    ({"type": "tls"}, "User:CN=a"),
+    ({"type": "tls-external"}, "User:CN=a"),
+    ({"type": "scram-sha-512"}, "User:a"),
+    (None, "User:a"),
+])  # fmt: skip
+def test_authentication_decides_the_principal(
+    authentication: dict[str, str] | None, principal: str
+) -> None:
+    assert read(user("spec.authentication", authentication)).acls == (acl(principal),)
+
+
+def test_other_resources_are_named_as_losses() -> None:
+    text = user("kind", "Kafka")
+    assert read(text).acls == ()
+    assert read(text).losses == (Loss(None, "document: a resource of kind Kafka is not read"),)
+
+
+RULE = "spec.authorization.acls.0"
+RULE_PLACE = "document.spec.authorization.acls[0]"
+
+
+@pytest.mark.parametrize(("text", "place", "reason"), [
+    ("- a\n", "document", "expected a mapping, found list"),
+    ("a: [\n", "line 2", ""),
+    ('{"kind": 1}', "document.kind", "expected text in quotes, found int '1'"),
+    (user("apiVersion", "kafka.strimzi.io/v2"), "document.apiVersion", "unknown version"),
+    (user("apiVersion", "v1"), "document.apiVersion", "unknown version 'v1'"),
+    (user("spec"), "document", "missing key 'spec'"),
+    (user("rules", []), "document", "unknown key 'rules'"),
+    (user("metadata.name"), "document.metadata.name", "found nothing"),
+    (user("metadata.name", "*"), "document.metadata.name", "expected a name of Kubernetes"),
+    (user("metadata.name", "A"), "document.metadata.name", "expected a name of Kubernetes"),
+    (user("metadata.name", "a" * 254), "document.metadata.name", "expected a name of Kubernetes"),
+    (user("spec.acls", []), "document.spec", "unknown key 'acls'"),
+    (user("spec.authentication", {"type": "oauth"}), "document.spec.authentication.type",
+     "expected one of tls, tls-external, scram-sha-512, found 'oauth'"),
+    (user("spec.authentication", {"type": "tls"}, name="a" * 65), "document.spec.authentication",
+     "at most 64 characters"),
+    (user("spec.authorization.type", "opa"), "document.spec.authorization.type", "found 'opa'"),
+    (user("spec.authorization.acls"), "document.spec.authorization", "missing key 'acls'"),
+    (user("spec.authorization.acls", {}), "document.spec.authorization.acls", "a list of rules"),
+    (user(f"{RULE}.operations"), RULE_PLACE, "expected either operations or operation"),
+    (user(f"{RULE}.operation", "Read"), RULE_PLACE, "unknown key 'operation'"),
+    (user(f"{RULE}.operations", ["READ"]), f"{RULE_PLACE}.operations[0]", "found 'READ'"),
+    (user(f"{RULE}.operations", ["TwoPhaseCommit"]), f"{RULE_PLACE}.operations[0]", "expected"),
+    (user(f"{RULE}.type", "permit"), f"{RULE_PLACE}.type", "expected one of allow, deny"),
+    (user(f"{RULE}.host", None), f"{RULE_PLACE}.host", "found nothing"),
+    (user(f"{RULE}.resource.type", "user"), f"{RULE_PLACE}.resource.type", "found 'user'"),
+    (user(f"{RULE}.resource.name"), f"{RULE_PLACE}.resource.name", "found nothing"),
+    (user(f"{RULE}.resource.name", ""), RULE_PLACE, "Invalid empty resource name"),
+    (user(f"{RULE}.resource.patternType", "prefixed"), f"{RULE_PLACE}.resource.patternType",
+     "expected one of literal, prefix, found 'prefixed'"),
+    (user(f"{RULE}.resource.type", "cluster"), f"{RULE_PLACE}.resource", "kafka-cluster, literal"),
+    (user(f"{RULE}.principal", "User:b"), RULE_PLACE, "unknown key 'principal'"),
+])  # fmt: skip
+def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        read(text)
+    assert refused.value.place == place
+    assert reason in refused.value.reason
+
+
+@pytest.mark.parametrize(("first", "second", "reason"), [
+    ({}, {}, "repeats the KafkaUser a of document[0]"),
+    ({"namespace": "x"}, {"name": "b", "namespace": "y"}, "namespace 'x', as before, found 'y'"),
+    ({"labels": {"strimzi.io/cluster": "x"}}, {"name": "b", "labels": {"strimzi.io/cluster": "y"}},
+     "use one file for each Kafka cluster"),
+])  # fmt: skip
+def test_users_of_two_clusters_are_rejected(
+    first: dict[str, Any], second: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(AclTextError) as refused:
+        read(f"---\n{user(**first)}\n---\n{user(**second)}\n")
+    assert refused.value.place.startswith("document[1]")
+    assert reason in refused.value.reason
+
+
+def test_old_versions_have_one_operation() -> None:
+    text = user(f"{RULE}.operation", "Read").replace("io/v1", "io/v1beta2")
+    with pytest.raises(AclTextError, match="either operations or operation"):
+        read(text)
+    assert read(text.replace('"operations": ["Read"], ', "")).acls == (acl("User:a"),)
+
+
+def test_written_users_have_no_credentials() -> None:
+    some = [
+        acl("User:b", "WRITE"),
+        acl("User:CN=a", "ALTER_CONFIGS", deny=True, host="10.0.0.1"),
+        acl("User:b", "READ"),
+    ]
+    expected = """
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata:
+  name: a
+spec:
+  authentication:
+    type: tls-external
+  authorization:
+    type: simple
+    acls:
+      - type: deny
+        resource:
+          type: topic
+          name: t
+          patternType: literal
+        host: 10.0.0.1
+        operations: [AlterConfigs]
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata:
+  name: b
+spec:
+  authorization:
+    type: simple
+    acls:
+      - resource:
+          type: topic
+          name: t
+          patternType: literal
+        operations: [Read, Write]
+"""
+    assert write(some).text == expected.removeprefix("\n")
+    assert read(write([]).text).acls == ()
+
+
+@given(st.text(max_size=60) | st.sampled_from((TEXT, user())).flatmap(
+    lambda text: st.integers(0, len(text)).map(lambda end: text[:end])
+))  # fmt: skip
+def test_any_text_gives_acls_or_an_error(text: str) -> None:
+    with contextlib.suppress(AclTextError):
+        assert {each.principal for each in read(text).acls} <= {
+            "User:a",
+            "User:CN=invoicing",
+            "User:bridge.eu-1",
+        }
