@@ -22,6 +22,13 @@ class PolicyViolationError(AclError):
     """A request that would write or report too much (POLICY_VIOLATION)."""
 
 
+class StateMovedError(AclError):
+    """The ACLs are not those that a request expects (INVALID_UPDATE_VERSION). It changes nothing.
+
+    The text names the expected offset, and that of the present state.
+    """
+
+
 class InvalidQuestionError(AclError):
     """A question that cannot be answered. It never leads to an allow."""
 

@@ -141,8 +141,7 @@ def plan_creations(
                 tail = before  # release the last state, or its changes would be freed at once
                 yield from free(states, STATES_FREED_PER_STEP)
                 yield from free(changes)
-                refused = PolicyViolationError(TOO_MANY_CREATED)
-                return CreationPlan([before], (), (refused,) * len(acls))
+                return reject_creations(before, len(acls), PolicyViolationError(TOO_MANY_CREATED))
             if len(changes) % CHANGES_PER_STATE == 0:
                 states.append(tail)
         errors.append(error)
@@ -150,6 +149,16 @@ def plan_creations(
             yield
     states.append(tail)
     return CreationPlan(states, tuple(changes), tuple(errors))
+
+
+def reject_creations(before: AclSnapshot, count: int, error: AclError) -> CreationPlan:
+    """Return the plan that rejects a request of ``count`` creations as a whole."""
+    return CreationPlan([before], (), (error,) * count)
+
+
+def reject_deletions(before: AclSnapshot, count: int, error: AclError) -> DeletionPlan:
+    """Return the plan that rejects a request of ``count`` filters as a whole."""
+    return DeletionPlan([before], (), (Deleted(error=error),) * count)
 
 
 def _record_bytes_max(acl: Acl) -> int:
@@ -195,7 +204,7 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
             yield
     yield from matches.find(before)
     if matches.error is not None:
-        return DeletionPlan([before], (), (Deleted(error=matches.error),) * len(filters))
+        return reject_deletions(before, len(filters), matches.error)
     states, changes = yield from _remove(before, matches.removed)
     results: list[Deleted] = []
     for place, answer in enumerate(answers, 1):

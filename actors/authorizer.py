@@ -24,6 +24,7 @@ from authorizerd.acl.by_resource_type import (
     check_by_resource_type,
     scan_by_resource_type,
 )
+from authorizerd.acl.change_guard import ChangeGuard
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, AclFilter, PatternType
@@ -54,7 +55,8 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     ``host`` is an IP address as Java's ``getHostAddress`` prints it (use
     ``acl.hosts.host_address``), or None if it is unknown. ``request_name`` is the name of the API,
-    for the audit log. ``authentication`` says how the daemon knows the principal.
+    for the audit log. ``authentication`` says how the daemon knows the principal. ``guard`` is the
+    condition of a change, see ``Authorizer.acl_offset``.
     """
 
     principal: str
@@ -64,6 +66,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     client_id: str | None = None
     correlation_id: int = 0
     authentication: Authentication = Authentication.NONE
+    guard: ChangeGuard | None = None
 
     def __post_init__(self) -> None:
         """Raise InvalidQuestionError if ``host`` is not in that form: rules match hosts as text."""
@@ -208,6 +211,16 @@ class Authorizer(ABC):
 
         Other tasks run between two slices, so each must take little time. A slice may be empty.
         """
+
+    def acl_offset(self) -> int | None:
+        """Return the log offset of the state that ``acls`` lists now, or None.
+
+        An authorizer that returns an offset checks ``context.guard`` of each change in the same
+        step in which it decides on the change, and sets its ``written_offset``. One that wraps the
+        built-in authorizer may return its offset if it passes on each request once, with its
+        context. By default there is no offset, and listeners reject changes with a condition.
+        """
+        return None
 
     def acl_count(self) -> int:
         """Return the number of ACLs, or -1 if it is not known."""

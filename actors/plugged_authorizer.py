@@ -36,6 +36,7 @@ from authorizerd.actors.errors import (
 from authorizerd.actors.plugged_values import (
     CheckedCompletions,
     check_acl_count,
+    check_acl_offset,
     check_answers,
     check_count,
     check_slices,
@@ -232,6 +233,14 @@ class PluggedAuthorizer(DecidingAuthorizer):
         except AuthorizerFaultError as fault:
             self._on_failure(fault)
             raise
+
+    def acl_offset(self) -> int | None:
+        """Return the authorizer's ``acl_offset``, or None if it fails."""
+        try:
+            return check_acl_offset(self._authorizer.acl_offset())
+        except BaseException as error:  # noqa: BLE001 - without an offset, guards are rejected
+            self._on_failure(error)
+            return None
 
     def acl_count(self) -> int:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, overload
 
+from authorizerd.acl.change_guard import OFFSET_MAX
 from authorizerd.acl.model import Acl
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion, ItemCompletions
@@ -231,6 +232,17 @@ def check_count(answers: Sequence[object], items: Sequence[object]) -> None:
     """Raise AuthorizerFaultError unless there is one answer for each item."""
     if len(answers) != len(items):
         raise AuthorizerFaultError(f"expected {len(items)} answers, found {len(answers)}")
+
+
+def check_acl_offset(offset: object) -> int | None:
+    """Return ``offset``, the log offset of a listing, or None.
+
+    Raises:
+        AuthorizerFaultError: ``offset`` is neither None nor an int64 of at least 0.
+    """
+    if offset is None or (isinstance(offset, int) and 0 <= offset <= OFFSET_MAX):
+        return offset
+    raise AuthorizerFaultError("the offset of the ACLs is invalid: expected None, or 0 to 2**63-1")
 
 
 def check_acl_count(count: object) -> int:

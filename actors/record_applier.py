@@ -125,6 +125,11 @@ class RecordApplier:
         self._snapshot: Published[AclSnapshot | None] = Published(None)
         self._applied: Published[AclSnapshot | None] = Published(None)
         self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
+        self.acls_changed_at = -1
+        """The log offset of the last change of ACLs, -1 before the first.
+
+        After a load, it is not before that change: a checkpoint does not say where it was.
+        """
 
     @property
     def snapshot(self) -> View[AclSnapshot | None]:
@@ -188,6 +193,7 @@ class RecordApplier:
             match message:
                 case ChangeBatch():
                     await finish_in_turns(self._journal.collect(snapshot, message.changes))
+                    self._note_change(message)
                     snapshot = await self._apply(snapshot, message, replaced)
                     cluster = await self._apply_to_cluster(cluster, message, replaced, self._heap)
                     if message.is_end:
@@ -208,6 +214,10 @@ class RecordApplier:
                     assert_never(message)
             # Otherwise, the next message would free the changes of this one at once.
             del message
+
+    def _note_change(self, batch: ChangeBatch) -> None:
+        if batch.changes:
+            self.acls_changed_at = batch.last_offset
 
     def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
         """Publish both. The image comes first, since other tasks wait for the snapshot's offset."""
@@ -233,11 +243,13 @@ class RecordApplier:
                     snapshot = await finish_in_turns(builder.freeze_in_steps(offset))
                     return snapshot, cluster
                 case ChangeBatch():
+                    self._note_change(message)
                     await _load_changes(builder, message)
                     cluster = await self._apply_to_cluster(cluster, message, replaced)
                     await _free_states(replaced)
                 case Reset():
                     builder, cluster = SnapshotBuilder(), EMPTY_IMAGE
+                    self.acls_changed_at = -1
                 case Suspend(reason):
                     self._suspended = reason
                 case Resume():

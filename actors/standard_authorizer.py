@@ -166,6 +166,11 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
         if snapshot is not None:
             yield from match_acls(snapshot, filter)
 
+    def acl_offset(self) -> int | None:
+        """Return the snapshot's log offset, or None if the ACLs are changed elsewhere, too."""
+        snapshot = self._snapshot.newest
+        return snapshot.offset if snapshot is not None and self._updates.checks_guards else None
+
     def acl_count(self) -> int:
         """Return the number of ACLs, or -1 until they are loaded."""
         snapshot = self._snapshot.newest

@@ -20,6 +20,8 @@ from typing import Any, Final, Protocol, TypeVar, assert_never
 
 import trio
 
+from authorizerd.acl.change_guard import ChangeGuard, check_unchanged
+from authorizerd.acl.errors import StateMovedError
 from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
 from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
@@ -35,6 +37,8 @@ from authorizerd.acl.updates import (
     DeletionPlan,
     plan_creations,
     plan_deletions,
+    reject_creations,
+    reject_deletions,
 )
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
@@ -74,6 +78,7 @@ class _Creations:
     """A creation request. Planning empties ``acls``."""
 
     acls: list[Acl]
+    guard: ChangeGuard | None
     completion: Completion[Sequence[Exception | None]]
 
 
@@ -82,6 +87,7 @@ class _Deletions:
     """A deletion request. Planning empties ``filters``."""
 
     filters: list[AclFilter]
+    guard: ChangeGuard | None
     completion: Completion[Sequence[Deleted | Exception]]
 
 
@@ -102,29 +108,55 @@ _Plan = CreationPlan | DeletionPlan | ClusterPlan[Any]
 class _Planned:
     """A request and its plan.
 
-    ``states`` are those of a ``PlannedBatch``: the applier empties the list.
+    ``states`` are those of a ``PlannedBatch``: the applier empties the list. ``guard`` is to be
+    told where the request was written; None if the request is rejected.
     """
 
     request: _Request
     plan: _Plan
     states: list[AclSnapshot] = field(default_factory=list)
+    guard: ChangeGuard | None = None
 
 
 @dataclass(slots=True)
 class _Tail:
-    """The state after everything planned so far. ``images`` leads to ``image``."""
+    """The state after everything planned so far. ``images`` leads to ``image``.
+
+    ``changed_at`` is the log offset of the last change of ACLs, or a later one.
+    """
 
     snapshot: AclSnapshot
     image: ClusterImage
+    changed_at: int
     images: list[ClusterImage] = field(default_factory=list)
     planned: list[_Planned] = field(default_factory=list)
 
-    def add(self, request: _Request, plan: CreationPlan | DeletionPlan) -> None:
+    def find_conflict(self, guard: ChangeGuard | None) -> StateMovedError | None:
+        """Return why the condition of a request does not hold at the tail, or None if it does."""
+        if guard is None or not guard.is_conditional:
+            return None
+        try:
+            check_unchanged(
+                guard.expected_offset, offset=self.snapshot.offset, changed_at=self.changed_at
+            )
+        except StateMovedError as error:
+            return error
+        return None
+
+    def add(
+        self,
+        request: _Request,
+        plan: CreationPlan | DeletionPlan,
+        guard: ChangeGuard | None,
+    ) -> None:
         """Move to the last of a plan's states, and take over all of them from the plan."""
         states = [self.snapshot, *plan.states]
         self.snapshot = plan.tail
+        if plan.changes:
+            # Not written yet, so after every offset that a client can have seen.
+            self.changed_at = self.snapshot.offset + 1
         plan.states.clear()
-        self.planned.append(_Planned(request, plan, states))
+        self.planned.append(_Planned(request, plan, states, guard))
 
     def apply_to_cluster(self, changes: tuple[ClusterChange, ...]) -> Steps[None]:
         """Apply a plan's changes to the image, in steps."""
@@ -165,6 +197,7 @@ class UpdateQueue:
         applier: the inbox of the applier, which gets the durable changes.
         requests_max: the maximum number of waiting requests. More are refused.
         new_id: returns a new 16-byte id for an ACL.
+        acls_changed_at: returns the log offset of the last applied change of ACLs, or a later one.
         applied_everywhere: returns once every other deciding process has applied what is published.
         heap: the garbage collector; plans create many objects.
     """
@@ -178,6 +211,7 @@ class UpdateQueue:
         *,
         requests_max: int,
         new_id: Callable[[], bytes],
+        acls_changed_at: Callable[[], int],
         applied_everywhere: Callable[[], Awaitable[None]] = _applied_here,
         heap: Heap = NO_HEAP,
     ) -> None:
@@ -188,22 +222,29 @@ class UpdateQueue:
         self._snapshot = snapshot
         self._image = image
         self._new_id = new_id
+        self._acls_changed_at = acls_changed_at
         self._inbox_sender, self._inbox = trio.open_memory_channel[_Request](requests_max)
         self.statistics: Final = UpdateStatistics()
+
+    @property
+    def checks_guards(self) -> bool:
+        """True: a request is planned against the end of the log, which only this queue writes."""
+        return True
 
     def create(
         self, acls: Sequence[Acl], context: RequestContext | None = None
     ) -> Sequence[Completion[None]]:
         """Queue one creation request. Return one completion per item, in order.
 
-        A completion fails with an AclError (that item is invalid), UpdateRefusedError (nothing was
-        done) or LogWriteError (it is not known whether it was done).
+        A completion fails with an AclError (that item is invalid, or the guard's condition does not
+        hold), UpdateRefusedError (nothing was done) or LogWriteError (it is not known whether it
+        was done).
 
-        The log does not say who made a change, so ``context`` is not used.
+        The log does not say who made a change, so only ``context.guard`` is used.
         """
         completion: Completion[Sequence[Exception | None]] = Completion()
         # A copy, since planning empties the list.
-        self._accept(_Creations(list(acls), completion))
+        self._accept(_Creations(list(acls), _guard_of(context), completion))
         return ItemCompletions(completion, len(acls))
 
     def delete(
@@ -216,7 +257,7 @@ class UpdateQueue:
         """
         completion: Completion[Sequence[Deleted | Exception]] = Completion()
         # A copy, since planning empties the list.
-        self._accept(_Deletions(list(filters), completion))
+        self._accept(_Deletions(list(filters), _guard_of(context), completion))
         return ItemCompletions(completion, len(filters))
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
@@ -273,18 +314,20 @@ class UpdateQueue:
         """
         snapshot = self._snapshot.newest
         assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
-        tail = _Tail(snapshot, self._image.newest)
+        tail = _Tail(snapshot, self._image.newest, self._acls_changed_at())
+        published_offset = snapshot.offset
         # The applier frees the published state in steps, unless it is kept here.
         del snapshot
         group = [first]
         try:
             await finish_in_turns(self._plan_group(tail, group), self._heap)
             await finish_in_turns(tail.release_images())
-            await self._write([each for each in tail.planned if each.plan.changes])
+            last_offset = await self._write([each for each in tail.planned if each.plan.changes])
             for each in tail.planned:
                 if isinstance(each.request, _ClusterRequest):
                     each.request.on_applied()
             await self._applied_everywhere()
+            _set_written(tail.planned, published_offset if last_offset is None else last_offset)
             for each in tail.planned:
                 _answer(each.request, each.plan)
         except UpdateRefusedError as error:  # nothing was written: forget the plans
@@ -315,13 +358,21 @@ class UpdateQueue:
         """Plan one request against the tail, and advance the tail. Return the number of changes."""
         plan: _Plan
         match request:
-            case _Creations(acls):
-                plan = yield from plan_creations(tail.snapshot, acls, self._new_id)
-                tail.add(request, plan)
+            case _Creations(acls, guard):
+                conflict = tail.find_conflict(guard)
+                if conflict is None:
+                    plan = yield from plan_creations(tail.snapshot, acls, self._new_id)
+                else:
+                    plan, guard = reject_creations(tail.snapshot, len(acls), conflict), None
+                tail.add(request, plan, guard)
                 yield from free(acls)
-            case _Deletions(filters):
-                plan = yield from plan_deletions(tail.snapshot, filters)
-                tail.add(request, plan)
+            case _Deletions(filters, guard):
+                conflict = tail.find_conflict(guard)
+                if conflict is None:
+                    plan = yield from plan_deletions(tail.snapshot, filters)
+                else:
+                    plan, guard = reject_deletions(tail.snapshot, len(filters), conflict), None
+                tail.add(request, plan, guard)
                 yield from free(filters)
             case _ClusterRequest(plan_changes):
                 plan = yield from plan_changes(tail.image)
@@ -331,10 +382,13 @@ class UpdateQueue:
                 assert_never(request)
         return len(plan.changes)
 
-    async def _write(self, planned: list[_Planned]) -> None:
-        """Return once the plans, one batch each, are durable and applied."""
+    async def _write(self, planned: list[_Planned]) -> int | None:
+        """Return the last offset once the plans, one batch each, are durable and applied.
+
+        Return None if there is none.
+        """
         if not planned:
-            return
+            return None
         try:
             last_offset = await self._log.append([each.plan.changes for each in planned])
         except OSError as error:
@@ -349,6 +403,7 @@ class UpdateQueue:
         await self._snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= last_offset
         )
+        return last_offset
 
     def _refuse_all(self, error: UpdateRefusedError) -> None:
         while True:
@@ -365,6 +420,19 @@ def _batch_of(planned: _Planned, last_offset: int) -> ChangeBatch:
     if isinstance(plan, ClusterPlan):
         return ChangeBatch(last_offset, cluster_changes=plan.changes)
     return PlannedBatch(last_offset, plan.changes, states=planned.states)
+
+
+def _guard_of(context: RequestContext | None) -> ChangeGuard | None:
+    return None if context is None else context.guard
+
+
+def _set_written(planned: Sequence[_Planned], last_offset: int) -> None:
+    """Tell each guard the offset of the state after its request; ``last_offset`` is the last's."""
+    offset = last_offset - sum(len(each.plan.changes) for each in planned)
+    for each in planned:
+        offset += len(each.plan.changes)
+        if each.guard is not None:
+            each.guard.set_written(offset)
 
 
 def _answer(request: _Request, plan: _Plan) -> None:

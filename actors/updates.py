@@ -57,15 +57,23 @@ class Updates(Protocol):
     @property
     def statistics(self) -> UpdateStatistics: ...
 
+    @property
+    def checks_guards(self) -> bool:
+        """True if no other change can slip between the check of a guard and its request."""
+
     def create(self, acls: Sequence[Acl], context: RequestContext) -> Sequence[Completion[None]]:
-        """Create ACLs for the caller in ``context``. Return one completion per item, in order."""
+        """Create ACLs for the caller in ``context``. Return one completion per item, in order.
+
+        A request with ``context.guard`` fails as a whole with StateMovedError if its condition does
+        not hold, provided that ``checks_guards``.
+        """
 
     def delete(
         self, filters: Sequence[AclFilter], context: RequestContext
     ) -> Sequence[Completion[Deleted]]:
         """Delete ACLs for the caller in ``context``. Return one completion per filter, in order.
 
-        An invalid filter is reported in its answer.
+        An invalid filter, and a guard whose condition does not hold, are reported in the answer.
         """
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:

@@ -1,7 +1,9 @@
 """DescribeAcls, CreateAcls and DeleteAcls.
 
 **Invariant:** a request's items are decoded only after the caller's right is checked. Each item
-gets its own result; a failed item does not affect the others.
+gets its own result; a failed item does not affect the others. A request that expects an offset
+changes nothing unless the authorizer checks it, and only its answer, or that of a listing that asks
+for it, has our tagged field. All other answers equal a broker's.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
 """
@@ -14,7 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final, TypeVar
 
-from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
+import msgspec
+
+from authorizerd.acl.change_guard import ANY_OFFSET, ChangeGuard
+from authorizerd.acl.errors import InvalidAclError, PolicyViolationError, StateMovedError
 from authorizerd.acl.model import Acl, AclFilter, Operation, ResourceType
 from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import Deleted
@@ -61,9 +66,16 @@ _NOT_AUTHORIZED: Final = ApiError(
 _TIMED_OUT: Final = ApiError(
     ErrorCode.REQUEST_TIMED_OUT, "The request timed out; the update may still apply."
 )
+_UNCHECKED: Final = ApiError(
+    ErrorCode.INVALID_REQUEST,
+    "This daemon cannot compare the expected offset with its ACLs, because it follows a cluster or"
+    " has a custom authorizer. Nothing was changed. Compare the ACLs, and send the request without"
+    " the offset.",
+)
 _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
     (PolicyViolationError, ErrorCode.POLICY_VIOLATION),
     (InvalidAclError, ErrorCode.INVALID_REQUEST),
+    (StateMovedError, ErrorCode.INVALID_UPDATE_VERSION),
     (UpdateRefusedError, ErrorCode.BROKER_NOT_AVAILABLE),
     (LogWriteError, ErrorCode.KAFKA_STORAGE_ERROR),
     (SecurityDisabledError, ErrorCode.SECURITY_DISABLED),
@@ -89,7 +101,9 @@ class AclHandlers:
         if not self._rights.may(context, Operation.DESCRIBE):
             return [encode_describe_acls_error(version, _NOT_AUTHORIZED)], 0.0
         # Decode only now, so that callers without the right cause little work.
-        wanted = decode_describe_acls(version, request.body)
+        wanted, asked_offset = decode_describe_acls(version, request.body)
+        # Before the listing: if it is newer, a change that expects this offset is only rejected.
+        offset = None if asked_offset is None else self._authorizer.acl_offset()
         try:
             validate_filter(wanted)
         except InvalidAclError as error:
@@ -99,7 +113,7 @@ class AclHandlers:
             await finish_in_turns(_add_all(body, self._authorizer.acls(wanted)))
         except (SecurityDisabledError, AuthorizerFaultError) as error:
             return [encode_describe_acls_error(version, _api_error(error))], 0.0
-        return await finish_in_turns(body.encode()), 0.0
+        return await finish_in_turns(body.encode(offset)), 0.0
 
     async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
         return [encode_describe_acls_error(request.api_version, self._rights.not_ready_error)]
@@ -107,9 +121,13 @@ class AclHandlers:
     async def create(self, request: KafkaRequest, context: RequestContext) -> Answer:
         if not self._rights.may(context, Operation.ALTER):
             return await _refuse_creations(request, _NOT_AUTHORIZED), 0.0
-        acls = await finish_in_turns(decode_create_acls(request.api_version, request.body))
+        acls, expected = await finish_in_turns(
+            decode_create_acls(request.api_version, request.body)
+        )
         try:
-            return await self._create(request, context, acls)
+            if self._cannot_check(expected):
+                return await _refuse_creations(request, _UNCHECKED), 0.0
+            return await self._create(request, _with_guard(context, expected), acls)
         finally:  # freeing thousands of ACLs at once would block the loop
             await finish_in_turns(free(acls))
 
@@ -128,9 +146,10 @@ class AclHandlers:
             and isinstance(completions, ItemCompletions)
             and completions.are_all_none
         ):
-            return encode_all_created(request.api_version, len(acls)), remote_s
+            return encode_all_created(request.api_version, len(acls), _offset(context)), remote_s
         results = _CreationResults(faults, completions)
-        return await finish_in_turns(encode_create_acls(request.api_version, results)), remote_s
+        body = encode_create_acls(request.api_version, results, _offset(context))
+        return await finish_in_turns(body), remote_s
 
     async def refuse_create(self, request: KafkaRequest) -> list[Chunk]:
         return await _refuse_creations(request, self._rights.not_ready_error)
@@ -138,9 +157,13 @@ class AclHandlers:
     async def delete(self, request: KafkaRequest, context: RequestContext) -> Answer:
         if not self._rights.may(context, Operation.ALTER):
             return await _refuse_deletions(request, _NOT_AUTHORIZED), 0.0
-        filters = await finish_in_turns(decode_delete_acls(request.api_version, request.body))
+        filters, expected = await finish_in_turns(
+            decode_delete_acls(request.api_version, request.body)
+        )
         try:
-            return await self._delete(request, context, filters)
+            if self._cannot_check(expected):
+                return await _refuse_deletions(request, _UNCHECKED), 0.0
+            return await self._delete(request, _with_guard(context, expected), filters)
         finally:
             await finish_in_turns(free(filters))
 
@@ -153,10 +176,17 @@ class AclHandlers:
             return await _refuse_deletions(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
         results = LazyItems(_filter_result, completions)
-        return await finish_in_turns(encode_delete_acls(request.api_version, results)), remote_s
+        body = encode_delete_acls(request.api_version, results, _offset(context))
+        return await finish_in_turns(body), remote_s
 
     async def refuse_delete(self, request: KafkaRequest) -> list[Chunk]:
         return await _refuse_deletions(request, self._rights.not_ready_error)
+
+    def _cannot_check(self, expected_offset: int | None) -> bool:
+        """Return True if a request expects an offset, and the authorizer does not compare it."""
+        if expected_offset is None or expected_offset == ANY_OFFSET:
+            return False
+        return self._authorizer.acl_offset() is None
 
     async def _wait(self, completions: Sequence[Completion[ResultT]]) -> float:
         """Wait in purgatory; return how many seconds that took."""
@@ -182,6 +212,17 @@ class _CreationResults:
         completions = iter(self._completions)
         for fault in self._faults:
             yield _error_of(next(completions)) if fault is None else fault
+
+
+def _with_guard(context: RequestContext, expected_offset: int | None) -> RequestContext:
+    if expected_offset is None:
+        return context
+    return msgspec.structs.replace(context, guard=ChangeGuard(expected_offset))
+
+
+def _offset(context: RequestContext) -> int | None:
+    """Return the offset at which a request with our tagged field was written, or None."""
+    return None if context.guard is None else context.guard.written_offset
 
 
 def _add_all(body: DescribeAclsBody, found: Iterable[Sequence[Acl]]) -> Steps[None]:

@@ -79,6 +79,7 @@ class OwnLogOrigin(Origin):
             applier.cluster,
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
+            acls_changed_at=lambda: applier.acls_changed_at,
             applied_everywhere=neighbours.applied_everywhere,
             heap=neighbours.collector,
         )

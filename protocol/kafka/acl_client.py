@@ -12,11 +12,19 @@ from typing import Any, Protocol
 
 import msgspec
 
+from authorizerd.acl.change_guard import ANY_OFFSET
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.kafka.acl_responses import FilterResult, MatchingAcl
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import (
+    APIS,
+    NO_TAGS,
+    ApiKey,
+    decode_response,
+    encode_request,
+)
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.offset_tag import encode_end
 
 
 class _Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,13 +80,22 @@ class _DeleteAcls(msgspec.Struct, frozen=True):
     filters: tuple[_Filter, ...]
 
 
-def encode_describe_acls_request(version: int, filter: AclFilter) -> bytes:
+def encode_describe_acls_request(
+    version: int, filter: AclFilter, *, asks_offset: bool = False
+) -> bytes:
     """Return the body of a DescribeAcls request.
+
+    Args:
+        asks_offset: add our tagged field, if the version has tagged fields. Only an authorizerd
+            answers it.
 
     Raises:
         ValueError: version 0 cannot express it, or a string exceeds Kafka's maximum.
     """
-    return finish(encode_request(ApiKey.DESCRIBE_ACLS, version, _filter(version, filter)))
+    body = finish(encode_request(ApiKey.DESCRIBE_ACLS, version, _filter(version, filter)))
+    if asks_offset and APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version):
+        return body.removesuffix(NO_TAGS) + encode_end(ANY_OFFSET, flexible=True)
+    return body
 
 
 def encode_create_acls_request(version: int, acls: Iterable[Acl]) -> bytes:

@@ -23,6 +23,7 @@ from authorizerd.protocol.kafka.body_reader import (
     string,
 )
 from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.offset_tag import encode_end, read_offset_tag
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 ItemT = TypeVar("ItemT")
@@ -35,11 +36,16 @@ _INT8: Final = struct.Struct(">b")
 _TWO_INT8: Final = struct.Struct(">bb")
 
 
-def encode_creations(version: int, acls: Sequence[Acl]) -> Steps[bytearray]:
+def encode_creations(
+    version: int, acls: Sequence[Acl], expected_offset: int | None = None
+) -> Steps[bytearray]:
     """Return, in steps, the body of a CreateAcls request of version 1 or later.
 
+    Args:
+        expected_offset: the value of our tagged field, or None to leave it out.
+
     Raises:
-        ValueError: a string exceeds Kafka's maximum.
+        ValueError: a string exceeds Kafka's maximum, or the version has no tagged fields.
     """
     flexible = APIS[ApiKey.CREATE_ACLS].is_flexible(version)
 
@@ -55,14 +61,15 @@ def encode_creations(version: int, acls: Sequence[Acl]) -> Steps[bytearray]:
             )
         )
 
-    return _encode(acls, encode, flexible=flexible)
+    return _encode(acls, encode, expected_offset, flexible=flexible)
 
 
-def encode_deletions(version: int, filters: Sequence[AclFilter]) -> Steps[bytearray]:
+def encode_deletions(
+    version: int, filters: Sequence[AclFilter], expected_offset: int | None = None
+) -> Steps[bytearray]:
     """Return, in steps, the body of a DeleteAcls request of version 1 or later.
 
-    Raises:
-        ValueError: a string exceeds Kafka's maximum.
+    Args and raises as ``encode_creations``.
     """
     flexible = APIS[ApiKey.DELETE_ACLS].is_flexible(version)
 
@@ -78,26 +85,32 @@ def encode_deletions(version: int, filters: Sequence[AclFilter]) -> Steps[bytear
             )
         )
 
-    return _encode(filters, encode, flexible=flexible)
+    return _encode(filters, encode, expected_offset, flexible=flexible)
 
 
 def _encode(
-    items: Sequence[ItemT], encode: Callable[[ItemT], bytes], *, flexible: bool
+    items: Sequence[ItemT],
+    encode: Callable[[ItemT], bytes],
+    expected_offset: int | None,
+    *,
+    flexible: bool,
 ) -> Steps[bytearray]:
+    if expected_offset is not None and not flexible:
+        raise ValueError("this version of the request cannot carry an expected offset")
     end = NO_TAGS if flexible else b""
     body = bytearray(array_length(len(items), flexible=flexible))
     for number, item in enumerate(items, 1):
         body += encode(item) + end
         if number % ITEMS_PER_STEP == 0:
             yield
-    body += end
+    body += encode_end(expected_offset, flexible=flexible)
     return body
 
 
 def decode_created(
     version: int, body: bytes | bytearray, count: int
-) -> Steps[list[ApiError | None]]:
-    """Return, in steps, each creation's error, None for success.
+) -> Steps[tuple[list[ApiError | None], int | None]]:
+    """Return, in steps, each creation's error, None for success, and the answer's offset or None.
 
     Args:
         count: the number of creations that were sent.
@@ -115,8 +128,10 @@ def decode_created(
     return _decode(ApiKey.CREATE_ACLS, version, body, read, count)
 
 
-def decode_deleted(version: int, body: bytes | bytearray, count: int) -> Steps[list[FilterResult]]:
-    """Return, in steps, the result of each filter.
+def decode_deleted(
+    version: int, body: bytes | bytearray, count: int
+) -> Steps[tuple[list[FilterResult], int | None]]:
+    """Return, in steps, the result of each filter, and the answer's offset or None.
 
     Args:
         count: the number of filters that were sent.
@@ -136,8 +151,7 @@ def decode_deleted(version: int, body: bytes | bytearray, count: int) -> Steps[l
         results.append(FilterResult(found, error))
         if reader.ends_step():
             yield
-    reader.end_structure()
-    return results
+    return results, read_offset_tag(reader)
 
 
 def _decode(
@@ -146,12 +160,11 @@ def _decode(
     body: bytes | bytearray,
     read: Callable[[BodyReader], ResultT],
     count: int,
-) -> Steps[list[ResultT]]:
+) -> Steps[tuple[list[ResultT], int | None]]:
     reader = _begin(api_key, version, body)
     _expect(reader, count)
     results = yield from reader.items(count, read)
-    reader.end_structure()
-    return results
+    return results, read_offset_tag(reader)
 
 
 def _begin(api_key: ApiKey, version: int, body: bytes | bytearray) -> BodyReader:

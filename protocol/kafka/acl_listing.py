@@ -18,6 +18,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.offset_tag import read_offset_tag
 
 LISTED_MAX: Final = 8_000_000
 """The maximum number of patterns and bindings in one listing: about 1 GiB of memory."""
@@ -49,6 +50,15 @@ def read_listing(version: int, body: bytes | bytearray) -> Steps[Listing]:
     Raises:
         DecodeError: the bytes are not such an answer, or it is cut, or bytes follow it.
     """
+    listing, _ = yield from read_placed_listing(version, body)
+    return listing
+
+
+def read_placed_listing(version: int, body: bytes | bytearray) -> Steps[tuple[Listing, int | None]]:
+    """Return, in steps, the ACLs of a DescribeAcls answer, and its log offset or None.
+
+    Raises as ``read_listing``.
+    """
     assert version > 0, "version 0 has no pattern types"
     reader = _new_reader(version, body)
     head = _read_head(reader)
@@ -60,12 +70,12 @@ def read_listing(version: int, body: bytes | bytearray) -> Steps[Listing]:
             yield from _read_resource(reader, listing, texts)
             if reader.ends_step():
                 yield
-        reader.end_structure()
+        offset = read_offset_tag(reader)
         reader.expect_end("DescribeAcls response")
     except DecodeError:
         yield from listing.free_in_steps()
         raise
-    return listing
+    return listing, offset
 
 
 def _read_resource(reader: BodyReader, listing: Listing, texts: dict[str, str]) -> Steps[None]:

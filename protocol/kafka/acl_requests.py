@@ -1,7 +1,8 @@
 """The ACL requests, from bytes to ACLs and filters.
 
 Codes are kept unchanged; ``acl.validation`` checks them. Version 0 has no pattern type: it creates,
-describes and deletes LITERAL patterns only, whatever the name.
+describes and deletes LITERAL patterns only, whatever the name. The offset that a request carries in
+our tagged field is returned beside its items: see ``offset_tag``.
 
 Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
 """
@@ -11,11 +12,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from authorizerd.acl.change_guard import ANY_OFFSET
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps, free
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import BodyReader
+from authorizerd.protocol.kafka.offset_tag import OFFSET_TAG, read_offset_tag
 
 _ITEM_BYTES_MIN: Final = (9, 10)
 """The minimum size of a creation or filter in versions 0 and 1: codes, and three lengths."""
@@ -26,17 +29,32 @@ _ITEMS_AFTER_UNUSUAL: Final = 16
 _KNOWN_MAX: Final = 1024
 
 
-def decode_describe_acls(version: int, body: bytes | bytearray) -> AclFilter:
-    """Return the filter of a DescribeAcls request. Trailing bytes are ignored, as in Kafka.
+def decode_describe_acls(version: int, body: bytes | bytearray) -> tuple[AclFilter, int | None]:
+    """Return the filter of a DescribeAcls request, and ``ANY_OFFSET`` if it asks for the offset.
+
+    Trailing bytes are ignored, as in Kafka.
 
     Raises:
         DecodeError: the request is invalid. Kafka closes the connection.
     """
-    return _read_filter(version, _reader(ApiKey.DESCRIBE_ACLS, version, body))
+    reader = _reader(ApiKey.DESCRIBE_ACLS, version, body)
+    wanted = _read_filter_fields(version, reader)
+    start = reader.position
+    offset = read_offset_tag(reader)
+    if offset not in (None, ANY_OFFSET):
+        raise DecodeError(
+            f"tag {OFFSET_TAG}: expected {ANY_OFFSET} in a DescribeAcls request, found {offset}",
+            start,
+        )
+    return wanted, offset
 
 
-def decode_create_acls(version: int, body: bytes | bytearray) -> Steps[list[Acl]]:
-    """Return, in steps, the ACLs of a CreateAcls request. Trailing bytes are ignored.
+def decode_create_acls(
+    version: int, body: bytes | bytearray
+) -> Steps[tuple[list[Acl], int | None]]:
+    """Return, in steps, the ACLs of a CreateAcls request, and its offset or None.
+
+    Trailing bytes are ignored.
 
     Raises:
         DecodeError: the request is invalid. Kafka closes the connection.
@@ -51,16 +69,20 @@ def decode_create_acls(version: int, body: bytes | bytearray) -> Steps[list[Acl]
                 some = min(left, _ITEMS_AFTER_UNUSUAL)
                 creations += yield from reader.items(some, partial(_read_creation, version))
             yield
-        reader.end_structure()
+        offset = read_offset_tag(reader)
     except DecodeError:
         # Free them in steps: the exception would free all at once and block the event loop.
         yield from free(creations)
         raise
-    return creations
+    return creations, offset
 
 
-def decode_delete_acls(version: int, body: bytes | bytearray) -> Steps[list[AclFilter]]:
-    """Return, in steps, the filters of a DeleteAcls request. Trailing bytes are ignored.
+def decode_delete_acls(
+    version: int, body: bytes | bytearray
+) -> Steps[tuple[list[AclFilter], int | None]]:
+    """Return, in steps, the filters of a DeleteAcls request, and its offset or None.
+
+    Trailing bytes are ignored.
 
     Raises:
         DecodeError: the request is invalid. Kafka closes the connection.
@@ -68,8 +90,12 @@ def decode_delete_acls(version: int, body: bytes | bytearray) -> Steps[list[AclF
     reader = _reader(ApiKey.DELETE_ACLS, version, body)
     count = _item_count(reader, version, "filters")
     filters = yield from reader.items(count, partial(_read_filter, version))
-    reader.end_structure()
-    return filters
+    try:
+        offset = read_offset_tag(reader)
+    except DecodeError:
+        yield from free(filters)
+        raise
+    return filters, offset
 
 
 def count_items(api_key: ApiKey, version: int, body: bytes | bytearray) -> int:
@@ -172,7 +198,14 @@ def _read_usual_creations(
 
 
 def _read_filter(version: int, reader: BodyReader) -> AclFilter:
-    read = AclFilter(
+    read = _read_filter_fields(version, reader)
+    reader.end_structure()
+    return read
+
+
+def _read_filter_fields(version: int, reader: BodyReader) -> AclFilter:
+    """Return a filter without reading its tagged fields."""
+    return AclFilter(
         resource_type=reader.int8("resource type"),
         resource_name=reader.nullable_string("resource name"),
         pattern_type=reader.int8("pattern type") if version else PatternType.LITERAL,
@@ -181,5 +214,3 @@ def _read_filter(version: int, reader: BodyReader) -> AclFilter:
         operation=reader.int8("operation"),
         permission_type=reader.int8("permission type"),
     )
-    reader.end_structure()
-    return read

@@ -1,7 +1,8 @@
 """The ACL responses, from results to bytes, in steps, since a describe may find every ACL.
 
 The bytes equal a broker's, including its empty text for success (KIP-140 specifies null). Version 0
-has no pattern type: its answers contain only LITERAL patterns.
+has no pattern type: its answers contain only LITERAL patterns. A request with our tagged field is
+answered with it, in an end that no broker sends: see ``offset_tag``.
 
 Source: KIP-140, KIP-290; Kafka 4.3 AclApis, DescribeAclsResponse, DeleteAclsResponse.
 """
@@ -17,10 +18,11 @@ import msgspec
 
 from authorizerd.acl.model import Acl, PatternType
 from authorizerd.acl.steps import Steps
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey
 from authorizerd.protocol.kafka.body_reader import array_length, nullable_string, string
 from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, Chunk, Items
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError
+from authorizerd.protocol.kafka.offset_tag import encode_end
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _NOT_THROTTLED: Final = bytes(4)
@@ -151,8 +153,11 @@ class DescribeAclsBody:
             if group is not entry:
                 _add_to_group(shard, name, group, entry)
 
-    def encode(self) -> Steps[list[Chunk]]:
+    def encode(self, offset: int | None = None) -> Steps[list[Chunk]]:
         """Return, in steps, the body in chunks. Free the added ACLs on the way.
+
+        Args:
+            offset: the log offset of the listing, or None to leave it out.
 
         Raises:
             ValueError: a string exceeds Kafka's maximum.
@@ -169,7 +174,7 @@ class DescribeAclsBody:
                 yield
             del shard, groups, some  # freeing them is a step of its own
             yield
-        chunks.append(b"\0" if flexible else b"")
+        chunks.append(encode_end(offset, flexible=flexible))
         return chunks
 
     def _encode_groups(
@@ -237,47 +242,60 @@ def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
     return b"".join((_NOT_THROTTLED, _Texts(flexible).error(error), no_resources, end))
 
 
-def encode_all_created(version: int, count: int) -> list[Chunk]:
-    """Return the body of a CreateAcls response whose ``count`` creations have all succeeded."""
+def encode_all_created(version: int, count: int, offset: int | None = None) -> list[Chunk]:
+    """Return the body of a CreateAcls response whose ``count`` creations have all succeeded.
+
+    Args:
+        offset: see ``encode_create_acls``.
+    """
     flexible = APIS[ApiKey.CREATE_ACLS].is_flexible(version)
-    end = b"\0" if flexible else b""
-    created = _NO_ERROR + string("", flexible=flexible) + end
+    created = _NO_ERROR + string("", flexible=flexible) + (NO_TAGS if flexible else b"")
     head = _NOT_THROTTLED + array_length(count, flexible=flexible)
-    return [b"".join((head, created * count, end))]
+    return [b"".join((head, created * count, encode_end(offset, flexible=flexible)))]
 
 
-def encode_create_acls(version: int, results: Items[ApiError | None]) -> Steps[list[Chunk]]:
+def encode_create_acls(
+    version: int, results: Items[ApiError | None], offset: int | None = None
+) -> Steps[list[Chunk]]:
     """Return, in steps, the body of a CreateAcls response in chunks.
 
     Args:
         results: for each creation, in order, its error, or None for success.
+        offset: the log offset of the state after the request, or None to leave it out.
     """
-    return _gather(_create_chunks(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results))
+    return _gather(_create_chunks(APIS[ApiKey.CREATE_ACLS].is_flexible(version), results, offset))
 
 
-def encode_delete_acls(version: int, results: Items[FilterResult]) -> Steps[list[Chunk]]:
+def encode_delete_acls(
+    version: int, results: Items[FilterResult], offset: int | None = None
+) -> Steps[list[Chunk]]:
     """Return, in steps, the body of a DeleteAcls response in chunks.
 
     Args:
         results: one for each filter, in order.
+        offset: see ``encode_create_acls``.
 
     Raises:
         ValueError: a string exceeds Kafka's maximum.
     """
-    return _gather(_delete_chunks(version, results))
+    return _gather(_delete_chunks(version, results, offset))
 
 
-def _create_chunks(flexible: bool, results: Items[ApiError | None]) -> Iterator[Chunk]:
+def _create_chunks(
+    flexible: bool, results: Items[ApiError | None], offset: int | None
+) -> Iterator[Chunk]:
     end = b"\0" if flexible else b""
     created = _NO_ERROR + string("", flexible=flexible) + end
     texts = _Texts(flexible)
     yield _NOT_THROTTLED + array_length(len(results), flexible=flexible)
     for error in results:
         yield created if error is None else texts.error(error) + end
-    yield end
+    yield encode_end(offset, flexible=flexible)
 
 
-def _delete_chunks(version: int, results: Items[FilterResult]) -> Iterator[Chunk]:
+def _delete_chunks(
+    version: int, results: Items[FilterResult], offset: int | None
+) -> Iterator[Chunk]:
     flexible = APIS[ApiKey.DELETE_ACLS].is_flexible(version)
     end = b"\0" if flexible else b""
     # Unlike in CreateAcls, a broker sends null as the text of a success.
@@ -298,7 +316,7 @@ def _delete_chunks(version: int, results: Items[FilterResult]) -> Iterator[Chunk
             yield _resource(resource_type, name, pattern_type, version, flexible)
             yield _entry(acl, flexible)
         yield end
-    yield end
+    yield encode_end(offset, flexible=flexible)
 
 
 def _gather(chunks: Iterator[Chunk]) -> Steps[list[Chunk]]:

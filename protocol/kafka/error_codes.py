@@ -93,6 +93,7 @@ class ErrorCode(IntEnum):
         93,
         "Requested credential would not meet criteria for acceptability.",
     )
+    INVALID_UPDATE_VERSION = 95, "The given update version was invalid."
     PRINCIPAL_DESERIALIZATION_FAILURE = (
         97,
         "Request principal deserialization failed during forwarding. This indicates an internal "

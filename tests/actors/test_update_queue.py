@@ -417,7 +417,13 @@ async def test_a_durable_change_that_is_not_applied_is_not_acknowledged(
     feed, handed_on = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     snapshot = Published[AclSnapshot | None](EMPTY_SNAPSHOT)
     queue = UpdateQueue(
-        log, feed, snapshot, Published(EMPTY_IMAGE), requests_max=1, new_id=lambda: bytes(16)
+        log,
+        feed,
+        snapshot,
+        Published(EMPTY_IMAGE),
+        requests_max=1,
+        new_id=lambda: bytes(16),
+        acls_changed_at=lambda: 0,
     )
     await nursery.start(queue.run)
     (created,) = queue.create([acl("t")])
@@ -454,6 +460,7 @@ async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
         applier.cluster,
         requests_max=2,
         new_id=lambda: bytes(16),
+        acls_changed_at=lambda: 0,
         applied_everywhere=applied_everywhere,
     )
     (created,) = queue.create([acl("t")])

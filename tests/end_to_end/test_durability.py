@@ -98,6 +98,7 @@ async def acknowledge_many(log_dir: Path, storage: RecordingStorage) -> int:
         applier.cluster,
         requests_max=100,
         new_id=lambda: os.urandom(16),
+        acls_changed_at=lambda: applier.acls_changed_at,
     )
     acknowledged = 0
 

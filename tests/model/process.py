@@ -87,6 +87,7 @@ class Process(trio.abc.Instrument):
             self.applier.cluster,
             requests_max=life.requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
+            acls_changed_at=lambda: self.applier.acls_changed_at,
         )
         self.standard = StandardAuthorizer(self.applier.snapshot, self.updates)
         self.authorizer: DecidingAuthorizer = self.standard

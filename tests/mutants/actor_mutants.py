@@ -87,13 +87,15 @@ ACTOR_MUTANTS: Final = (
         name="an update is acknowledged before the sync",
         file="actors/update_queue.py",
         text=(
-            "            await self._write([each for each in tail.planned if each.plan.changes])\n"
+            "            last_offset = await self._write([each for each in tail.planned if"
+            " each.plan.changes])\n"
         ),
         becomes=(
             "            written, tail.planned = tail.planned, []\n"
             "            for each in written:\n"
             "                _answer(each.request, each.plan)\n"
-            "            await self._write([each for each in written if each.plan.changes])\n"
+            "            last_offset = await self._write([each for each in written if"
+            " each.plan.changes])\n"
         ),
         found_by="tests/actors/test_update_queue.py::test_a_creation_is_durable_and_applied_when_it_is_acknowledged",
     ),

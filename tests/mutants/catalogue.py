@@ -12,6 +12,7 @@ from typing import Final
 from tests.mutants.actor_mutants import ACTOR_MUTANTS
 from tests.mutants.broker_mutants import BROKER_MUTANTS
 from tests.mutants.certificate_name_mutants import CERTIFICATE_NAME_MUTANTS
+from tests.mutants.change_mutants import CHANGE_MUTANTS
 from tests.mutants.client_mutants import CLIENT_MUTANTS
 from tests.mutants.command_mutants import COMMAND_MUTANTS
 from tests.mutants.connection_mutants import CONNECTION_MUTANTS
@@ -42,6 +43,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Policy tests": POLICY_MUTANTS,
     "Actors": ACTOR_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
+    "Changes that expect a state": CHANGE_MUTANTS,
     "SASL log-ins": LOGIN_MUTANTS,
     "Names of certificates": CERTIFICATE_NAME_MUTANTS,
     "Changes through a follower": WRITE_MUTANTS,

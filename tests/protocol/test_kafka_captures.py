@@ -117,7 +117,7 @@ def test_creations_are_answered_as_by_a_broker(
 ) -> None:
     request = the_request(captured)
     assert (request.api_key, request.client_id) == (ApiKey.CREATE_ACLS, client_id)
-    assert finish(decode_create_acls(request.api_version, request.body)) == acls
+    assert finish(decode_create_acls(request.api_version, request.body)) == (acls, None)
     body = finish(encode_create_acls(request.api_version, [None] * len(acls)))
     assert b"".join(frame_response(request, body)).hex() == answer
     assert decode_create_acls_response(request.api_version, body_of(answer, 5)) == [None] * len(
@@ -157,7 +157,7 @@ def test_describes_are_answered_as_by_a_broker(
     """With the same groups, since a broker's order is arbitrary."""
     request = the_request(captured)
     assert request.api_key is ApiKey.DESCRIBE_ACLS
-    assert decode_describe_acls(request.api_version, request.body) == filter
+    assert decode_describe_acls(request.api_version, request.body) == (filter, None)
     assert decode_describe_acls_response(request.api_version, body_of(answer, 5)) == acls
     description = DescribeAclsBody(request.api_version)
     description.add(acls)
@@ -198,7 +198,7 @@ def test_deletes_are_answered_as_by_a_broker(
 ) -> None:
     request = the_request(captured)
     assert request.api_key is ApiKey.DELETE_ACLS
-    assert finish(decode_delete_acls(request.api_version, request.body)) == [filter]
+    assert finish(decode_delete_acls(request.api_version, request.body)) == ([filter], None)
     results = [FilterResult([MatchingAcl(acl) for acl in acls])]
     body = finish(encode_delete_acls(request.api_version, results))
     assert b"".join(frame_response(request, body)).hex() == answer
@@ -247,7 +247,10 @@ CAROL_IS_DENIED_CREATE = (
 def test_wildcard_and_address_are_read() -> None:
     """`--deny-principal User:carol --deny-host 10.1.2.3 --operation All --group '*'`."""
     request = the_request(CAROL_IS_DENIED_CREATE)
-    assert finish(decode_create_acls(request.api_version, request.body)) == [CAROL_IS_DENIED]
+    assert finish(decode_create_acls(request.api_version, request.body)) == (
+        [CAROL_IS_DENIED],
+        None,
+    )
 
 
 def attributes(entity: object) -> dict[str, object]:

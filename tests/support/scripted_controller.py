@@ -362,13 +362,13 @@ class Controller:
         """Create or delete ACLs, or answer each item with ``error``."""
         version = asked.version
         if asked.api_key is ApiKey.CREATE_ACLS:
-            acls = finish(decode_create_acls(version, asked.body))
+            acls = finish(decode_create_acls(version, asked.body))[0]
             if error is None:
                 known = set(self.log.acls().values())
                 new = [acl for acl in dict.fromkeys(acls) if acl not in known]
                 error = await self._append([AclAdded(self._quorum.new_id(), acl) for acl in new])
             return b"".join(finish(encode_create_acls(version, [error] * len(acls))))
-        filters = finish(decode_delete_acls(version, asked.body))
+        filters = finish(decode_delete_acls(version, asked.body))[0]
         held = self.log.acls()
         found = [[key for key, acl in held.items() if accepts(each, acl)] for each in filters]
         if error is None:

@@ -56,6 +56,7 @@ class Running:
             self.applier.cluster,
             requests_max=requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
+            acls_changed_at=lambda: self.applier.acls_changed_at,
             heap=self,
         )
 

@@ -60,6 +60,11 @@ class ForwardedUpdates:
         self._scope = trio.CancelScope()
         self.statistics: Final = means.statistics
 
+    @property
+    def checks_guards(self) -> bool:
+        """False: others change the cluster's ACLs, and its answers do not carry an offset."""
+        return False
+
     def create(self, acls: Sequence[Acl], context: RequestContext) -> Sequence[Completion[None]]:
         """Queue one creation request. Return one completion per item, in order."""
         obstacle = self._find_obstacle(context)

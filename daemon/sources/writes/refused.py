@@ -36,6 +36,11 @@ class RefusedUpdates:
         self._closed: Final = trio.Event()
         self.statistics: Final = UpdateStatistics()
 
+    @property
+    def checks_guards(self) -> bool:
+        """False: others change the cluster's ACLs, and its answers do not carry an offset."""
+        return False
+
     def create(self, acls: Sequence[Acl], context: RequestContext) -> Sequence[Completion[None]]:
         """Return one failed completion per item."""
         return reject_items(self._error, len(acls))

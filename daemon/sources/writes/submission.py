@@ -189,9 +189,12 @@ def _encode(version: int, update: Update) -> Steps[bytearray]:
 
 def _decode(version: int, update: Update, answer: bytes | bytearray) -> Steps[Results]:
     count = len(update.items)
+    results: Results
     if isinstance(update, Creations):
-        return (yield from decode_created(version, answer, count))
-    return (yield from decode_deleted(version, answer, count))
+        results, _ = yield from decode_created(version, answer, count)
+    else:
+        results, _ = yield from decode_deleted(version, answer, count)
+    return results
 
 
 def _collect_codes(results: Sequence[ApiError | FilterResult | None]) -> Steps[set[int]]:

@@ -81,21 +81,21 @@ async def test_describe_sends_the_filter_and_reads_every_field(
     node.answers = [described(SimpleNamespace(**resource, acls=ACLS))]
     assert await admin.describe(FILTERS[1]) == ACLS
     request = node.asked[-1]
-    assert decode_describe_acls(request.api_version, request.body) == FILTERS[1]
+    assert decode_describe_acls(request.api_version, request.body) == (FILTERS[1], None)
 
 
 async def test_acls_are_created_in_one_request(node: KafkaNode, admin: KafkaAclAdmin) -> None:
     node.answers = [created(result(), result())]
     await admin.create(ACLS)
     request = node.asked[-1]
-    assert finish(decode_create_acls(request.api_version, request.body)) == ACLS
+    assert finish(decode_create_acls(request.api_version, request.body)) == (ACLS, None)
 
 
 async def test_acls_are_deleted_in_one_request(node: KafkaNode, admin: KafkaAclAdmin) -> None:
     node.answers = [deleted(result(matching_acls=[match(ACLS[0])]), result(matching_acls=[]))]
     await admin.delete(FILTERS)
     request = node.asked[-1]
-    assert finish(decode_delete_acls(request.api_version, request.body)) == FILTERS
+    assert finish(decode_delete_acls(request.api_version, request.body)) == (FILTERS, None)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def answered(*results: ApiError | None) -> bytes:
 def test_every_request_creates_new_acls() -> None:
     creations = Creations("prefix", 3)
     created = [
-        acl for _ in range(4) for acl in finish(decode_create_acls(VERSION, creations.body()))
+        acl for _ in range(4) for acl in finish(decode_create_acls(VERSION, creations.body()))[0]
     ]
     assert len({acl.resource_name for acl in created}) == 12
 

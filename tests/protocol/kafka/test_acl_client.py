@@ -45,9 +45,9 @@ errors = st.builds(ApiError, st.sampled_from([-1, 31, 42, 77, 801]), st.none() |
 def test_filter_arrives(version: int, filter: AclFilter) -> None:
     """It arrives in a describe and in a delete."""
     describe = encode_describe_acls_request(version, filter)
-    assert decode_describe_acls(version, describe) == filter
+    assert decode_describe_acls(version, describe) == (filter, None)
     delete = encode_delete_acls_request(version, [filter, AclFilter()])
-    assert finish(decode_delete_acls(version, delete)) == [filter, AclFilter()]
+    assert finish(decode_delete_acls(version, delete)) == ([filter, AclFilter()], None)
 
 
 @each_pattern_version
@@ -55,16 +55,16 @@ def test_filter_arrives(version: int, filter: AclFilter) -> None:
 @given(asked=st.lists(acls(unknown_codes=True), max_size=4))
 def test_creations_arrive_in_order(version: int, asked: list[Acl]) -> None:
     body = encode_create_acls_request(version, asked)
-    assert finish(decode_create_acls(version, body)) == asked
+    assert finish(decode_create_acls(version, body)) == (asked, None)
 
 
 def test_version_0_supports_only_literal_patterns() -> None:
     """ANY means LITERAL there, since patterns had no types."""
     literal = Acl(2, "t", PatternType.LITERAL, "User:a", "*", 3, 3)
     body = encode_create_acls_request(0, [literal])
-    assert finish(decode_create_acls(0, body)) == [literal]
+    assert finish(decode_create_acls(0, body)) == ([literal], None)
     describe = encode_describe_acls_request(0, AclFilter())
-    assert decode_describe_acls(0, describe).pattern_type == PatternType.LITERAL
+    assert decode_describe_acls(0, describe)[0].pattern_type == PatternType.LITERAL
     with pytest.raises(ValueError, match="only literal patterns"):
         encode_create_acls_request(0, [Acl(2, "t", PatternType.PREFIXED, "User:a", "*", 3, 3)])
     for pattern_type in (PatternType.PREFIXED, PatternType.MATCH):

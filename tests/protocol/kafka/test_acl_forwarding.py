@@ -60,7 +60,7 @@ def test_results_of_creations_arrive_in_order(
     version: int, answered: list[ApiError | None]
 ) -> None:
     body = b"".join(finish(encode_create_acls(version, answered)))
-    assert finish(decode_created(version, body, len(answered))) == answered
+    assert finish(decode_created(version, body, len(answered))) == (answered, None)
 
 
 @each_version
@@ -68,7 +68,7 @@ def test_results_of_creations_arrive_in_order(
 @given(answered=st.lists(results, max_size=4))
 def test_results_of_deletions_arrive_in_order(version: int, answered: list[FilterResult]) -> None:
     body = b"".join(finish(encode_delete_acls(version, answered)))
-    assert finish(decode_deleted(version, body, len(answered))) == answered
+    assert finish(decode_deleted(version, body, len(answered))) == (answered, None)
 
 
 @each_version
@@ -107,9 +107,24 @@ def test_any_bytes_give_results_or_an_error(body: bytes, count: int) -> None:
     for decode in decoders:
         for version in range(1, 4):
             try:
-                assert len(finish(decode(version, body, count))) == count
+                assert len(finish(decode(version, body, count))[0]) == count
             except DecodeError:
                 continue
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_offset_is_read_from_answers_that_have_it(version: int) -> None:
+    created = b"".join(finish(encode_create_acls(version, [None], 7)))
+    deleted = b"".join(finish(encode_delete_acls(version, [FilterResult()], 8)))
+    assert finish(decode_created(version, created, 1)) == ([None], 7)
+    assert finish(decode_deleted(version, deleted, 1)) == ([FilterResult([])], 8)
+
+
+def test_version_without_tagged_fields_cannot_expect_an_offset() -> None:
+    """Otherwise a condition would be lost without notice."""
+    for encoded in (encode_creations(1, [acl()], 7), encode_deletions(1, [AclFilter()], 7)):
+        with pytest.raises(ValueError, match="cannot carry an expected offset"):
+            finish(encoded)
 
 
 def test_large_messages_are_handled_in_steps() -> None:
@@ -132,7 +147,7 @@ def test_number_of_error_texts_is_bounded() -> None:
     """Equal errors are one value. Beyond the limit, an error keeps its code only."""
     answered = [ApiError(42, f"reason {number}") for number in range(TEXTS_KEPT_MAX + 2)]
     body = b"".join(finish(encode_create_acls(3, [*answered, answered[0]])))
-    read = finish(decode_created(3, body, len(answered) + 1))
+    read, _ = finish(decode_created(3, body, len(answered) + 1))
     assert read[:TEXTS_KEPT_MAX] == answered[:TEXTS_KEPT_MAX]
     assert read[TEXTS_KEPT_MAX:-1] == [ApiError(42, None)] * 2
     assert read[-1] is read[0]

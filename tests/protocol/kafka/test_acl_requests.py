@@ -105,7 +105,10 @@ def as_read(version: int, filter: AclFilter) -> AclFilter:
 @given(filter=acl_filters)
 def test_describe_has_its_filter(version: int, filter: AclFilter) -> None:
     """Codes are kept. In version 0 the pattern type is LITERAL."""
-    assert decode_describe_acls(version, describe_body(version, filter)) == as_read(version, filter)
+    assert decode_describe_acls(version, describe_body(version, filter)) == (
+        as_read(version, filter),
+        None,
+    )
 
 
 @each_version
@@ -114,7 +117,10 @@ def test_describe_has_its_filter(version: int, filter: AclFilter) -> None:
 def test_delete_has_its_filters(version: int, asked: list[AclFilter], trailing: bytes) -> None:
     """Trailing bytes are ignored, as by Kafka 4.3.1."""
     body = delete_body(version, asked) + trailing
-    assert finish(decode_delete_acls(version, body)) == [as_read(version, each) for each in asked]
+    assert finish(decode_delete_acls(version, body)) == (
+        [as_read(version, each) for each in asked],
+        None,
+    )
     assert count_items(ApiKey.DELETE_ACLS, version, body) == len(asked)
 
 
@@ -127,7 +133,8 @@ def test_delete_has_its_filters(version: int, asked: list[AclFilter], trailing: 
 def test_create_has_its_acls_in_order(version: int, asked: list[Acl], trailing: bytes) -> None:
     """Codes are kept. In version 0 the pattern type is LITERAL."""
     body = create_body(version, asked) + trailing
-    read = finish(decode_create_acls(version, body))
+    read, offset = finish(decode_create_acls(version, body))
+    assert offset is None
     assert [acl.resource_name for acl in read] == [acl.resource_name for acl in asked]
     assert create_body(version, read) == body[: len(body) - len(trailing)]
     assert [acl.pattern_type for acl in read] == [
@@ -151,7 +158,7 @@ def test_usual_creations_are_read_as_any_others(
 
     def read() -> list[Acl] | str:
         try:
-            return finish(decode_create_acls(3, body))
+            return finish(decode_create_acls(3, body))[0]
         except DecodeError as error:
             return str(error)
 
@@ -172,7 +179,7 @@ def test_creations_that_are_longer_than_a_step_are_read() -> None:
     usual = [Acl(2, f"topic-{number}", 3, "User:a", "*", 3, 3) for number in range(300)]
     long = [Acl(2, "x" * 9000, 3, "User:a", "*", 3, 3), Acl(2, "ü", 3, "User:a", "*", 3, 3)]
     asked = [*usual, *long, *usual]
-    assert finish(decode_create_acls(3, create_body(3, asked))) == asked
+    assert finish(decode_create_acls(3, create_body(3, asked))) == (asked, None)
 
 
 @each_version
@@ -180,7 +187,7 @@ def test_null_name_is_literal_in_version_0(version: int) -> None:
     """Old clients see and remove only literal patterns."""
     everything = describe_body(version, AclFilter())
     expected = PatternType.LITERAL if version == 0 else PatternType.ANY
-    assert decode_describe_acls(version, everything) == AclFilter(pattern_type=expected)
+    assert decode_describe_acls(version, everything) == (AclFilter(pattern_type=expected), None)
 
 
 @each_version
@@ -231,7 +238,7 @@ def test_count_without_enough_bytes_is_rejected(version: int) -> None:
 def test_large_request_is_read_in_steps(version: int) -> None:
     acl = Acl(2, "topic", 3, "User:a", "*", 3, 3)
     create = create_body(version, [acl] * 1000)
-    assert finish(decode_create_acls(version, bytearray(create))) == [acl] * 1000
+    assert finish(decode_create_acls(version, bytearray(create))) == ([acl] * 1000, None)
     # A step reads at most 4096 bytes: about 190 of these.
     assert len(list(decode_create_acls(version, create))) >= 1000 // 200
     delete = delete_body(version, [AclFilter()] * 1000)

@@ -87,7 +87,7 @@ def refusal(body: bytes) -> ErrorCode:
 
 def created(request: KafkaRequest) -> list[Acl]:
     assert request.api_key is ApiKey.CREATE_ACLS
-    return finish(decode_create_acls(request.api_version, request.body))
+    return finish(decode_create_acls(request.api_version, request.body))[0]
 
 
 @pytest.mark.parametrize(

@@ -148,9 +148,9 @@ class AclCluster:
     def _apply_inner(self, request: KafkaRequest) -> list[Chunk]:
         version = request.api_version
         if request.api_key is ApiKey.CREATE_ACLS:
-            errors = self.create(finish(decode_create_acls(version, request.body)))
+            errors = self.create(finish(decode_create_acls(version, request.body))[0])
             return finish(encode_create_acls(version, [to_api_error(each) for each in errors]))
-        results = self.delete(finish(decode_delete_acls(version, request.body)))
+        results = self.delete(finish(decode_delete_acls(version, request.body))[0])
         return finish(encode_delete_acls(version, [to_result(each) for each in results]))
 
 
@@ -172,9 +172,9 @@ def framed(request: KafkaRequest, body: list[Chunk]) -> bytes:
 def fail_items(error: ApiError, request: KafkaRequest) -> list[Chunk]:
     version = request.api_version
     if request.api_key is ApiKey.CREATE_ACLS:
-        count = len(finish(decode_create_acls(version, request.body)))
+        count = len(finish(decode_create_acls(version, request.body))[0])
         return finish(encode_create_acls(version, [error] * count))
-    count = len(finish(decode_delete_acls(version, request.body)))
+    count = len(finish(decode_delete_acls(version, request.body))[0])
     return finish(encode_delete_acls(version, [FilterResult(error=error)] * count))
 
 

@@ -51,6 +51,17 @@ def test_every_item_says_where_to_send_the_change(kind: SourceKind, modes: str) 
 
 
 @pytest.mark.parametrize("writes", Writes)
+async def test_no_follower_checks_an_expected_offset(nursery: trio.Nursery, writes: Writes) -> None:
+    """The cluster does not, and the daemon's own check could be outdated by then."""
+    updates: Updates = (
+        refused()
+        if writes is Writes.REFUSE
+        else Follower(AclCluster(nursery), writes=writes).updates
+    )
+    assert not updates.checks_guards
+
+
+@pytest.mark.parametrize("writes", Writes)
 async def test_credentials_and_configs_are_refused_in_every_mode(
     nursery: trio.Nursery, writes: Writes
 ) -> None:

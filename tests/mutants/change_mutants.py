@@ -1,0 +1,55 @@
+"""Mutants of changes that expect a state: the guard of the queue, and its field on the wire."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+CHANGE_MUTANTS: Final = (
+    Mutant(
+        name="a change is made although an ACL has changed since",
+        file="acl/change_guard.py",
+        text="    if changed_at > expected_offset:\n",
+        becomes="    if offset < expected_offset:\n",
+        found_by="tests/actors/test_change_guards.py::test_change_by_another_client_rejects_the_whole_request",
+    ),
+    Mutant(
+        name="a change slips in behind another one that is not written yet",
+        file="actors/update_queue.py",
+        text="            self.changed_at = self.snapshot.offset + 1\n",
+        becomes="            self.changed_at = self.changed_at\n",
+        found_by="tests/actors/test_change_guards.py::test_requests_of_one_flush_see_each_other",
+    ),
+    Mutant(
+        name="after a restart, every expected offset passes",
+        file="actors/record_applier.py",
+        text=(
+            "                    self._note_change(message)\n"
+            "                    await _load_changes"
+        ),
+        becomes="                    await _load_changes",
+        found_by=(
+            "tests/actors/test_change_guards.py"
+            "::test_offsets_of_before_a_restart_pass_only_if_nothing_can_have_changed"
+        ),
+    ),
+    Mutant(
+        name="a follower takes requests that expect an offset",
+        file="daemon/kafka/acls.py",
+        text="        return self._authorizer.acl_offset() is None\n",
+        becomes="        return False\n",
+        found_by="tests/daemon/kafka/test_guarded_acls.py::test_custom_authorizer_checks_no_offset_by_default",
+    ),
+    Mutant(
+        name="an expected offset of the wrong size is ignored",
+        file="protocol/kafka/offset_tag.py",
+        text="        if end - start != _OFFSET.size:\n",
+        becomes=(
+            "        if end - start != _OFFSET.size:\n"
+            "            continue\n"
+            "        if end == start:\n"
+        ),
+        found_by="tests/protocol/kafka/test_offset_tag.py::test_malformed_field_is_an_error_of_the_request",
+    ),
+)
