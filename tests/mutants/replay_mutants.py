@@ -53,6 +53,27 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/ingest/parse/test_columns.py::test_hostile_line_is_read_like_any_other",
     ),
     Mutant(
+        name="the local engine shortens a line that is too long",
+        file="ops/replay/local/tallies.py",
+        text="if found is None or len(line) > LENGTH_MAX:",
+        becomes="if found is None:",
+        found_by="tests/ops/replay/local/test_tallies.py::test_line_of_maximum_length_is_not_lengthened",
+    ),
+    Mutant(
+        name="the local engine judges tuples that ACLs cannot decide",
+        file="ops/replay/judging/asking.py",
+        text='Condition(Unasked.INCOMPLETE, "resource_name", frozenset({None}), if_among=True),',
+        becomes='Condition(Unasked.INCOMPLETE, "resource_name", frozenset(), if_among=True),',
+        found_by="tests/ops/replay/judging/test_questions.py::test_undecidable_row_has_a_reason",
+    ),
+    Mutant(
+        name="a removed ALLOW is not named as the reason of a denial",
+        file="ops/replay/local/causes.py",
+        text="removed = self._removed.find_deciding(question, allows=True)",
+        becomes="removed = self._removed.find_of_resource(question)",
+        found_by="tests/ops/replay/local/test_causes.py::test_causes_are_the_acls_that_decide",
+    ),
+    Mutant(
         name="a marker within a name is ignored",
         file="ops/replay/ingest/parse/kafka_line.py",
         text="if any(marker in fields for marker in MARKERS):",

@@ -19,17 +19,6 @@ from authorizerd.replay.ingest.parse import archives
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import qualified
 
-_UNSUPPORTED: Final = (
-    ".tar",
-    ".tgz",
-    ".tar.gz",
-    ".tar.xz",
-    ".tar.zst",
-    ".zip",
-    ".7z",
-    ".lz4",
-    ".snappy",
-)
 _PLACE: Final = re.compile(r"(?s)[^:/]+:(?://([^:/]*)[^/]*)?(/.*)")
 
 
@@ -95,7 +84,7 @@ def _place(uri: str) -> tuple[str, str]:
 
 def _kind(uri: str) -> str:
     name = uri.lower()
-    if name.endswith(_UNSUPPORTED):
+    if name.endswith(archives.UNSUPPORTED_SUFFIXES):
         raise JobError(f"{uri}: this archive format is not supported: unpack the file first")
     if name.endswith(".parquet"):
         return "parquet"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial, reduce
+from io import BytesIO
 from typing import Final
 
 import pyarrow
@@ -106,7 +107,7 @@ def _read_archives(batches: Batches, line_format: LineFormat, time_zone: str) ->
     for batch in batches:
         for file, content in zip(batch["file"], batch["content"], strict=True):
             name = file.as_py()
-            for lines, fault in unpack_lines(name.lower(), content.as_py()):
+            for lines, fault in unpack_lines(name.lower(), BytesIO(content.as_py())):
                 rows = (
                     set_aside(lines[0], fault)
                     if fault

@@ -7,65 +7,31 @@ time is spent in the decisions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Mapping
 from itertools import repeat
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from authorizerd.acl.decision import authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError
-from authorizerd.acl.model import (
-    OPERATIONS,
-    RESOURCE_TYPES,
-    WILDCARD_PRINCIPAL,
-    Operation,
-    PatternType,
-    Question,
-    ResourceType,
-)
+from authorizerd.acl.model import Question
+from authorizerd.replay.judging.asking import CONDITIONS, OPERATION_CODES, RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
-
-OPERATION_CODES: Final[Mapping[str, int]] = {Operation(code).name: code for code in OPERATIONS}
-RESOURCE_TYPE_CODES: Final[Mapping[str, int]] = {
-    ResourceType(code).name: code for code in RESOURCE_TYPES
-}
-QUESTION_FIELDS: Final = ("principal", "host", "operation", "resource_type", "resource_name")
-
-
-class Unasked(StrEnum):
-    """Reason why ACLs cannot decide a recorded tuple."""
-
-    INCOMPLETE = "no principal or no resource name"
-    EVERYONE = "principal User:*"
-    PATTERN_TYPE = "pattern type is not LITERAL"
-    OPERATION = "unknown operation"
-    RESOURCE_TYPE = "unknown resource type"
 
 
 def unasked_reasons(batch: pa.RecordBatch) -> pa.StringArray:
-    """Return why ACLs cannot decide each row, or null if they can.
+    """Return why ACLs cannot decide each row, or null if they can, as ``asking.CONDITIONS`` say.
 
-    This is the only such rule: every command that judges or asks uses it. ``batch`` has the columns
-    of ``QUESTION_FIELDS``, and ``pattern_type``.
+    ``batch`` has the columns of ``QUESTION_FIELDS``, and ``pattern_type``.
     """
-    principal = batch.column("principal")
-    reasons = {
-        Unasked.INCOMPLETE: pc.or_(principal.is_null(), batch.column("resource_name").is_null()),
-        Unasked.EVERYONE: pc.equal(principal, WILDCARD_PRINCIPAL),
-        Unasked.PATTERN_TYPE: _is_other(batch.column("pattern_type"), [PatternType.LITERAL.name]),
-        Unasked.OPERATION: _is_other(batch.column("operation"), OPERATION_CODES),
-        Unasked.RESOURCE_TYPE: _is_other(batch.column("resource_type"), RESOURCE_TYPE_CODES),
-    }
-    # The first condition that holds gives the reason; a null condition does not hold.
-    applies = pc.make_struct(*reasons.values(), field_names=list(reasons))
-    return pc.case_when(applies, *map(pa.scalar, reasons))
-
-
-def _is_other(column: pa.Array, names: Iterable[str]) -> pa.BooleanArray:
-    return pc.invert(pc.is_in(column, pa.array(list(names), pa.string())))
+    held = []
+    for _, field, values, if_among in CONDITIONS:
+        is_among = pc.is_in(batch.column(field), pa.array(values, pa.string()))
+        held.append(is_among if if_among else pc.invert(is_among))
+    # The first condition that holds gives the reason.
+    applies = pc.make_struct(*held, field_names=[str(number) for number in range(len(held))])
+    return pc.case_when(applies, *(pa.scalar(str(each.reason)) for each in CONDITIONS))
 
 
 def decide(index: AclIndex, batch: pa.RecordBatch) -> pa.BooleanArray:

@@ -13,12 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from authorizerd.acl.model import Question
-from authorizerd.replay.judging.questions import (
-    OPERATION_CODES,
-    RESOURCE_TYPE_CODES,
-    decide,
-    unasked_reasons,
-)
+from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES
+from authorizerd.replay.judging.questions import decide, unasked_reasons
 from authorizerd.replay.usage.matching import UseIndex, is_wide
 
 USE_SCHEMA: Final = pa.schema(

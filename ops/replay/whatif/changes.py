@@ -12,11 +12,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from authorizerd.replay.judging.asking import QUESTION_FIELDS
 from authorizerd.replay.judging.index import AclIndex
-from authorizerd.replay.judging.questions import QUESTION_FIELDS, decide, rules
-
-NEWLY_DENIED: Final = "newly_denied"
-NEWLY_ALLOWED: Final = "newly_allowed"
+from authorizerd.replay.judging.questions import decide, rules
+from authorizerd.replay.whatif.report import NEWLY_ALLOWED, NEWLY_DENIED
 
 _OF_ALL: Final = ("events", "first_at", "last_at")
 FIGURES: Final = (*_OF_ALL, "rule")

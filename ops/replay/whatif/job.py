@@ -18,8 +18,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.judging.asking import QUESTION_FIELDS
 from authorizerd.replay.judging.index import AclIndex, index_of, key_of, pack
-from authorizerd.replay.judging.questions import QUESTION_FIELDS, unasked_reasons
+from authorizerd.replay.judging.questions import unasked_reasons
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.plans import WhatIfPlan
@@ -29,12 +30,12 @@ from authorizerd.replay.text import encode_json
 from authorizerd.replay.whatif.changes import (
     CHANGES_SCHEMA,
     FIGURES,
-    NEWLY_ALLOWED,
-    NEWLY_DENIED,
     find_changes,
 )
 from authorizerd.replay.whatif.report import (
     LISTED_MAX,
+    NEWLY_ALLOWED,
+    NEWLY_DENIED,
     NOTHING_CHANGED,
     Changed,
     Detail,

@@ -18,6 +18,8 @@ from authorizerd.replay.text import format_count
 LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
 RECORDED: Final = "recorded"
+NEWLY_DENIED: Final = "newly_denied"
+NEWLY_ALLOWED: Final = "newly_allowed"
 
 
 class PrincipalCount(msgspec.Struct, frozen=True, kw_only=True):

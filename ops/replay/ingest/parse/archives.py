@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
-
-import pyarrow
+from typing import IO, Final, Protocol
 
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Reason
 
@@ -22,6 +19,7 @@ PIECE_BYTES: Final = 1024 * 1024
 LINES_MAX: Final = 10_000
 
 Lines = tuple[list[bytes], Reason | None]
+BinaryFile = IO[bytes]
 
 
 class _Unpacked(Protocol):
@@ -31,43 +29,75 @@ class _Unpacked(Protocol):
 class _Zstandard:
     """Adapt pyarrow's reader, which has no ``read1``."""
 
-    def __init__(self, packed: bytes) -> None:
-        self._stream = pyarrow.CompressedInputStream(pyarrow.BufferReader(packed), "zstd")
+    def __init__(self, packed: BinaryFile) -> None:
+        # Imported here, because the base install reads the other kinds without pyarrow.
+        import pyarrow
+
+        self._errors = pyarrow.ArrowException
+        self._stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(packed, "r"), "zstd")
 
     def read1(self, size: int, /) -> bytes:
-        data: bytes = self._stream.read(size)
+        try:
+            data: bytes = self._stream.read(size)
+        except self._errors as error:
+            raise OSError(str(error)) from error
         return data
 
 
-_READERS: Final[dict[str, Callable[[bytes], _Unpacked]]] = {
-    ".gz": lambda packed: gzip.GzipFile(fileobj=io.BytesIO(packed)),
-    ".bz2": lambda packed: bz2.BZ2File(io.BytesIO(packed)),
-    ".xz": lambda packed: lzma.LZMAFile(io.BytesIO(packed)),  # noqa: SIM115 - bytes in memory
+_READERS: Final[dict[str, Callable[[BinaryFile], _Unpacked]]] = {
+    ".gz": lambda packed: gzip.GzipFile(fileobj=packed),
+    ".bz2": lambda packed: bz2.BZ2File(packed),
+    ".xz": lambda packed: lzma.LZMAFile(packed),  # noqa: SIM115 - a stream of the caller's
     ".zst": _Zstandard,
     ".zstd": _Zstandard,
 }
 SUFFIXES: Final = tuple(_READERS)
-_DAMAGE_ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, pyarrow.ArrowException)
+UNSUPPORTED_SUFFIXES: Final = (
+    ".tar",
+    ".tgz",
+    ".tar.gz",
+    ".tar.xz",
+    ".tar.zst",
+    ".zip",
+    ".7z",
+    ".lz4",
+    ".snappy",
+)
+_DAMAGE_ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-def unpack_lines(name: str, packed: bytes) -> Iterator[Lines]:
+def unpack_lines(name: str, packed: BinaryFile) -> Iterator[Lines]:
     """Yield the lines of the archive ``name``, at most ``LINES_MAX`` at a time.
 
     If the archive is damaged, the last item is the unfinished line before the damage, with its
     reason.
+
+    Raises:
+        ModuleNotFoundError: Zstandard needs pyarrow, which is not installed.
     """
     suffix = next(suffix for suffix in SUFFIXES if name.endswith(suffix))
-    pending = b""
+    lines = LineSplitter()
     try:
         unpacked = _READERS[suffix](packed)
         while piece := unpacked.read1(PIECE_BYTES):
-            *lines, pending = (pending + piece).split(b"\n")
-            # A line that is too long is set aside anyway, so only its beginning is kept.
-            pending = pending[: LINE_BYTES_MAX + 1]
-            for start in range(0, len(lines), LINES_MAX):
-                yield lines[start : start + LINES_MAX], None
+            yield from ((some, None) for some in lines.split(piece))
     except _DAMAGE_ERRORS:
-        yield [pending], Reason.BROKEN_ARCHIVE
+        yield [lines.pending], Reason.BROKEN_ARCHIVE
         return
-    if pending:
-        yield [pending], None
+    if lines.pending:
+        yield [lines.pending], None
+
+
+class LineSplitter:
+    """Splits pieces of a file into lines; ``pending`` is the unfinished line at the end."""
+
+    def __init__(self) -> None:
+        self.pending = b""
+
+    def split(self, piece: bytes) -> Iterator[list[bytes]]:
+        """Yield the lines that ``piece`` completes, at most ``LINES_MAX`` at a time."""
+        *lines, pending = (self.pending + piece).split(b"\n")
+        # A line that is too long is set aside anyway, so only its beginning is kept.
+        self.pending = pending[: LINE_BYTES_MAX + 1]
+        for start in range(0, len(lines), LINES_MAX):
+            yield lines[start : start + LINES_MAX]

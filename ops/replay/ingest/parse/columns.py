@@ -1,9 +1,7 @@
 """Parse lines in Arrow arrays into columns of events, each distinct line once.
 
-**Invariant:** the columns contain what ``parse_line`` reads in each line. A plain beginning (the
-broker's time and a level, perhaps after a container's timestamp) contains no marker and no other
-time that counts, so lines that differ only there are the same event at different times. Such an
-event is parsed once, and gets the time of each line.
+**Invariant:** the columns contain what ``parse_line`` reads in each line. Lines that differ only in
+a plain beginning (``beginnings``) are parsed once, and the event gets the time of each line.
 """
 
 from __future__ import annotations
@@ -15,11 +13,16 @@ import msgspec
 import pyarrow
 import pyarrow.compute as compute
 
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
+from authorizerd.replay.ingest.parse.beginnings import (
+    BEGINNING,
+    LENGTH_MAX,
+    ONE_TIME,
+    REST,
+    parse_second,
+)
+from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
-from authorizerd.replay.ingest.parse.plain_lines import ONE_TIME, are_plain, read_plain
-from authorizerd.replay.ingest.parse.times import LEVELS, Head
+from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 
 SCHEMA: Final = pyarrow.schema(
     {
@@ -49,13 +52,7 @@ _READ: Final = pyarrow.schema(
     ]
 )
 
-_TIMED: Final = (
-    r"(?s)^(?:[0-9T:.Z+-]+ (?:stdout|stderr) F )?"
-    r"\[?(?P<second>2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),(?P<ms>[0-9]{3})\]? "
-    rf"(?P<rest>(?:{'|'.join(LEVELS)}) {PRINCIPAL}.*)$"
-)
-# ONE_TIME may be longer than the time it replaces, and must not make a line too long to parse.
-_LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
+_TIMED: Final = rf"(?s)^{BEGINNING}(?P<rest>{REST}.*)$"
 _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
 
 _Row = tuple[Any, ...]
@@ -71,7 +68,7 @@ class EventReader:
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
         """Return the columns of ``SCHEMA``; only ``line`` and ``reason`` if there is no event."""
         timed = compute.extract_regex(lines, _TIMED)
-        is_long = compute.greater(compute.binary_length(lines), _LENGTH_MAX)
+        is_long = compute.greater(compute.binary_length(lines), LENGTH_MAX)
         second = compute.if_else(is_long, None, compute.struct_field(timed, "second"))
         second_ms, beginning = self._seconds(second)
         # Null for a long line or one without a plain beginning: such a line is parsed unchanged.
@@ -101,15 +98,12 @@ class EventReader:
     ) -> tuple[pyarrow.Int64Array, pyarrow.BinaryArray]:
         """Return each second in ms, and ``ONE_TIME`` for it; both null for an impossible time."""
         texts = seconds.dictionary_encode()
-        begin_ms = list(map(self._ms, texts.dictionary.to_pylist()))
+        begin_ms = [parse_second(second, self._zone) for second in texts.dictionary.to_pylist()]
         beginnings = [None if ms is None else ONE_TIME for ms in begin_ms]
         return (
             pyarrow.array(begin_ms, pyarrow.int64()).take(texts.indices),
             pyarrow.array(beginnings, pyarrow.binary()).take(texts.indices),
         )
-
-    def _ms(self, second: bytes) -> int | None:
-        return Head(second.decode(), "", "").at_ms(self._zone)
 
     def _read_each(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
         """Return the columns of ``_READ``; ``at_ms`` is null for plain lines."""

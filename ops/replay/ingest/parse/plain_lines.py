@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow
 import pyarrow.compute as compute
 
+from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 from authorizerd.replay.ingest.parse.event import UNKNOWN_HOST
 from authorizerd.replay.ingest.parse.kafka_line import (
     COUNT,
@@ -26,9 +27,6 @@ from authorizerd.replay.ingest.parse.kafka_line import (
     constant_name,
 )
 from authorizerd.replay.ingest.parse.times import LEVELS
-
-ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
-"""Replaces the time at the beginning of a plain line."""
 
 _FIELD: Final = "[!-~]+"  # ASCII, so the bytes are valid UTF-8
 _WORD: Final = "[A-Za-z_]+"

@@ -26,7 +26,7 @@ _USER: Final = "User:"
 
 
 class RecordedQuestion(msgspec.Struct, frozen=True, gc=False):
-    """The question of an event, with the fields ``judging.questions.QUESTION_FIELDS``."""
+    """The question of an event, with the fields ``judging.asking.QUESTION_FIELDS``."""
 
     principal: str
     host: str | None

@@ -17,7 +17,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.judging.questions import QUESTION_FIELDS, unasked_reasons
+from authorizerd.replay.judging.asking import QUESTION_FIELDS
+from authorizerd.replay.judging.questions import unasked_reasons
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.plan.frames import (
     Frame,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -10,15 +12,14 @@ from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.config.values import super_users
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.judging.index import build_index
-from authorizerd.replay.judging.questions import (
+from authorizerd.replay.judging.asking import (
     OPERATION_CODES,
     QUESTION_FIELDS,
     RESOURCE_TYPE_CODES,
-    decide,
-    rules,
-    unasked_reasons,
+    unasked_reason,
 )
+from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.judging.questions import decide, rules, unasked_reasons
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.oracles.scan import decide as scan
 from tests.oracles.standard_authorizer import acl_of, decision_cases, question_of
@@ -122,6 +123,7 @@ def test_undecidable_row_has_a_reason(asked: tuple[str | None, ...], reason: str
         pa.schema({name: pa.string() for name in (*QUESTION_FIELDS, "pattern_type")}),
     )
     assert unasked_reasons(batch).to_pylist() == [reason]
+    assert unasked_reason(SimpleNamespace(**row, pattern_type=pattern_type)) == reason
 
 
 @pytest.mark.parametrize("row", [

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.asking import QUESTION_FIELDS
 from authorizerd.replay.judging.index import build_index
-from authorizerd.replay.judging.questions import QUESTION_FIELDS
 from authorizerd.replay.whatif.changes import CHANGES_SCHEMA, find_changes
 from tests.ops.replay.acl_sets import acl_set_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 from hypothesis import strategies as st
 
@@ -110,4 +111,29 @@ lines = st.one_of(
 ).map(lambda line: line.replace("\n", " ").encode("utf-8", "replace"))
 bytes_lines = lines | st.builds(
     bytes.__add__, lines, st.sampled_from((b"\xff", b"\xc3", b"\xed\xa0\x80"))
+)
+
+MESSAGE = (
+    b"Principal = User:%s is Denied operation = READ from host = h on resource = Topic:LITERAL:t"
+)
+# Some are only nearly plain: a line that begins with one must be read as a whole.
+BEGINNINGS = [
+    "".join(parts).encode()
+    for parts in product(
+        ("", "2026-11-21T17:00:00.9Z stdout F ", "1 stderr P ", "2026-01-01 ", "x", "kafka | "),
+        ("[", ""),
+        (
+            *("2026-11-21 16:26:26,966", "2026-11-21 16:26:26,001", "2026-03-29 02:30:00,000"),
+            *("2026-10-25 02:30:00,000", "2026-02-30 00:00:00,000", "2026-11-21 16:26:26,9667"),
+            *("2026-11-21 24:00:00,000", "1999-11-21 16:26:26,966", "2026-11-21T16:26:26,966"),
+        ),
+        ("", "Z", " +0500"),
+        ("] ", " ", "]"),
+        ("INFO ", "DEBUG ", "WARN  ", "INFORM ", "is Denied ", ""),
+    )
+]
+stamped_lines = st.builds(
+    lambda beginning, line: beginning + line[line.index(b"Principal = ") :],
+    st.sampled_from(BEGINNINGS),
+    kafka_lines.map(lambda line: line.replace("\n", " ").encode("utf-8", "replace")),
 )

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 from collections.abc import Callable
+from io import BytesIO
 
 import pyarrow
 import pytest
@@ -29,7 +30,7 @@ LINES = [b"line %d of the log" % number for number in range(30_000)]
 def unpacked(name: str, packed: bytes) -> tuple[list[bytes], list[Reason | None]]:
     lines: list[bytes] = []
     faults: list[Reason | None] = []
-    for some, fault in unpack_lines(name, packed):
+    for some, fault in unpack_lines(name, BytesIO(packed)):
         lines += some
         faults.append(fault)
     return lines, faults

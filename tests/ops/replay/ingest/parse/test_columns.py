@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC
-from itertools import product
 from typing import get_args
 
 import pyarrow
@@ -16,34 +15,15 @@ from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_asi
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
 from authorizerd.replay.ingest.parse.times import find_zone
-from tests.ops.replay.ingest.parse.hostile_lines import bytes_lines, kafka_lines
+from tests.ops.replay.ingest.parse.hostile_lines import (
+    BEGINNINGS,
+    MESSAGE,
+    bytes_lines,
+    stamped_lines,
+)
 
 Parsed = Event | Reason | None
 
-MESSAGE = (
-    b"Principal = User:%s is Denied operation = READ from host = h on resource = Topic:LITERAL:t"
-)
-# Some are only nearly plain: a line that begins with one must be read as a whole.
-BEGINNINGS = [
-    "".join(parts).encode()
-    for parts in product(
-        ("", "2026-11-21T17:00:00.9Z stdout F ", "1 stderr P ", "2026-01-01 ", "x", "kafka | "),
-        ("[", ""),
-        (
-            *("2026-11-21 16:26:26,966", "2026-11-21 16:26:26,001", "2026-03-29 02:30:00,000"),
-            *("2026-10-25 02:30:00,000", "2026-02-30 00:00:00,000", "2026-11-21 16:26:26,9667"),
-            *("2026-11-21 24:00:00,000", "1999-11-21 16:26:26,966", "2026-11-21T16:26:26,966"),
-        ),
-        ("", "Z", " +0500"),
-        ("] ", " ", "]"),
-        ("INFO ", "DEBUG ", "WARN  ", "INFORM ", "is Denied ", ""),
-    )
-]
-stamped_lines = st.builds(
-    lambda beginning, line: beginning + line[line.index(b"Principal = ") :],
-    st.sampled_from(BEGINNINGS),
-    kafka_lines.map(lambda line: line.replace("\n", " ").encode("utf-8", "replace")),
-)
 # A step that backtracks over these would take minutes.
 LONG_NAMES = tuple(
     b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"a" + name * 3_000

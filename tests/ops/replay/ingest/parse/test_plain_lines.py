@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 from authorizerd.replay.ingest.parse.event import Event
 from authorizerd.replay.ingest.parse.line import parse_line
-from authorizerd.replay.ingest.parse.plain_lines import ONE_TIME, are_plain, read_plain
+from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 from tests.ops.replay.ingest.parse.hostile_lines import PIECES
 
 TAIL = " (kafka.authorizer.logger)"

@@ -1,0 +1,39 @@
+"""The plain beginning of a line: the broker's time, perhaps after a container's timestamp.
+
+**Invariant:** a plain beginning contains no marker and no other time that counts. So lines that
+differ only there are the same event at different times: it is enough to parse one of them, with
+``ONE_TIME`` as its beginning.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Final
+
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX
+from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
+from authorizerd.replay.ingest.parse.times import LEVELS, Head
+
+ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
+"""Replaces a plain beginning."""
+
+BEGINNING: Final = (
+    r"(?:[0-9T:.Z+-]+ (?:stdout|stderr) F )?"
+    r"\[?(?P<second>2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),(?P<ms>[0-9]{3})\]? "
+)
+"""A regular expression for Python's ``re`` and Arrow's RE2. ``REST`` must follow."""
+REST: Final = rf"(?:{'|'.join(LEVELS)}) {PRINCIPAL}"
+
+LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
+"""Longer lines are parsed unchanged.
+
+``ONE_TIME`` may be longer than the time it replaces, and must not make a line too long to parse.
+"""
+
+
+def parse_second(second: bytes, zone: tzinfo) -> int | None:
+    """Return when ``second`` of a plain beginning began, in milliseconds since 1970.
+
+    It is None for an impossible time. ``zone`` is the caller's, because the beginning has none.
+    """
+    return Head(second.decode(), "", "").at_ms(zone)

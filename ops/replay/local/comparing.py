@@ -1,0 +1,167 @@
+"""Judge recorded tuples by two sets of ACLs, and find the decisions that differ.
+
+**Invariant:** the changes, and the report made of them, are those of ``replay whatif`` with the
+same ACLs as its baseline. Rules are looked up only for changed tuples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from authorizerd.acl.decision import Decision, explain, is_allowed
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.asking import unasked_reason
+from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.local.traffic import Figures, Traffic, TrafficTuple
+from authorizerd.replay.text import format_time
+from authorizerd.replay.whatif.report import (
+    LISTED_MAX,
+    NOTHING_CHANGED,
+    Changed,
+    Detail,
+    OperationCount,
+    PrincipalCount,
+    ResourceCount,
+    WhatIf,
+)
+
+T = TypeVar("T")
+
+
+class Change(NamedTuple):
+    """A tuple that the candidate decides differently, and the figures of all its events."""
+
+    recorded: TrafficTuple
+    figures: Figures
+    before: Decision
+    after: Decision
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What two sets of ACLs decide about recorded traffic.
+
+    Attributes:
+        not_evaluated: the tuples that ACLs cannot decide, by reason.
+        not_reproduced: the events whose recorded answer is not the baseline's: they were recorded
+            under other ACLs.
+    """
+
+    changes: Sequence[Change]
+    not_evaluated: dict[str, Count]
+    not_reproduced: Count
+
+
+def compare(tuples: Iterable[TrafficTuple], baseline: AclSet, candidate: AclSet) -> Comparison:
+    """Return what ``candidate`` decides differently from ``baseline``. Blocks."""
+    before, after = build_index(baseline), build_index(candidate)
+    changes: list[Change] = []
+    unasked: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    other = Counter[str]()
+    for recorded in tuples:
+        reason = unasked_reason(recorded)
+        if reason is not None:
+            unasked[reason.value].update(events=recorded.all_events.events, tuples=1)
+            continue
+        question = recorded.question
+        was_allowed = is_allowed(*before, question)
+        contradicting = recorded.denied if was_allowed else recorded.allowed
+        if contradicting is not None:
+            other.update(events=contradicting.events, tuples=1)
+        if is_allowed(*after, question) is not was_allowed:
+            changes.append(
+                Change(
+                    recorded,
+                    recorded.all_events,
+                    explain(*before, question),
+                    explain(*after, question),
+                )
+            )
+    return Comparison(
+        changes=changes,
+        not_evaluated={reason: Count(**counts) for reason, counts in sorted(unasked.items())},
+        not_reproduced=Count(**other),
+    )
+
+
+def report_comparison(
+    traffic: Traffic, baseline: AclSet, candidate: AclSet, comparison: Comparison
+) -> WhatIf:
+    """Return the report of ``compare``: the content of ``whatif.json`` for the same sets."""
+    denied = [each for each in comparison.changes if not each.after.allowed]
+    allowed = [each for each in comparison.changes if each.after.allowed]
+    ingested = traffic.ingested
+    return WhatIf(
+        events=ingested.events,
+        allowed_events=ingested.allowed_events,
+        tuples=ingested.tuples,
+        first_at=ingested.first_at,
+        last_at=ingested.last_at,
+        not_evaluated=comparison.not_evaluated,
+        candidate=JudgedBy.of(candidate),
+        baseline=JudgedBy.of(baseline),
+        newly_denied=sum_changes(denied),
+        newly_allowed=sum_changes(allowed),
+    )
+
+
+def sum_changes(changes: Sequence[Change]) -> Changed:
+    """Return the sums and the lists of changes of one kind, as ``whatif.job`` sums them."""
+    if not changes:
+        return NOTHING_CHANGED
+    principals = _counted(changes, PrincipalCount, "principal")
+    resources = _counted(changes, ResourceCount, "resource_type", "resource_name")
+    operations = _counted(changes, OperationCount, "operation")
+    return Changed(
+        events=sum(each.figures.events for each in changes),
+        tuples=len(changes),
+        by_principal=principals[:LISTED_MAX],
+        by_principal_left_out=max(len(principals) - LISTED_MAX, 0),
+        by_resource=resources[:LISTED_MAX],
+        by_resource_left_out=max(len(resources) - LISTED_MAX, 0),
+        by_operation=operations[:LISTED_MAX],
+        details=[_detail(each) for each in sorted(changes, key=_by_events)[:LISTED_MAX]],
+        details_left_out=max(len(changes) - LISTED_MAX, 0),
+    )
+
+
+def _counted(changes: Sequence[Change], kind: Callable[..., T], *fields: str) -> list[T]:
+    """Return the counts by ``fields``: most events first, then most tuples, then by name."""
+    events, tuples = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for each in changes:
+        key = tuple(getattr(each.recorded, field) for field in fields)
+        events[key] += each.figures.events
+        tuples[key] += 1
+    ordered = sorted(events, key=lambda key: (-events[key], -tuples[key], key))
+    return [
+        kind(**dict(zip(fields, key, strict=True)), events=events[key], tuples=tuples[key])
+        for key in ordered
+    ]
+
+
+def _by_events(change: Change) -> tuple[object, ...]:
+    one = change.recorded
+    # Spark's order: an unknown host comes before all others.
+    host = (one.host is not None, one.host or "")
+    fields = (one.principal, host, one.operation, one.resource_type, one.resource_name)
+    return (-change.figures.events, *fields)
+
+
+def _detail(change: Change) -> Detail:
+    one, figures = change.recorded, change.figures
+    return Detail(
+        principal=one.principal,
+        host=one.host,
+        operation=one.operation,
+        resource_type=one.resource_type,
+        resource_name=one.resource_name,
+        events=figures.events,
+        first_at=format_time(figures.first_ms),
+        last_at=format_time(figures.last_ms),
+        baseline_rule=str(change.before.rule),
+        candidate_rule=str(change.after.rule),
+    )

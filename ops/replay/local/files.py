@@ -1,0 +1,155 @@
+"""Find and read the files of audit logs on this machine.
+
+**Invariant:** a path selects the files that ``replay ingest`` reads below it, and a file gives the
+same lines. A file that cannot be read to its end raises an error that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from authorizerd.replay.ingest.parse import archives
+from authorizerd.replay.ingest.parse.archives import BinaryFile, Lines, LineSplitter, unpack_lines
+from authorizerd.replay.local.errors import USE_SPARK, TrafficError
+
+FILES_MAX: Final = 10_000
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_HIDDEN: Final = ("_", ".")
+_COPYING: Final = "._COPYING_"
+
+
+class LogFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was read: its path, size in bytes, and SHA-256 in hexadecimal digits."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+def find_files(paths: Iterable[str]) -> tuple[Path, ...]:
+    """Return the files that are named, and all below directories that are named, each once.
+
+    Raises:
+        TrafficError: a path is missing or unreadable, has no files, or has files of another kind.
+    """
+    found: dict[Path, Path] = {}  # in order, by the absolute path
+    for text in paths:
+        path = Path(text)
+        try:
+            files = list(_files_below(path, set())) if path.is_dir() else [path]
+        except OSError as error:
+            raise TrafficError(f"{error.filename}: {error.strerror}") from error
+        if not files:
+            raise TrafficError(f"{text}: no files found (names that begin with _ or . are skipped)")
+        for file in files:
+            _check(file)
+            found.setdefault(file.absolute(), file)
+        if len(found) > FILES_MAX:
+            raise TrafficError(f"{text}: more than {FILES_MAX:,} files: {USE_SPARK}")
+    return tuple(found.values())
+
+
+def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    """Yield the files below ``folder`` in order, except those that an ingest skips."""
+    status = folder.stat()
+    if (status.st_dev, status.st_ino) in seen:  # a link to a folder above
+        return
+    seen.add((status.st_dev, status.st_ino))
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(_HIDDEN) or path.name.endswith(_COPYING):
+            continue
+        if path.is_dir():
+            yield from _files_below(path, seen)
+        else:
+            yield path
+
+
+def _check(file: Path) -> None:
+    """Raise an error if the file is missing, or not a log."""
+    try:
+        mode = file.stat().st_mode
+    except OSError as error:
+        raise TrafficError(f"{file}: {error.strerror}") from error
+    name = file.name.lower()
+    if name.endswith(archives.UNSUPPORTED_SUFFIXES):
+        raise TrafficError(f"{file}: this archive format is not supported: unpack the file first")
+    if name.endswith(".parquet"):
+        raise TrafficError(f"{file}: expected an audit log, found Parquet: {USE_SPARK}")
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        raise TrafficError(f"{file}: expected a file or a pipe")
+
+
+class LogReader:
+    """Reads the lines of one file; ``file`` describes it once they are read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._hash = hashlib.sha256()
+        self._bytes = 0
+
+    @property
+    def file(self) -> LogFile:
+        return LogFile(path=str(self._path), bytes=self._bytes, sha256=self._hash.hexdigest())
+
+    def lines(self) -> Iterator[Lines]:
+        """Yield the lines, some at a time, as ``archives.unpack_lines``. Blocks.
+
+        Raises:
+            TrafficError: the file cannot be read, or needs pyarrow.
+        """
+        name = self._path.name.lower()
+        try:
+            with open(self._path, "rb", buffering=0) as file:
+                hashed = io.BufferedReader(_HashedFile(file, self._count), archives.PIECE_BYTES)
+                is_packed = name.endswith(archives.SUFFIXES)
+                yield from unpack_lines(name, hashed) if is_packed else _plain_lines(hashed)
+                # The digest includes what follows an archive in its file.
+                while piece := file.read(archives.PIECE_BYTES):
+                    self._count(memoryview(piece))
+        except OSError as error:
+            raise TrafficError(f"{self._path}: {error.strerror or error}") from error
+        except ModuleNotFoundError as error:
+            raise TrafficError(
+                f"{self._path}: unpacking .zst needs pyarrow: install authorizerd[replay], or "
+                "unpack the file first"
+            ) from error
+
+    def _count(self, piece: memoryview) -> None:
+        self._hash.update(piece)
+        self._bytes += len(piece)
+
+
+class _HashedFile(io.RawIOBase):
+    """A file that passes each piece it reads to ``count``."""
+
+    def __init__(self, file: io.RawIOBase, count: Callable[[memoryview], None]) -> None:
+        super().__init__()
+        self._file = file
+        self._count = count
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - as in the base class
+        size = self._file.readinto(buffer) or 0
+        self._count(memoryview(buffer)[:size])
+        return size
+
+
+def _plain_lines(file: BinaryFile) -> Iterator[Lines]:
+    lines = LineSplitter()
+    # Hadoop, and so Spark, skips a byte order mark.
+    piece = file.read(archives.PIECE_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    while piece:
+        yield from ((some, None) for some in lines.split(piece))
+        piece = file.read(archives.PIECE_BYTES)
+    if lines.pending:
+        yield [lines.pending], None

@@ -1,0 +1,178 @@
+"""Sum up the events of audit logs by tuple, answer and rule, line by line.
+
+**Invariant:** every line is counted as blank, as an event, or under the reason why it was set
+aside, and its event is what ``parse_line`` reads in it. Lines that differ only in a plain beginning
+are parsed once. Memory is bounded by ``TALLIES_MAX`` and ``TEXT_BYTES_MAX``.
+
+Why not parse each line? A log repeats the same few requests: looking up the text after the time
+takes 2 microseconds, parsing it 15.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import tzinfo
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from authorizerd.replay.ingest.parse.beginnings import (
+    BEGINNING,
+    LENGTH_MAX,
+    ONE_TIME,
+    REST,
+    parse_second,
+)
+from authorizerd.replay.ingest.parse.event import Event, Reason
+from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.local.errors import USE_SPARK, TrafficError
+
+TALLIES_MAX: Final = 2_000_000
+TEXT_BYTES_MAX: Final = 1024 * 1024 * 1024
+"""The bytes of one line for each tally; names and rules may be long."""
+TAILS_MAX: Final = 200_000
+TAIL_BYTES_MAX: Final = 128 * 1024 * 1024
+SECONDS_MAX: Final = 100_000
+
+_match_beginning: Final = re.compile(rf"{BEGINNING}(?={REST})".encode()).match
+_MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
+
+
+class Summand(NamedTuple):
+    """What a tally counts: the events of one tuple with one answer, rule and level."""
+
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    allowed: bool
+    rule: str | None
+    level: str
+
+
+class Tally(msgspec.Struct, gc=False):
+    """A number of lines, and the first and last of their times, in milliseconds since 1970."""
+
+    lines: int = 0
+    first_ms: int = sys.maxsize
+    last_ms: int = -sys.maxsize
+
+
+Counted: TypeAlias = Summand | Reason | None
+"""What a line counts as: an event, a reason why it was set aside, or nothing if it is blank."""
+
+
+class Tallies:
+    """Adds up lines; ``zone`` applies to times without a zone."""
+
+    def __init__(
+        self,
+        zone: tzinfo,
+        line_format: LineFormat = "auto",
+        *,
+        tallies_max: int = TALLIES_MAX,
+        text_bytes_max: int = TEXT_BYTES_MAX,
+    ) -> None:
+        self._zone = zone
+        self._line_format: LineFormat = line_format
+        self._tallies_max = tallies_max
+        self._text_bytes_left = text_bytes_max
+        self._tallies: dict[Counted, Tally] = {}
+        self._texts: dict[str, str] = {}
+        self._seconds: dict[bytes, int | None] = {}
+        self._tails: dict[bytes, Tally] = {}
+        self._tail_bytes = 0
+
+    def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
+        """Yield what was counted, each once."""
+        return iter(self._tallies.items())
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Add lines of a log.
+
+        Raises:
+            TrafficError: there are too many distinct requests to keep.
+        """
+        for line in lines:
+            found = _match_beginning(line)
+            if found is None or len(line) > LENGTH_MAX:
+                self._add_parsed(line)
+                continue
+            second, milliseconds = found.groups()
+            try:
+                begin_ms = self._seconds[second]
+            except KeyError:
+                begin_ms = self._keep_second(second)
+            if begin_ms is None:
+                self._add_parsed(line)
+                continue
+            tail = line[found.end() :]
+            at_ms = begin_ms + _MILLISECONDS[milliseconds]
+            # Not two calls of ``_count`` and ``get``: they would take half as long as all the rest.
+            tally = self._tails.get(tail) or self._keep_tail(tail)
+            tally.lines += 1
+            if at_ms > tally.last_ms:
+                tally.last_ms = at_ms
+            if at_ms < tally.first_ms:
+                tally.first_ms = at_ms
+
+    def set_aside(self, reason: Reason) -> None:
+        """Count one line that is set aside unread."""
+        self._tally_of(reason, 0).lines += 1
+
+    def _add_parsed(self, line: bytes) -> None:
+        parsed = parse_line(line, self._zone, self._line_format)
+        tally = self._tally_of(parsed, len(line))
+        tally.lines += 1
+        if isinstance(parsed, Event):
+            tally.last_ms = max(tally.last_ms, parsed.at_ms)
+            tally.first_ms = min(tally.first_ms, parsed.at_ms)
+
+    def _keep_second(self, second: bytes) -> int | None:
+        if len(self._seconds) >= SECONDS_MAX:
+            self._seconds.clear()
+        begin_ms = self._seconds[second] = parse_second(second, self._zone)
+        return begin_ms
+
+    def _keep_tail(self, tail: bytes) -> Tally:
+        """Parse a line that ends with ``tail``, and return its tally."""
+        self._tail_bytes += len(tail)
+        # Begin again instead of looking for the oldest: what repeats soon comes back.
+        if len(self._tails) >= TAILS_MAX or self._tail_bytes > TAIL_BYTES_MAX:
+            self._tails.clear()
+            self._tail_bytes = len(tail)
+        parsed = parse_line(ONE_TIME + tail, self._zone, self._line_format)
+        tally = self._tails[tail] = self._tally_of(parsed, len(tail))
+        return tally
+
+    def _tally_of(self, parsed: Event | Reason | None, size: int) -> Tally:
+        """Return the tally of a line with ``size`` bytes."""
+        key = self._summand(parsed) if isinstance(parsed, Event) else parsed
+        tally = self._tallies.get(key)
+        if tally is None:
+            self._text_bytes_left -= size
+            if len(self._tallies) >= self._tallies_max or self._text_bytes_left < 0:
+                raise TrafficError(
+                    f"more than {len(self._tallies):,} distinct requests, too many for the memory "
+                    f"of one process: {USE_SPARK}"
+                )
+            tally = self._tallies[key] = Tally()
+        return tally
+
+    def _summand(self, event: Event) -> Summand:
+        one = self._texts.setdefault  # equal texts are one object
+        return Summand(
+            one(event.principal, event.principal),
+            None if event.host is None else one(event.host, event.host),
+            one(event.operation, event.operation),
+            one(event.resource_type, event.resource_type),
+            one(event.resource_name, event.resource_name),
+            one(event.pattern_type, event.pattern_type),
+            event.allowed,
+            None if event.rule is None else one(event.rule, event.rule),
+            one(event.level, event.level),
+        )

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from authorizerd.acl.decision import is_allowed
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.local.causes import (
+    OF_RESOURCE_MAX,
+    Cause,
+    ChangedAcls,
+    ChangedRequest,
+)
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.support.strategies import acls, resource_names
+
+READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")
+ALLOW = topic_read("t")
+PREFIX = topic_read("", prefixed=True, principal="User:*")
+DENY = Acl(2, "t", 3, "User:a", "*", 3, 2)
+DENY_ALL = Acl(2, "*", 3, "User:*", "10.0.0.1", 2, 2)
+OTHERS = topic_read("t", principal="User:b")
+ELSEWHERE = topic_read("u")
+
+
+@pytest.mark.parametrize(
+    ("is_allowed", "removed", "added", "causes"),
+    [
+        (False, [ALLOW, OTHERS, ELSEWHERE], [], [ALLOW]),
+        (False, [ALLOW, PREFIX, DENY], [], [ALLOW, PREFIX]),
+        (False, [ALLOW], [DENY, DENY_ALL], [DENY, DENY_ALL]),
+        (False, [], [DENY, ALLOW], [DENY]),
+        # allow.everyone.if.no.acl.found no longer applies.
+        (False, [], [OTHERS, ELSEWHERE], [OTHERS]),
+        (True, [], [ALLOW, OTHERS], [ALLOW]),
+        (True, [DENY, ALLOW], [PREFIX], [DENY, PREFIX]),
+        # allow.everyone.if.no.acl.found applies again.
+        (True, [OTHERS, ELSEWHERE], [], [OTHERS]),
+    ],
+)
+def test_causes_are_the_acls_that_decide(
+    is_allowed: bool, removed: list[Acl], added: list[Acl], causes: list[Acl]
+) -> None:
+    changed = ChangedAcls(removed, added)
+    found = changed.find_causes([ChangedRequest(READ_T, is_allowed, 7, 1000)])
+    assert {each.acl for each in found} == set(causes)
+    assert all(each.is_removed is (each.acl in removed) for each in found)
+    assert {each[2:] for each in found} == {(7, 1, 1000)}
+
+
+def test_causes_are_summed_and_sorted() -> None:
+    changed = ChangedAcls([ALLOW, ELSEWHERE], [])
+    on_u = replace(READ_T, resource_name="u")
+    found = changed.find_causes(
+        [
+            ChangedRequest(on_u, False, 2, 50),
+            ChangedRequest(READ_T, False, 1, 90),
+            ChangedRequest(Question("User:a", None, 3, 2, "t"), False, 5, 30),
+        ]
+    )
+    assert found == [Cause(ALLOW, True, 6, 2, 90), Cause(ELSEWHERE, True, 2, 1, 50)]
+
+
+def test_acls_that_share_only_the_resource_are_limited() -> None:
+    added = [topic_read("t", principal=f"User:{number}") for number in range(100)]
+    found = ChangedAcls([], added).find_causes([ChangedRequest(READ_T, False, 1, 1)])
+    assert len(found) == OF_RESOURCE_MAX
+
+
+questions = st.builds(
+    Question,
+    st.sampled_from(("User:a", "User:b")),
+    st.sampled_from((None, "10.0.0.1", "10.0.0.2")),
+    st.sampled_from((int(Operation.READ), int(Operation.DESCRIBE), int(Operation.ALTER))),
+    st.sampled_from((int(ResourceType.TOPIC), int(ResourceType.GROUP))),
+    resource_names,
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(acls(unknown_codes=True), max_size=8, unique=True),
+    st.lists(acls(unknown_codes=True), max_size=8, unique=True),
+    st.lists(questions, max_size=8),
+    st.booleans(),
+)
+def test_every_changed_decision_has_a_cause(
+    before: list[Acl], after: list[Acl], asked: list[Question], allow_everyone: bool
+) -> None:
+    baseline, candidate = (
+        build_index(acl_set_of(some, allow_everyone=allow_everyone)) for some in (before, after)
+    )
+    removed, added = set(before) - set(after), set(after) - set(before)
+    changed = ChangedAcls(removed, added)
+    for question in asked:
+        now = is_allowed(*candidate, question)
+        if now is is_allowed(*baseline, question):
+            continue
+        causes = changed.find_causes([ChangedRequest(question, now, 1, 1)])
+        assert causes
+        assert all(each.acl in (removed if each.is_removed else added) for each in causes)
+        # Without these changes, the decision is the old one or has other causes.
+        kept = {each.acl for each in causes}
+        undone = (set(after) - kept) | (set(before) & kept)
+        again = build_index(acl_set_of(list(undone), allow_everyone=allow_everyone))
+        if is_allowed(*again, question) is now:
+            rest = ChangedAcls(removed - kept, added - kept)
+            assert rest.find_causes([ChangedRequest(question, now, 1, 1)])

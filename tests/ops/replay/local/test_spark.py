@@ -1,0 +1,140 @@
+"""The local engine and the Spark jobs give the same results for the same files."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import msgspec
+
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.ingest.report import decode_ingested
+from authorizerd.replay.local.comparing import compare, report_comparison
+from authorizerd.replay.local.traffic import Figures, Traffic, read_traffic
+from authorizerd.replay.plans import IngestPlan, WhatIfPlan
+from authorizerd.replay.text import encode_json
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.ops.replay.ingest.parse.hostile_lines import BEGINNINGS, MESSAGE, PIECES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEED = 2200
+ADMIN = ("User:admin",)
+LAYOUTS = (
+    "Principal = {} is {} operation = {} from host = {} on resource = Topic:LITERAL:{} for request "
+    "= Fetch with resourceRefCount = 1 based on rule {} (kafka.authorizer.logger)",
+    "Principal = {} is {} Operation = {} from host = {} on resource = Topic:{}",
+    "Principal = {} is {} operation = {} from host = {} on resource = Group:PREFIXED:{}",
+)
+
+
+def write_logs(folder: Path) -> None:
+    """Write logs with lines of every kind, some of which repeat at other times."""
+    drawn = random.Random(SEED)
+    names = ("t", "u", "orders-1", "*a", "ü", *PIECES)
+
+    def line() -> bytes:
+        if drawn.random() < 0.2:
+            return drawn.choice(BEGINNINGS) + MESSAGE % drawn.choice((b"a", b"\xff", b"\x01"))
+        text = drawn.choice(LAYOUTS).format(
+            drawn.choice(("User:a", "User:b", "User:*", *drawn.sample(PIECES, 1))),
+            drawn.choice(("Allowed", "Denied")),
+            drawn.choice(("READ", "Describe", "IdempotentWrite", "ANY")),
+            drawn.choice(("10.0.0.1", "10.0.0.2", "unknown")),
+            drawn.choice(names),
+            drawn.choice(("SuperUser", "DefaultDeny", "A", "B")),
+        )
+        second = f"[2026-11-21 16:26:{drawn.randrange(60):02d},{drawn.randrange(1000):03d}] "
+        return f"{second}{drawn.choice(('INFO ', 'DEBUG '))}{text}".encode().replace(b"\n", b" ")
+
+    lines = [line() for _ in range(4000)]
+    lines += [b"", b"  ", b"{}", b'{"log":1}', b"\xff", b"no line of an audit log"]
+    drawn.shuffle(lines)
+    (folder / "plain.log").write_bytes(b"\xef\xbb\xbf{}\n" + b"\n".join(lines[:2000]))
+    (folder / "below").mkdir()
+    (folder / "below" / "a.log.gz").write_bytes(gzip.compress(b"\n".join(lines[2000:3000])))
+    (folder / "below" / "b.log.gz").write_bytes(gzip.compress(b"\n".join(lines[3000:]))[:-12])
+    (folder / "_hidden").write_bytes(lines[0])
+
+
+def ingest(spark: SparkSession, logs: Path, out: Path) -> None:
+    from authorizerd.replay.ingest.job import run
+
+    run(spark, IngestPlan(inputs=(str(logs),), out=str(out), bad_ratio_max=1.0))
+
+
+def tuples_of(traffic: Traffic) -> set[tuple[object, ...]]:
+    def row(some: Figures | None) -> tuple[object, ...]:
+        return (0, None, None, None) if some is None else tuple(some)
+
+    return {(*each[:6], *row(each.allowed), *row(each.denied)) for each in traffic.tuples}
+
+
+def tuples_in(events: Path) -> set[tuple[object, ...]]:
+    """Return the tuples that an ingest wrote, with times in milliseconds."""
+    keys = "principal, host, operation, resource_type, resource_name, pattern_type"
+    figures = ", ".join(
+        f"{answer}_events, epoch_ms({answer}_first_at), epoch_ms({answer}_last_at), {answer}_rule"
+        for answer in ("allowed", "denied")
+    )
+    found = duckdb.sql(f"SELECT {keys}, {figures} FROM '{events}/tuples/*.parquet'")
+    assert found is not None
+    return set(found.fetchall())
+
+
+def figures_of(ingested: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {**msgspec.structs.asdict(ingested), "inputs": None}
+
+
+def check_same(
+    spark: SparkSession, logs: Path, folder: Path, baseline: AclSet, candidate: AclSet
+) -> Traffic:
+    """Check that both engines read and judge the logs alike; return what was read."""
+    from authorizerd.replay.whatif.job import run
+
+    events, out = folder / "events", folder / "whatif"
+    ingest(spark, logs, events)
+    traffic = read_traffic([str(logs)], bad_ratio_max=1.0)
+    ingested = decode_ingested((events / "ingest.json").read_text())
+    assert figures_of(traffic.ingested) == figures_of(ingested)
+    assert tuples_of(traffic) == tuples_in(events)
+    plan = WhatIfPlan(
+        events=str(events), out=str(out), candidate=candidate, baseline=baseline, overwrite=True
+    )
+    run(spark, plan)
+    comparison = compare(traffic.tuples, baseline, candidate)
+    report = report_comparison(traffic, baseline, candidate, comparison)
+    assert encode_json(report) == (out / "whatif.json").read_text()
+    return traffic
+
+
+def test_hostile_logs_are_read_and_judged_alike(spark: SparkSession, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write_logs(logs)
+    deny = Acl(2, "*", 3, "User:*", "10.0.0.2", 2, 2)
+    baseline = acl_set_of([topic_read("", prefixed=True), topic_read("t", principal="User:b")])
+    candidate = acl_set_of([topic_read("t"), topic_read("*", principal="User:b"), deny])
+    traffic = check_same(spark, logs, tmp_path, baseline, candidate)
+    assert traffic.ingested.lines > 3900
+    assert len(traffic.ingested.reasons) >= 8
+    assert traffic.ingested.reasons["broken_archive"] == 1
+
+
+def test_real_log_is_read_and_judged_alike(
+    spark: SparkSession, real_log_dir: Path, tmp_path: Path
+) -> None:
+    log = real_log_dir / "kafka-authorizer.log.xz"
+    earlier, later = (
+        read_acl_source(str(real_log_dir), as_of=as_of, super_users=ADMIN)
+        for as_of in ("2026-11-21T16:31:06.718Z", None)
+    )
+    traffic = check_same(spark, log, tmp_path, earlier, later)
+    assert (len(earlier.acls), len(later.acls)) == (1616, 1751)
+    assert (traffic.ingested.events, traffic.ingested.tuples) == (13_518, 4391)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC
+from typing import Any
+
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
+from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.local import tallies as tallies_module
+from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.local.tallies import Summand, Tallies
+from tests.ops.replay.ingest.parse.hostile_lines import (
+    BEGINNINGS,
+    MESSAGE,
+    bytes_lines,
+    stamped_lines,
+)
+
+STAMP = b"[2026-11-21 16:26:%02d,966] INFO "
+Sums = dict[Summand | Reason | None, tuple[int, int | None, int | None]]
+
+
+def sums_of(*parts: list[bytes], zone: str = "UTC", line_format: LineFormat = "auto") -> Sums:
+    """Return what the local engine counts; only events have times."""
+    tallies = Tallies(find_zone(zone), line_format)
+    for lines in parts:
+        tallies.add(lines)
+    return {
+        counted: (tally.lines, tally.first_ms, tally.last_ms)
+        if isinstance(counted, Summand)
+        else (tally.lines, None, None)
+        for counted, tally in tallies
+    }
+
+
+def sums_of_columns(lines: list[bytes], zone: str, line_format: LineFormat) -> Sums:
+    """Return the same sums of the columns that the Spark job reads."""
+    columns = EventReader(find_zone(zone), line_format).read(pyarrow.array(lines, pyarrow.binary()))
+    return sums_of_rows(
+        [
+            (
+                summand_of(row) if row["reason"] is None else _reason(row["reason"]),
+                None if row["at"] is None else round(row["at"].timestamp() * 1000),
+            )
+            for row in columns.to_pylist()
+        ]
+    )
+
+
+def summand_of(row: dict[str, Any]) -> Summand:
+    return Summand(*(row[name] for name in Summand._fields))
+
+
+def _reason(text: str) -> Reason | None:
+    return Reason(text) if text else None
+
+
+def sums_of_rows(rows: list[tuple[Summand | Reason | None, int | None]]) -> Sums:
+    times: dict[Summand | Reason | None, list[int]] = {}
+    for counted, at_ms in rows:
+        times.setdefault(counted, []).extend([] if at_ms is None else [at_ms])
+    counts = Counter(counted for counted, _ in rows)
+    return {
+        counted: (count, min(times[counted], default=None), max(times[counted], default=None))
+        for counted, count in counts.items()
+    }
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
+    st.sampled_from(("auto", "kafka", "json")),
+    st.sampled_from(("UTC", "Europe/Berlin", "+05:30")),
+)
+def test_sums_equal_those_of_the_columns(
+    lines: list[bytes], line_format: LineFormat, zone: str
+) -> None:
+    expected = sums_of_columns(lines, zone, line_format)
+    assert sums_of(lines, zone=zone, line_format=line_format) == expected
+    # What the first pass has kept must not change what the second one reads.
+    twice = sums_of_columns([*lines, *lines[::-1]], zone, line_format)
+    assert sums_of(lines, lines[::-1], zone=zone, line_format=line_format) == twice
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_every_beginning_is_read_like_the_line(zone: str) -> None:
+    lines = [beginning + MESSAGE % b"a" for beginning in BEGINNINGS]
+    assert sums_of(lines, zone=zone) == sums_of_columns(lines, zone, "auto")
+
+
+@pytest.mark.parametrize("size", [LINE_BYTES_MAX, LINE_BYTES_MAX + 1])
+def test_line_of_maximum_length_is_not_lengthened(size: int) -> None:
+    line = (b"2026-11-21 16:26:26,966 INFO " + MESSAGE % (b"a" * LINE_BYTES_MAX))[:size]
+    assert sums_of([line]) == sums_of_columns([line], "UTC", "auto")
+
+
+def test_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+
+    def parse(line: bytes, *rest: Any) -> Event | Reason | None:  # noqa: ANN401
+        parsed.append(line)
+        return parse_line(line, *rest)
+
+    monkeypatch.setattr(tallies_module, "parse_line", parse)
+    lines = [STAMP % second + MESSAGE % name for second in range(3) for name in (b"a", b"b")]
+    assert [count for count, _, _ in sums_of(lines).values()] == [3, 3]
+    assert len(parsed) == 2
+
+
+@pytest.mark.parametrize("name", ["TAILS_MAX", "TAIL_BYTES_MAX", "SECONDS_MAX"])
+def test_full_cache_changes_no_sum(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        STAMP % (number % 7) + MESSAGE % (b"%d" % (number * number % 11)) for number in range(100)
+    ]
+    expected = sums_of(lines)
+    monkeypatch.setattr(tallies_module, name, 2)
+    tallies = Tallies(UTC)
+    tallies.add(lines)
+    assert sums_of(lines) == expected
+    assert len(tallies._tails) <= 2 or len(tallies._seconds) <= 2
+
+
+@pytest.mark.parametrize(
+    ("tallies_max", "text_bytes_max"),
+    [(3, 10_000), (10_000, 3 * len(b"INFO " + MESSAGE % b"1"))],
+)
+def test_too_many_distinct_requests_are_rejected(tallies_max: int, text_bytes_max: int) -> None:
+    tallies = Tallies(UTC, tallies_max=tallies_max, text_bytes_max=text_bytes_max)
+    lines = [STAMP % 1 + MESSAGE % (b"%d" % number) for number in range(4)]
+    assert len({len(line) for line in lines}) == 1
+    tallies.add(lines[:3] * 10)
+    with pytest.raises(TrafficError, match=r"more than 3 distinct .*authorizerd replay ingest"):
+        tallies.add(lines[3:])
