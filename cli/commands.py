@@ -91,6 +91,12 @@ def _add_reset_copy(parser: argparse.ArgumentParser) -> None:
     add_reset_arguments(parser)
 
 
+def _add_backup(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.backup import add_backup_arguments
+
+    add_backup_arguments(parser)
+
+
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.questions.explain import add_explain_arguments
 
@@ -145,6 +151,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "reset-copy": Command(
         "remove the local copy of a followed cluster's metadata", _add_reset_copy
     ),
+    "backup": Command("write the state of a log to one file, while it is in use", _add_backup),
     "acls": Command("list, add and remove ACLs, with the flags of kafka-acls"),
     "check-log": Command("validate a metadata log, or repair it"),
     "doctor": Command(

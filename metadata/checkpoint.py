@@ -9,12 +9,13 @@ Source: KIP-630; Kafka 4.3 RecordsSnapshotReader.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
-from authorizerd.metadata.directory import Checkpoint
+from authorizerd.metadata.directory import Checkpoint, parse_checkpoint_name
 from authorizerd.metadata.epochs import EPOCH_MAX
-from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
 from authorizerd.metadata.storage import ReadableFiles
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
@@ -25,8 +26,8 @@ from authorizerd.protocol.records.voters import Voters, find_voters
 class CheckpointReader:
     """Read one checkpoint.
 
-    ``header`` is set after the first batch, if its version is known, and ``voters`` after a batch
-    that names the voters.
+    ``header`` is set after the first batch, if its version is known, ``voters`` after a batch that
+    names the voters, and ``footer`` at the end.
     """
 
     def __init__(self, checkpoint: Checkpoint, storage: ReadableFiles) -> None:
@@ -34,6 +35,7 @@ class CheckpointReader:
         self._storage: Final = storage
         self.header: SnapshotHeader | None = None
         self.voters: Voters | None = None
+        self.footer: PlacedBatch | None = None
 
     def batches(self) -> Iterator[PlacedBatch]:
         """Yield the data batches. A header and a footer must frame them.
@@ -44,24 +46,25 @@ class CheckpointReader:
         """
         checkpoint = self._checkpoint
         expected = 0
-        is_ended = False
+        self.footer = None
         with BatchFile(checkpoint.path, 0, self._storage) as file:
             # Never torn: a checkpoint gets its name only once it is complete and durable.
             while (placed := file.read(may_be_torn=False)) is not None:
                 batch = placed.batch
                 self._check_order(placed, expected)
-                if is_ended:
+                if self.footer is not None:
                     raise corrupt(placed, expected, "a batch follows the checkpoint's footer")
                 controls = read_control_types(placed)
                 if not expected:
                     self._read_header(placed, controls)
-                is_ended = ControlType.SNAPSHOT_FOOTER in controls
+                if ControlType.SNAPSHOT_FOOTER in controls:
+                    self.footer = placed
                 if ControlType.KRAFT_VOTERS in controls:
                     self.voters = find_voters(batch)
                 expected = batch.last_offset + 1
                 if not batch.is_control:
                     yield placed
-        if not is_ended:
+        if self.footer is None:
             raise CorruptLogError(
                 checkpoint.path, file.position, expected, "the checkpoint has no footer"
             )
@@ -92,6 +95,44 @@ class CheckpointReader:
                 "name: restore the file's name"
             )
             raise corrupt(placed, 0, reason)
+
+
+def locate_checkpoint(path: Path, storage: ReadableFiles) -> Checkpoint:
+    """Return where in its log a checkpoint file ends: by its name, or else by its header.
+
+    Raises:
+        LogDirectoryError: neither states it.
+    """
+    try:
+        return parse_checkpoint_name(path)
+    except LogDirectoryError:
+        try:
+            first, header = _read_first(path, storage)
+        except MetadataLogError:
+            header = None
+        if header is None or header.end_offset is None:
+            raise
+        return Checkpoint(header.end_offset, first.batch.leader_epoch, path)
+
+
+def read_checkpoint_time(path: Path, storage: ReadableFiles) -> int | None:
+    """Return the time of the last record that a checkpoint covers, None if it is not known."""
+    try:
+        _, header = _read_first(path, storage)
+    except MetadataLogError:
+        return None
+    return None if header is None else header.last_timestamp_ms
+
+
+def _read_first(path: Path, storage: ReadableFiles) -> tuple[PlacedBatch, SnapshotHeader | None]:
+    with BatchFile(path, 0, storage) as file:
+        first = file.read(may_be_torn=False)
+    if first is None or read_control_types(first)[:1] != [ControlType.SNAPSHOT_HEADER]:
+        raise CorruptLogError(path, 0, 0, "the checkpoint has no header")
+    try:
+        return first, decode_snapshot_header(first.batch)
+    except DecodeError as error:
+        raise corrupt(first, 0, error.reason, position=error.position) from error
 
 
 def place_fault(

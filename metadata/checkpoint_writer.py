@@ -8,7 +8,7 @@ Source: KIP-630; Kafka 4.3 RecordsSnapshotWriter, KafkaRaftLog.maybeClean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -79,7 +79,7 @@ def write_part(part: Path, state: CheckpointState, storage: Storage) -> None:
         OSError: the checkpoint could not be written. A partial file is left.
     """
     with closing(storage.append_to(part)) as file:
-        for batch in _batches(state):
+        for batch in encode_checkpoint(state):
             file.append([batch])
         file.sync()
 
@@ -95,8 +95,14 @@ def removed_on_error(part: Path, storage: Storage) -> Iterator[None]:
         raise
 
 
-def _batches(state: CheckpointState) -> Iterator[bytes]:
-    """Yield the batches. Offsets count from 0, and every batch carries the state's epoch."""
+def encode_checkpoint(
+    state: CheckpointState, new_facts: Callable[[], bytes | None] = lambda: None
+) -> Iterator[bytes]:
+    """Yield the batches. Offsets count from 0, and every batch carries the state's epoch.
+
+    Args:
+        new_facts: returns the facts for the footer. It is called once all other batches are used.
+    """
     offset = 0
 
     def batch(records: list[Record], *, is_control: bool = False) -> bytes:
@@ -112,7 +118,7 @@ def _batches(state: CheckpointState) -> Iterator[bytes]:
     records = _records(state)
     while some := list(islice(records, RECORDS_PER_BATCH)):
         yield batch([(None, encode_value(record)) for record in some])
-    yield batch([snapshot_footer()], is_control=True)
+    yield batch([snapshot_footer(new_facts())], is_control=True)
 
 
 def _records(state: CheckpointState) -> Iterator[MetadataRecord]:

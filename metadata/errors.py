@@ -55,3 +55,7 @@ class PastDamagedError(MetadataLogError):
     def __init__(self, text: str, readable_from: int | None) -> None:
         super().__init__(text)
         self.readable_from = readable_from
+
+
+class BackupError(MetadataLogError):
+    """A backup cannot be made, is damaged, or cannot be restored here. The text says what to do."""

@@ -20,6 +20,7 @@ from authorizerd.metadata.batch_file import BatchFile, PlacedBatch, TornTail
 from authorizerd.metadata.checkpoint import (
     CheckpointReader,
     corrupt,
+    locate_checkpoint,
     place_fault,
     read_control_types,
 )
@@ -29,7 +30,6 @@ from authorizerd.metadata.directory import (
     Segment,
     check_names,
     find_files,
-    parse_checkpoint_name,
 )
 from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.metadata.errors import CorruptLogError, MetadataLogError
@@ -277,7 +277,7 @@ def open_files(path: Path, storage: Storage = DISK) -> LogFiles:
         LogDirectoryError: there is no log, or a file beside it has a wrong name.
     """
     if storage.is_file(path):
-        return LogFiles((), (parse_checkpoint_name(path),))
+        return LogFiles((), (locate_checkpoint(path, storage),))
     files = find_files(path, storage)
     check_names(path, storage)
     return files

@@ -21,22 +21,20 @@ import msgspec
 
 from authorizerd.acl.as_of import TIME_MS_MIN, AsOf, Moment, format_time
 from authorizerd.acl.model import ChangeBatch
-from authorizerd.metadata.checkpoint import CheckpointReader
-from authorizerd.metadata.directory import Checkpoint, LogFiles, parse_checkpoint_name
+from authorizerd.metadata.checkpoint import read_checkpoint_time
+from authorizerd.metadata.directory import Checkpoint, LogFiles
 from authorizerd.metadata.errors import (
     CorruptLogError,
     MetadataLogError,
     PastDamagedError,
-    PastNotReadError,
     PastRangeError,
 )
-from authorizerd.metadata.log import LogBatch, MetadataLog, open_files
+from authorizerd.metadata.live_files import read_live
+from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK, Storage
 
 T = TypeVar("T")
-
-TRIES_MAX: Final = 3
 
 
 class TimedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -86,7 +84,7 @@ class PastLog:
                 first = None
             return Moment(0, None if first is None else first.placed.batch.max_timestamp_ms)
         oldest = self._checkpoints[0]
-        return Moment(oldest.end_offset - 1, self._time_of(oldest))
+        return Moment(oldest.end_offset - 1, read_checkpoint_time(oldest.path, self._storage))
 
     def read(
         self, offset: int, *, wants: Callable[[bytes], bool] = lambda _: True
@@ -112,7 +110,7 @@ class PastLog:
                 time_ms = placed.batch.max_timestamp_ms
             elif placed.path != path:
                 path = placed.path
-                time_ms = self._time_of(parse_checkpoint_name(path))
+                time_ms = read_checkpoint_time(path, self._storage)
             if log_batch.is_checkpoint and not wants(placed.batch.data):
                 yield TimedBatch(ChangeBatch(log_batch.last_offset), time_ms, True)
                 continue
@@ -182,7 +180,7 @@ class PastLog:
         The former is None if there is no such checkpoint.
         """
         for checkpoint in reversed(self._checkpoints):
-            reached = self._time_of(checkpoint)
+            reached = read_checkpoint_time(checkpoint.path, self._storage)
             if reached is not None and reached <= time_ms:
                 return checkpoint.end_offset - 1, checkpoint.end_offset
         return None, next(iter(self.starts), 0)
@@ -219,15 +217,6 @@ class PastLog:
                 hint = f"{error}; the past can be read from offset {end - 1} on"
                 return PastDamagedError(hint, end - 1)
         return PastDamagedError(f"{error}; no part of the past can be read", None)
-
-    def _time_of(self, checkpoint: Checkpoint) -> int | None:
-        """Return the time of the last record that a checkpoint covers, None if it is not known."""
-        reader = CheckpointReader(checkpoint, self._storage)
-        try:
-            next(reader.batches(), None)
-        except MetadataLogError:
-            return None  # an older checkpoint may lead to the same state; reading names the damage
-        return None if reader.header is None else reader.header.last_timestamp_ms
 
 
 def _usable_checkpoints(files: LogFiles) -> tuple[Checkpoint, ...]:
@@ -271,15 +260,4 @@ def read_past(
         MetadataLogError: there is no log, or as ``read``.
         PastNotReadError: files are removed again and again.
     """
-    for _ in range(TRIES_MAX):
-        files = open_files(path, storage)
-        try:
-            return read(PastLog(files, storage, check=check))
-        except MetadataLogError as error:
-            left = open_files(path, storage)
-            if {*files.segments, *files.checkpoints} <= {*left.segments, *left.checkpoints}:
-                raise
-            removed = error
-    raise PastNotReadError(
-        "files of the log were removed while they were read: try again"
-    ) from removed
+    return read_live(path, lambda files: read(PastLog(files, storage, check=check)), storage)

@@ -6,6 +6,7 @@ simulates a crash, a full disk, or a sync that lies.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import os.path
@@ -17,6 +18,10 @@ from typing import BinaryIO, Final, Protocol
 
 _PIECES_PER_CALL: Final = 512  # writev accepts at most 1,024 (IOV_MAX)
 SMALL_FILE_BYTES_MAX: Final = 64 * 1024
+
+NO_EXCHANGE: Final = frozenset((errno.EINVAL, errno.ENOSYS, errno.ENOTSUP))
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
 
 
 class AppendFile(Protocol):
@@ -84,6 +89,13 @@ class Storage(ReadableFiles, Protocol):
 
     def rename(self, source: Path, target: Path) -> None:
         """Replace ``target`` by ``source``. The change is durable once the directory is synced."""
+
+    def exchange(self, first: Path, second: Path) -> None:
+        """Exchange two files or directories of one file system in one step, so that no moment
+        lacks either name. The change is durable once both parents are synced.
+
+        The errno is in ``NO_EXCHANGE`` if the file system cannot do this.
+        """
 
     def remove(self, path: Path) -> None:
         """Remove a file. The removal is durable once the directory is synced."""
@@ -198,6 +210,15 @@ class DiskStorage:
 
     def rename(self, source: Path, target: Path) -> None:
         source.replace(target)
+
+    def exchange(self, first: Path, second: Path) -> None:
+        # Python has no function for this system call.
+        call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+        if call is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(second))
+        if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(second))
 
     def remove(self, path: Path) -> None:
         path.unlink()

@@ -7,13 +7,14 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
-_shtab_authorizerd_subparsers=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test history)
+_shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history)
 
 _shtab_authorizerd_serve_option_strings=(-h --help --config --override --ready-file)
 _shtab_authorizerd_format_option_strings=(-h --help --config --override --cluster-id --add-scram)
 _shtab_authorizerd_token_option_strings=(-h --help --principal --id --append)
 _shtab_authorizerd_import_config_option_strings=(-h --help --output --node-id --log-dir)
 _shtab_authorizerd_reset_copy_option_strings=(-h --help --config --override)
+_shtab_authorizerd_backup_option_strings=(-h --help --log-dir --config --override --json)
 _shtab_authorizerd_acls_option_strings=(--add --remove --list --bootstrap-server --bootstrap-controller --command-config --log-dir --as-of --topic --group --cluster --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal --producer --consumer --idempotent --force --help --version)
 _shtab_authorizerd_check_log_option_strings=(-h --help --repair)
 _shtab_authorizerd_doctor_option_strings=(-h --help --config --override --json)
@@ -38,6 +39,8 @@ _shtab_authorizerd_token___append_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_import_config_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_import_config___output_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_reset_copy___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_backup___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_backup___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls___command_config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_check_log_pos_0_COMPGEN=_shtab_compgen_files
@@ -91,7 +94,7 @@ _shtab_authorizerd_replay_load___surface_choices=(stream http)
 _shtab_authorizerd_replay_load___mode_choices=(open closed)
 _shtab_authorizerd_replay_load___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_pos_0_choices=(ingest whatif usage load report)
-_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy acls check-log doctor replay explain who-can what-can can test history)
+_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history)
 
 _shtab_authorizerd_serve__h_nargs=0
 _shtab_authorizerd_serve___help_nargs=0
@@ -103,6 +106,9 @@ _shtab_authorizerd_import_config__h_nargs=0
 _shtab_authorizerd_import_config___help_nargs=0
 _shtab_authorizerd_reset_copy__h_nargs=0
 _shtab_authorizerd_reset_copy___help_nargs=0
+_shtab_authorizerd_backup__h_nargs=0
+_shtab_authorizerd_backup___help_nargs=0
+_shtab_authorizerd_backup___json_nargs=0
 _shtab_authorizerd_acls___add_nargs=0
 _shtab_authorizerd_acls___remove_nargs=0
 _shtab_authorizerd_acls___list_nargs=0

@@ -51,7 +51,7 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history
 set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --until --user-principal --warmup --with --without -k
 
 complete -c authorizerd -e
@@ -85,6 +85,12 @@ complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorize
 complete -c authorizerd -n '_shtab_authorizerd_using reset-copy' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using reset-copy' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using reset-copy' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a backup -d 'write the state of a log to one file, while it is in use'
+complete -c authorizerd -n '_shtab_authorizerd_using backup' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using backup' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the log directory, which contains __cluster_metadata-0'
+complete -c authorizerd -n '_shtab_authorizerd_using backup' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using backup' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using backup' -l json -d 'print what was written as JSON'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a acls -d 'list, add and remove ACLs, with the flags of kafka-acls'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l add -d 'Add ACLs.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l remove -d 'Remove ACLs.'

@@ -12,6 +12,7 @@
 _shtab_authorizerd_commands() {
   local _commands=(
     acls:'list, add and remove ACLs, with the flags of kafka-acls'
+    backup:'write the state of a log to one file, while it is in use'
     can:'show what a principal may do to one resource'
     check-log:'validate a metadata log, or repair it'
     doctor:'find problems with the configuration, this machine and the followed cluster'
@@ -81,6 +82,18 @@ _shtab_authorizerd_acls_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_acls_defaults_added=0
+
+_shtab_authorizerd_backup_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--log-dir[the log directory, which contains __cluster_metadata-0]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--json[print what was written as JSON]"
+  ":the backup\'s file, whose name ends in .checkpoint\; or a directory, in which the file gets Kafka\'s name for a checkpoint. OUT.sha256 gets its checksum:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_backup_defaults_added=0
 
 _shtab_authorizerd_can_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -460,6 +473,7 @@ _shtab_authorizerd() {
       curcontext="${curcontext%:*:*}:_shtab_authorizerd-$line[1]:"
       case $line[1] in
         acls) _arguments -C -s $_shtab_authorizerd_acls_options ;;
+        backup) _arguments -C -s $_shtab_authorizerd_backup_options ;;
         can) _arguments -C -s $_shtab_authorizerd_can_options ;;
         check-log) _arguments -C -s $_shtab_authorizerd_check_log_options ;;
         doctor) _arguments -C -s $_shtab_authorizerd_doctor_options ;;

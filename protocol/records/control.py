@@ -29,6 +29,9 @@ _NO_TAGS = b"\0"
 END_OFFSET_TAG: Final = 10_000
 """This daemon's own field of a SnapshotHeader. Kafka numbers its tags upwards from 0."""
 
+FACTS_TAG: Final = 10_001
+"""This daemon's own field of a SnapshotFooter: the facts about a backup, as JSON."""
+
 
 def leader_change(leader_id: int) -> Record:
     """Return the record that begins an epoch: ``leader_id`` leads, elected by its own vote."""
@@ -83,6 +86,24 @@ def _int64(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
-def snapshot_footer() -> Record:
-    """Return the last record of a checkpoint."""
-    return control_key(ControlType.SNAPSHOT_FOOTER), _VERSION + _NO_TAGS
+def snapshot_footer(facts: bytes | None = None) -> Record:
+    """Return the last record of a checkpoint. Without ``facts``, it is as Kafka writes it."""
+    tags = _NO_TAGS
+    if facts is not None:
+        tags = b"\1" + unsigned_varint(FACTS_TAG) + unsigned_varint(len(facts)) + facts
+    return control_key(ControlType.SNAPSHOT_FOOTER), _VERSION + tags
+
+
+def decode_snapshot_footer(batch: RecordBatch) -> bytes | None:
+    """Return the facts in the first record of a checkpoint's last batch, or None without any.
+
+    Raises:
+        DecodeError: the record cannot be read. The position counts from the batch's start.
+    """
+    record = read_record(batch.data, HEADER_SIZE)
+    reader = WireReader(batch.data, record.value_start, record.value_end)
+    if reader.int16("SnapshotFooter version"):
+        return None
+    facts = reader.tagged_fields().get(FACTS_TAG)
+    reader.expect_end("SnapshotFooter")
+    return facts

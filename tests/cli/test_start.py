@@ -69,6 +69,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         "broker": broker,
         "policy": policy,
         "listing": listing,
+        "out": tmp_path / "out.checkpoint",
     }
 
 
@@ -84,6 +85,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("import-config {broker}", VALUES),
         ("reset-copy --config {config}", VALUES),
         ("format --help", VALUES),
+        ("backup --help", VALUES),
+        ("backup --log-dir {log} {out}", VALUES),
         ("format --config {config}", VALUES),
         ("explain --help", VALUES),
         ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),

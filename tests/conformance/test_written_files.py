@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import AclAdded
+from authorizerd.metadata.backup import write_backup
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
+from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files, segment_name
+from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.storage import DISK
 from ops.example.log import ACLS
 from ops.example.log import write_log as write_example
@@ -97,6 +100,25 @@ def test_kafka_dump_log_reads_our_copy_of_a_brokers_checkpoint(
     ]
     assert ours[0] == theirs[0] == VERSION_RECORD
     assert sorted(map(json.dumps, ours)) == sorted(map(json.dumps, theirs))
+
+
+def test_kafka_reads_a_backup(rig: Rig, real_log_dir: Path, tmp_path: Path) -> None:
+    """Both of Kafka's tools accept the facts in the footer. Only kafka-dump-log needs the name."""
+    *_, newest = find_files(real_log_dir).checkpoints
+    write_mark(tmp_path, CopyMark("quorum"), DISK)  # a copy may lack registrations of brokers
+    folder = tmp_path / METADATA_TOPIC_DIRECTORY
+    folder.mkdir()
+    shutil.copy(newest.path, folder)
+    backup = tmp_path / newest.path.name
+    write_backup(read_state(tmp_path), backup, TIME_MS)
+    renamed = Path(shutil.copy(backup, tmp_path / "nightly.checkpoint"))
+    acls = read_acls(newest.path)
+    records = dump_records(rig, backup)
+    dumped = [each for each in records if each[0] == "ACCESS_CONTROL_ENTRY_RECORD"]
+    assert {data["id"] for _, data in dumped} == set(map(uuid, acls))
+    assert len(dumped) == len(acls)
+    found = shell_acls(rig.metadata_shell(renamed, "tree", "/image/acls"))
+    assert found == {uuid(acl_id): str(acl) for acl_id, acl in acls.items()}
 
 
 def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from tests.faults.contents import Content
 from tests.support.recording_storage import PowerFailure
@@ -66,20 +68,32 @@ def _move(names: dict[str, _Node], source: str | None, target: str | None, node:
         names[target] = node
 
 
+class _JointMove(NamedTuple):
+    """The part of a change in one directory that a file system makes together with other parts."""
+
+    directory: _Directory
+    source: str | None
+    target: str | None
+    node: _Node
+
+
 class FaultDisk:
     """A ``Storage`` in memory; ``calls`` has all calls.
 
     ``crash_in`` and ``fail_in`` count down the calls until a crash or fault; None disables it. At
     zero, the crash or fault waits for the call named by ``crash_at`` or ``fail_at``, if any.
-    ``between`` runs before each call and acts as another thread.
+    ``between`` runs before each call and acts as another thread. ``can_exchange`` is False for a
+    file system that cannot exchange two names.
     """
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
         self._root = _Directory()
         self._contents: list[Content] = []
+        self._joint: list[tuple[_JointMove, ...]] = []
         self._life = 0
         self._is_down = False
+        self.can_exchange = True
         self.crash_in: int | None = None
         self.crash_at: str | None = None
         self.fail_in: int | None = None
@@ -95,9 +109,24 @@ class FaultDisk:
         """End the process; keep durable data and a random part of the rest."""
         for content in self._contents:
             self._count(content.lose_power(self._chance))
+        self._count(self._lose_joint_moves())
         for directory in _directories(self._root):
             self._count(directory.lose_power(self._chance))
         self.end_process()
+
+    def _lose_joint_moves(self) -> str:
+        """Keep some changes of two directories, each whole or not at all; return what happened."""
+        kept = 0
+        joint, self._joint = self._joint, []
+        for moves in joint:
+            if self._chance.random() < 0.5:
+                kept += 1
+                for directory, source, target, node in moves:
+                    _move(directory.durable, source, target, node)
+        for directory in {id(each.directory): each.directory for each in chain(*joint)}.values():
+            if not directory.pending:
+                directory.seen = dict(directory.durable)
+        return f"{kept} of {len(joint)} joint moves kept" if joint else ""
 
     def end_process(self) -> None:
         """End the process only: everything that it wrote is still visible."""
@@ -178,9 +207,27 @@ class FaultDisk:
 
     def rename(self, source: Path, target: Path) -> None:
         node = self._find(source)
-        directory = self._directory(source.parent)
-        assert source.parent == target.parent, "one directory"
-        self._change("rename", target, lambda: directory.move(source.name, target.name, node))
+        directory, other = self._directory(source.parent), self._directory(target.parent)
+        if directory is other:
+            change = partial(directory.move, source.name, target.name, node)
+        else:
+            removal = _JointMove(directory, source.name, None, node)
+            change = partial(
+                self._move_jointly, removal, _JointMove(other, None, target.name, node)
+            )
+        self._change("rename", target, change)
+
+    def exchange(self, first: Path, second: Path) -> None:
+        if not self.can_exchange:
+            raise OSError(errno.EINVAL, "Invalid argument", str(second))
+        one = _JointMove(self._directory(first.parent), None, first.name, self._find(second))
+        other = _JointMove(self._directory(second.parent), None, second.name, self._find(first))
+        self._change("exchange", second, partial(self._move_jointly, one, other))
+
+    def _move_jointly(self, *moves: _JointMove) -> None:
+        for directory, source, target, node in moves:
+            _move(directory.seen, source, target, node)
+        self._joint.append(moves)
 
     def remove(self, path: Path) -> None:
         node = self._find(path)
@@ -201,7 +248,16 @@ class FaultDisk:
         return _OpenDirectory(self, directory)
 
     def sync_directory(self, directory: Path) -> None:
-        self._change("sync_directory", directory, self._directory(directory).sync)
+        self._change("sync_directory", directory, lambda: self._sync(self._directory(directory)))
+
+    def _sync(self, synced: _Directory) -> None:
+        """Make the names in a directory durable, and so the other parts of changes in it."""
+        for moves in [each for each in self._joint if synced in [part.directory for part in each]]:
+            self._joint.remove(moves)
+            for directory, source, target, node in moves:
+                if directory is not synced:
+                    _move(directory.durable, source, target, node)
+        synced.sync()
 
     # For open files.
 

@@ -177,3 +177,56 @@ def test_missing_path_is_an_error() -> None:
     assert not disk.exists(FOLDER / "other")
     assert not disk.is_file(FOLDER)
     assert disk.is_file(FILE)
+
+
+def place_of(disk: FaultDisk) -> tuple[bytes, bytes | None]:
+    """Return the contents of the file, and of one in another directory, None without it."""
+    other = FOLDER / "other" / "file"
+    return read(disk), read(disk, other) if disk.exists(other) else None
+
+
+def test_exchange_happens_as_a_whole_or_not_at_all() -> None:
+    """A power failure keeps it or loses it. A sync of either directory makes it durable."""
+    other = FOLDER / "other"
+    for synced, expected in (
+        (None, {(SYNCED, b"other"), (b"other", SYNCED)}),
+        (FOLDER, {(b"other", SYNCED)}),
+        (other, {(b"other", SYNCED)}),
+    ):
+        found = set()
+        for seed in range(50):
+            disk, _ = new_disk(seed)
+            disk.make_directory(other)
+            file = disk.append_to(other / "file")
+            file.append([b"other"])
+            file.sync()
+            disk.sync_directory(other)
+            disk.sync_directory(FOLDER)
+            disk.exchange(FILE, other / "file")
+            assert place_of(disk) == (b"other", SYNCED)
+            if synced is not None:
+                disk.sync_directory(synced)
+            disk.lose_power()
+            found.add(place_of(disk))
+        assert found == expected
+
+
+def test_file_moved_to_another_directory_is_never_lost() -> None:
+    """A power failure leaves it in exactly one of the two."""
+    target = FOLDER / "other" / "file"
+    found = set()
+    for seed in range(50):
+        disk, _ = new_disk(seed)
+        disk.make_directory(target.parent)
+        disk.sync_directory(FOLDER)
+        disk.rename(FILE, target)
+        disk.lose_power()
+        found.add((disk.exists(FILE), disk.exists(target)))
+    assert found == {(True, False), (False, True)}
+
+
+def test_disk_may_be_unable_to_exchange() -> None:
+    disk, _ = new_disk(0)
+    disk.can_exchange = False
+    with pytest.raises(OSError, match="Invalid argument"):
+        disk.exchange(FILE, FOLDER)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd import metadata
-from authorizerd.metadata.storage import DISK, SMALL_FILE_BYTES_MAX, read_small
+from authorizerd.metadata.storage import DISK, NO_EXCHANGE, SMALL_FILE_BYTES_MAX, read_small
 
 MAY_TOUCH_FILES = {"storage.py", "lock.py"}
 CALLS_OF_PATHS = {
@@ -112,3 +112,29 @@ def test_sync_reaches_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert synced == [str(path)] * 2
     DISK.sync_directory(tmp_path)
     assert synced == [str(path), str(path), str(tmp_path)]
+
+
+def test_exchange_swaps_two_directories_in_one_step(tmp_path: Path) -> None:
+    """Also between directories. Nothing is overwritten."""
+    first, second = tmp_path / "first", tmp_path / "folder" / "second"
+    for path in (first, second):
+        path.mkdir(parents=True)
+        (path / path.name).touch()
+    DISK.exchange(first, second)
+    assert [each.name for each in first.iterdir()] == ["second"]
+    assert [each.name for each in second.iterdir()] == ["first"]
+
+
+def test_exchange_needs_both_names(tmp_path: Path) -> None:
+    (tmp_path / "first").touch()
+    with pytest.raises(FileNotFoundError):
+        DISK.exchange(tmp_path / "first", tmp_path / "none")
+    assert (tmp_path / "first").exists()
+
+
+def test_disk_without_exchange_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old C library has no such call."""
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
+    with pytest.raises(OSError, match="Function not implemented") as raised:
+        DISK.exchange(tmp_path, tmp_path)
+    assert raised.value.errno in NO_EXCHANGE

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 from tests.mutants.actor_mutants import ACTOR_MUTANTS
+from tests.mutants.backup_mutants import BACKUP_MUTANTS
 from tests.mutants.broker_mutants import BROKER_MUTANTS
 from tests.mutants.certificate_name_mutants import CERTIFICATE_NAME_MUTANTS
 from tests.mutants.change_mutants import CHANGE_MUTANTS
@@ -37,6 +38,7 @@ from tests.mutants.write_mutants import WRITE_MUTANTS
 CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Log": LOG_MUTANTS,
     "Copy of a followed log": COPY_MUTANTS,
+    "Backups": BACKUP_MUTANTS,
     "Rules": DECISION_MUTANTS,
     "Explanations": EXPLANATION_MUTANTS,
     "The past": PAST_MUTANTS,

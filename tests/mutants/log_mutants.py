@@ -212,8 +212,8 @@ LOG_MUTANTS: Final = (
     Mutant(
         name="a checkpoint without its footer is accepted",
         file="metadata/checkpoint.py",
-        text="        if not is_ended:\n",
-        becomes="        if not self:\n",
+        text="        if self.footer is None:\n",
+        becomes="        if self is None:\n",
         found_by="tests/metadata/test_log.py::test_checkpoint_without_header_or_footer_is_rejected",
     ),
     Mutant(

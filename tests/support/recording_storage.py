@@ -100,6 +100,10 @@ class RecordingStorage:
         self.call("rename", target)
         self._disk.rename(source, target)
 
+    def exchange(self, first: Path, second: Path) -> None:
+        self.call("exchange", second)
+        self._disk.exchange(first, second)
+
     def remove(self, path: Path) -> None:
         self.call("remove", path)
         self._disk.remove(path)

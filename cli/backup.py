@@ -1,0 +1,158 @@
+"""``authorizerd backup``: write the state of a log to one file, while the log may be in use.
+
+Exit codes: 0 the backup is written, 1 a fault, 2 invalid arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.cli.log_directory import add_directory_arguments, read_log_directory
+from authorizerd.metadata.backup import Backup, check_complete, checksum_path, write_backup
+from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.directory import checkpoint_name
+from authorizerd.metadata.errors import BackupError
+from authorizerd.metadata.log_state import LogState, read_state
+from authorizerd.protocol.records.record_names import name_record_types
+
+_SUFFIX = ".checkpoint"
+
+
+def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "out",
+        metavar="OUT",
+        help="the backup's file, whose name ends in .checkpoint; or a directory, in which the file "
+        "gets Kafka's name for a checkpoint. OUT.sha256 gets its checksum",
+    )
+    add_directory_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print what was written as JSON")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Write the backup, and print what is in it.
+
+    Raises:
+        StartError, ConfigurationError: the configuration is unusable.
+        MetadataLogError, ChangeError: the log cannot be read, or the backup cannot be written.
+    """
+    log_dir = read_log_directory(arguments).path
+    target = _check_target(arguments.out, log_dir)
+    state = read_state(log_dir)
+    check_complete(state)
+    if target.is_dir():
+        target /= checkpoint_name(state.content.end_offset, state.content.epoch)
+    backup = _find_same(target, state)
+    is_new = backup is None
+    if backup is None:
+        try:
+            backup = write_backup(state, target, time.time_ns() // 1_000_000)
+        except OSError as error:
+            raise BackupError(f"{error.filename or target}: {error.strerror or error}") from error
+    _print(backup, arguments.json, is_new=is_new)
+    _print_notes(state)
+    return 0
+
+
+def _check_target(text: str, log_dir: Path) -> Path:
+    """Return the path of OUT, once it is certain that a file there harms nothing.
+
+    Raises:
+        BackupError: it is in the log directory, or its name would not be that of a checkpoint.
+    """
+    path = Path(text)
+    is_directory = path.is_dir()
+    if not is_directory and (text.endswith(os.sep) or path.suffix != _SUFFIX):
+        raise BackupError(
+            f"{text}: expected an existing directory, or a file name that ends in {_SUFFIX}"
+        )
+    folder = path if is_directory else path.parent
+    if folder.resolve().is_relative_to(log_dir.resolve()):
+        raise BackupError(
+            f"{text}: expected a place outside the log directory {log_dir}, where the backup would "
+            "be lost together with the log"
+        )
+    return path
+
+
+def _find_same(path: Path, state: LogState) -> Backup | None:
+    """Return the backup at ``path`` if it has the same state, None if there is no file.
+
+    A log that nobody changes gives the same backup each time.
+
+    Raises:
+        BackupError: there is another file.
+        MetadataLogError: there is a backup, and it is damaged.
+    """
+    if not os.path.lexists(path):
+        return None
+    backup = read_backup(path)
+    content, properties = state.content, state.properties
+    cluster_id = properties.cluster_id if properties else ""
+    found = (backup.facts.cluster_id, backup.state.end_offset, backup.state.epoch)
+    is_same = found == (cluster_id, content.end_offset, content.epoch)
+    if not is_same or (backup.state.cluster, backup.state.acls) != (content.cluster, content.acls):
+        raise BackupError(
+            f"{path}: is another backup, at offset {backup.facts.offset} of cluster "
+            f"{backup.facts.cluster_id}; nothing was written: name another file"
+        )
+    return backup
+
+
+def _print(backup: Backup, as_json: bool, *, is_new: bool) -> None:
+    if as_json:
+        document = {
+            "file": str(backup.path),
+            "checksum_file": str(checksum_path(backup.path)),
+            "sha256": backup.sha256,
+            "is_new": is_new,
+            "facts": backup.facts,
+        }
+        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        return
+    print(f"{backup.path}: {'written' if is_new else 'has this state already'}")
+    for line in describe_backup(backup):
+        print(line)
+
+
+def describe_backup(backup: Backup) -> list[str]:
+    """Return the lines that say what is in a backup."""
+    facts, contents = backup.facts, backup.facts.contents
+    counts = (
+        count_of(contents.acls, "ACL"),
+        count_of(contents.topics, "topic"),
+        count_of(contents.configs, "config"),
+        count_of(contents.scram_credentials, "SCRAM credential"),
+    )
+    return [
+        f"cluster {facts.cluster_id or 'unknown'}, node {facts.node_id}, {facts.source}",
+        f"offset {facts.offset}, epoch {facts.epoch}, {facts.time}",
+        ", ".join(counts),
+        f"SHA-256 {backup.sha256}",
+    ]
+
+
+def _print_notes(state: LogState) -> None:
+    for damaged in state.damaged_checkpoints:
+        print(
+            f"authorizerd: warning: {damaged.error}: the backup is complete, because the log still "
+            "has what this checkpoint contains",
+            file=sys.stderr,
+        )
+    if state.mark is not None:
+        left_out = f" ({name_record_types(state.foreign_types)})" if state.foreign_types else ""
+        print(
+            "authorizerd: note: the log is a copy of a followed cluster, and has only what this "
+            "daemon uses of it. Back up the controllers, too: the rest is not in this backup"
+            f"{left_out}",
+            file=sys.stderr,
+        )

@@ -1,0 +1,82 @@
+"""A daemon that writes, checkpoints and removes segments is backed up again and again."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from authorizerd.cli.main import main
+from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.directory import find_files
+from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
+from tests.support.daemon_process import new_log, running, wait_until
+
+OFTEN = {
+    "metadata.log.max.record.bytes.between.snapshots": "1",  # a checkpoint each second
+    "metadata.max.retention.bytes": "1",
+    "metadata.log.segment.bytes": "1024",
+}
+BACKUPS = 10
+CHECKPOINTS = 3
+KEPT = 3
+
+
+class Churn:
+    """A client that creates the ACL of topic 1, 2, and so on, and deletes the oldest of four.
+
+    ``asked`` is the newest that it may have created, ``acknowledged`` the newest that it has.
+    """
+
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+        self._is_over = Event()
+        self._thread = Thread(target=self._run)
+        self.asked = self.acknowledged = 0
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            self.asked += 1
+            assert create_acls(self._admin, binding(f"{self.asked}")) == [None]
+            self.acknowledged = self.asked
+            if self.asked > KEPT:
+                delete_acls(self._admin, filter_of(f"{self.asked - KEPT}"))
+
+    def close(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+
+def test_each_backup_of_a_live_daemon_is_a_state_that_it_had(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has all that was acknowledged before, and nothing that was not asked for."""
+    log_dir = new_log(tmp_path)
+    offset, seen = -1, set[int]()
+    with (
+        running(tmp_path, log_dir, OFTEN, super_users="User:ANONYMOUS") as daemon,
+        closing(Churn(new_admin(daemon))) as churn,
+    ):
+        number = 0
+        while number < BACKUPS or len(seen) < CHECKPOINTS:
+            before = churn.acknowledged
+            out = tmp_path / f"{number}.checkpoint"
+            assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0, capsys.readouterr()
+            after = churn.asked
+            backup = read_backup(out)
+            topics = sorted(int(acl.resource_name) for acl in backup.state.acls.values())
+            newest = max(topics, default=0)
+            assert before <= newest <= after
+            assert topics in (
+                [*range(max(newest - KEPT, 0) + 1, newest + 1)],
+                [*range(max(newest - KEPT, 1), newest + 1)],
+            )
+            assert backup.facts.offset >= offset
+            offset = backup.facts.offset
+            seen |= {each.end_offset for each in find_files(log_dir).checkpoints}
+            number += 1
+        wait_until(lambda: find_files(log_dir).segments[0].base_offset > 0, "segments are removed")

@@ -1,0 +1,48 @@
+"""Mutants of backups: what makes one whole, and what is restored exactly what it says."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_BACKUP: Final = "tests/metadata/test_backup.py"
+_STATE: Final = "tests/metadata/test_log_state.py"
+
+BACKUP_MUTANTS: Final = (
+    Mutant(
+        name="a backup lacks records without saying so",
+        file="metadata/backup.py",
+        text="    if state.mark is None and state.foreign_types:\n",
+        becomes="    if state.mark is None and not state:\n",
+        found_by=f"{_BACKUP}::test_log_with_records_that_a_backup_would_lose_is_refused",
+    ),
+    Mutant(
+        name="a backup is named before it is durable",
+        file="metadata/backup.py",
+        text="            file.sync()\n",
+        becomes="            pass\n",
+        found_by=f"{_BACKUP}::test_names_become_durable_after_what_they_name",
+    ),
+    Mutant(
+        name="the facts of a backup are not compared with its contents",
+        file="metadata/backup_reader.py",
+        text="        if value != actual[name]:\n",
+        becomes="        if name not in actual:\n",
+        found_by=f"{_BACKUP}::test_contents_that_differ_from_the_facts_are_rejected",
+    ),
+    Mutant(
+        name="the checksum in a backup is not compared",
+        file="metadata/backup_reader.py",
+        text="    if before_footer != facts.sha256:\n",
+        becomes="    if not before_footer:\n",
+        found_by=f"{_BACKUP}::test_checksum_in_the_facts_is_compared",
+    ),
+    Mutant(
+        name="a log whose owner starts meanwhile is read as if it had been shut down cleanly",
+        file="metadata/live_files.py",
+        text="    return has_started or not is_left\n",
+        becomes="    return not is_left\n",
+        found_by=f"{_STATE}::test_owner_that_starts_meanwhile_may_leave_an_unfinished_write",
+    ),
+)
