@@ -26,7 +26,18 @@ _YAML_KEY: Final = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?:\s|$)""", re.MULTILI
 _JSON_KEY: Final = re.compile(r'"(\w+)"\s*:')
 
 _MARKS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
+    "terraform": (
+        frozenset(("format_version",)),
+        frozenset(("resource", "kafka_acl")),
+        frozenset(("resource", "confluent_kafka_acl")),
+    ),
     "strimzi": (frozenset(("apiVersion", "kind")),),
+    "kafka-gitops": (
+        frozenset(("services",)),
+        frozenset(("users",)),
+        frozenset(("customServiceAcls",)),
+        frozenset(("customUserAcls",)),
+    ),
 }
 """For each format: keys that only its texts have together, at the top level."""
 
@@ -59,6 +70,16 @@ _FORMATS: Final = (
     ),
     Format("listing", "the output of kafka-acls --list", listing.read, listing.write),
     Format("strimzi", "KafkaUser resources of Strimzi", *_late("formats.strimzi", "read", "write")),
+    Format(
+        "kafka-gitops",
+        "a state file of kafka-gitops",
+        *_late("formats.gitops", "read", "write"),
+    ),
+    Format(
+        "terraform",
+        "Terraform: a plan or a state in JSON, or a configuration in JSON",
+        *_late("formats.terraform", "read", "write"),
+    ),
     Format(
         "zookeeper",
         "a dump of ZooKeeper: a znode in each line",

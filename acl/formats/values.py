@@ -180,13 +180,15 @@ def check_list(place: str, value: Value, what: str) -> Iterator[tuple[str, Value
 
 
 def check_mapping(place: str, value: Value) -> dict[str, Value]:
-    """Return ``value`` if it is a mapping.
+    """Return ``value`` if it is a mapping whose keys are texts.
 
     Raises:
         AclTextError: it is not.
     """
     if not isinstance(value, dict):
         raise AclTextError(place, f"expected a mapping, found {describe(value)}")
+    for key in value:
+        check_text(f"{place}: a key", key)
     return value
 
 
@@ -200,6 +202,17 @@ def check_text(place: str, value: Value) -> str:
         raise AclTextError(place, f"expected text in quotes, found {describe(value)}")
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise AclTextError(place, "expected text, found half of a surrogate pair")
+    return value
+
+
+def check_flag(place: str, value: Value) -> bool:
+    """Return ``value`` if it is true or false.
+
+    Raises:
+        AclTextError: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise AclTextError(place, f"expected true or false, found {describe(value)}")
     return value
 
 

@@ -56,6 +56,15 @@ NO_NAME = acl(topic="")
     ("strimzi", acl("User:a", "DESCRIBE", delegation_token="x"), "no rules for DELEGATION_TOKEN"),
     ("strimzi", acl(operation="TWO_PHASE_COMMIT"), "does not know the operation TWO_PHASE_COMMIT"),
     ("strimzi", PREFIXED_CLUSTER, "Strimzi's rules for the cluster are literal"),
+    ("kafka-gitops", NEWER_PATTERN, f"{INVALID} patternType UNKNOWN"),
+    ("kafka-gitops", acl(user="User:b"), "kafka-gitops does not know the resource type USER"),
+    ("kafka-gitops", acl(operation="CREATE_TOKENS"), "not know the operation CREATE_TOKENS"),
+    ("kafka-gitops", acl(operation="TWO_PHASE_COMMIT"), "the operation TWO_PHASE_COMMIT"),
+    ("terraform", NEWER_PERMISSION, f"{INVALID} permissionType UNKNOWN"),
+    ("terraform", acl(user="User:b"), "provider-kafka does not know the resource type USER"),
+    ("terraform", acl(operation="TWO_PHASE_COMMIT"), "the operation TWO_PHASE_COMMIT"),
+    ("terraform", acl(topic="e\u0301"), "Unicode's normalization form C"),
+    ("terraform", acl(topic="$${x}"), "no unambiguous way to say $${ or %%{"),
 ])  # fmt: skip
 def test_acl_that_a_format_cannot_say_is_a_loss(name: str, lost: Acl, reason: str) -> None:
     usual = acl("User:usual", topic="other")
@@ -84,6 +93,8 @@ NEW = (
     *product(("yaml", "json", "listing"), (*UNUSUAL, *OTHER_PRINCIPALS, *NEW)),
     *product(("zookeeper",), (*UNUSUAL, *OTHER_PRINCIPALS)),
     *product(("strimzi",), UNUSUAL),
+    *product(("kafka-gitops", "terraform"), (*UNUSUAL, *OTHER_PRINCIPALS, *NEW[3:])),
+    ("terraform", acl(topic="${x}%{y}~\u00e9")),
 ])  # fmt: skip
 def test_unusual_acl_is_written(name: str, kept: Acl) -> None:
     written = FORMATS[name].write([kept])

@@ -1,0 +1,375 @@
+"""The desired state file of kafka-gitops: services and users with roles, and their own ACLs.
+
+kafka-gitops removes every ACL that its state file does not say, so the scope is everything. The
+exception is a file for Confluent Cloud, whose principals are the ids of service accounts: there the
+scope is only the principals that the file names.
+
+Source: kafka-gitops 0.2.15: StateManager, RoleService, AbstractService, ParserService, and the
+three kinds of services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from msgspec.structs import astuple, replace
+
+from authorizerd.acl.formats.limits import (
+    OLD_OPERATIONS,
+    OLD_RESOURCE_TYPES,
+    check_creatable,
+    why_not_creatable,
+    why_not_old,
+)
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
+from authorizerd.acl.formats.values import (
+    DOCUMENT,
+    Value,
+    check_flag,
+    check_keys,
+    check_list,
+    check_mapping,
+    check_text,
+    check_word,
+    parse_document,
+)
+from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.formats.yaml_text import Node, write_yaml
+from authorizerd.acl.letter_case import ascii_lower
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    WILDCARD,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+
+_SECTIONS: Final = (
+    "settings",
+    "services",
+    "topics",
+    "users",
+    "customServiceAcls",
+    "customUserAcls",
+)
+_RESOURCE_TYPES: Final = {code.name: code for code in OLD_RESOURCE_TYPES}
+_OPERATIONS: Final = {code.name: code for code in OLD_OPERATIONS}
+_PATTERN_TYPES: Final = {code.name: code for code in (PatternType.LITERAL, PatternType.PREFIXED)}
+_PERMISSION_TYPES: Final = {code.name: code for code in (PermissionType.ALLOW, PermissionType.DENY)}
+_STREAMS_OPERATIONS: Final = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.DESCRIBE,
+    Operation.DELETE,
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.ALTER_CONFIGS,
+    Operation.DESCRIBE_CONFIGS,
+)
+_NAME_CHARACTERS_MAX: Final = 100
+"""Of a user or an ACL that we name. YAML's keys have at most 1,024 characters."""
+
+
+def read(text: str) -> AclsRead:
+    """Return the ACLs that kafka-gitops would make of a state file.
+
+    Raises:
+        AclTextError: kafka-gitops would reject the file, or it continues in other files.
+    """
+    state = _State(parse_document(text))
+    acls = tuple(dict.fromkeys((*state.read_services(), *state.read_users())))
+    scope = Scope(frozenset(acl.principal for acl in acls)) if state.is_cloud else None
+    return AclsRead(acls, tuple(state.losses), scope)
+
+
+class _State:
+    """A state file: its settings, which apply to every service, and its losses so far."""
+
+    def __init__(self, value: Value) -> None:
+        check_keys(DOCUMENT, value, required=(), optional=_SECTIONS)
+        self._sections: dict[str, dict[str, Value]] = {
+            key: check_mapping(key, value.get(key) or {}) for key in _SECTIONS
+        }
+        both = self._sections["services"].keys() & self._sections["users"].keys()
+        for name in sorted(both):
+            # kafka-gitops numbers the ACLs of each name, so those of the user replace the others.
+            raise AclTextError(f"users.{name}", "expected another name: a service has this name")
+        self.losses: list[Loss] = []
+        self.is_cloud = False
+        self._describes_topics = False
+        self._read_settings(self._sections["settings"])
+
+    def _read_settings(self, settings: dict[str, Value]) -> None:
+        place = "settings"
+        check_keys(place, settings, required=(), optional=("ccloud", "topics", "services", "files"))
+        if "ccloud" in settings:
+            check_keys(f"{place}.ccloud", settings["ccloud"], required=("enabled",))
+            self.is_cloud = check_flag(f"{place}.ccloud.enabled", settings["ccloud"]["enabled"])
+        if self.is_cloud:
+            self._lose(
+                f"{place}.ccloud",
+                "kafka-gitops takes the ids of Confluent Cloud's service accounts as principals, "
+                "instead of those in this file",
+            )
+        services = check_mapping(f"{place}.services", settings.get("services", {}))
+        check_keys(f"{place}.services", services, required=(), optional=("acls",))
+        acls = check_mapping(f"{place}.services.acls", services.get("acls", {}))
+        key = "describeTopicEnabled"
+        check_keys(f"{place}.services.acls", acls, required=(), optional=(key,))
+        self._describes_topics = check_flag(f"{place}.services.acls.{key}", acls.get(key, False))
+        files = check_mapping(f"{place}.files", settings.get("files", {}))
+        check_keys(f"{place}.files", files, required=(), optional=("services", "topics", "users"))
+        for section in ("services", "users"):
+            if section in files:
+                raise AclTextError(
+                    f"{place}.files.{section}",
+                    f"expected all {section} in one file: copy those of {files[section]} into it",
+                )
+
+    def _lose(self, place: str, reason: str) -> None:
+        self.losses.append(Loss(None, f"{place}: {reason}"))
+
+    def read_services(self) -> Iterator[Acl]:
+        custom = self._sections["customServiceAcls"]
+        for name, service in self._sections["services"].items():
+            place = f"services.{name}"
+            yield from self._read_service(place, name, service)
+            yield from self._read_custom("customServiceAcls", name, None)
+        self._lose_unlisted("customServiceAcls", custom, "services")
+
+    def _read_service(self, place: str, name: str, value: Value) -> Iterator[Acl]:
+        kinds = {
+            "application": _read_application,
+            "kafka-connect": _read_connect,
+            "kafka-streams": _read_streams,
+        }
+        service = check_mapping(place, value)
+        make = check_word(f"{place}.type", service.get("type"), kinds)
+        principal = self._principal(place, service)
+        for acl in make(place, name, service, self._describes_topics):
+            if principal is not None:
+                yield check_creatable(place, replace(acl, principal=principal))
+
+    def read_users(self) -> Iterator[Acl]:
+        custom = self._sections["customUserAcls"]
+        for name, user in self._sections["users"].items():
+            place = f"users.{name}"
+            check_keys(place, user, required=(), optional=("principal", "roles"))
+            principal = self._principal(place, user)
+            for role_place, role in check_list(f"{place}.roles", user.get("roles", []), "roles"):
+                word = ascii_lower(check_text(role_place, role))
+                for acl in check_word(role_place, word, _ROLES):
+                    if principal is not None:
+                        yield check_creatable(place, replace(acl, principal=principal))
+            yield from self._read_custom("customUserAcls", name, principal)
+        self._lose_unlisted("customUserAcls", custom, "users")
+
+    def _principal(self, place: str, value: dict[str, Value]) -> str | None:
+        """Return the principal; None if it is missing, and Confluent Cloud would give it."""
+        if "principal" in value:
+            return check_text(f"{place}.principal", value["principal"])
+        if not self.is_cloud:
+            raise AclTextError(place, "missing key 'principal'")
+        self._lose(place, "only Confluent Cloud knows its principal")
+        return None
+
+    def _read_custom(self, section: str, name: str, inherited: str | None) -> Iterator[Acl]:
+        place = f"{section}.{name}"
+        for key, value in check_mapping(place, self._sections[section].get(name, {})).items():
+            acl = _read_details(f"{place}.{key}", value)
+            fields = (
+                value if "principal" in value or inherited is None else {"principal": inherited}
+            )
+            principal = self._principal(f"{place}.{key}", fields)
+            if principal is not None:
+                yield check_creatable(f"{place}.{key}", replace(acl, principal=principal))
+
+    def _lose_unlisted(self, section: str, custom: dict[str, Value], owners: str) -> None:
+        for name in sorted(custom.keys() - self._sections[owners].keys()):
+            self._lose(
+                f"{section}.{name}",
+                f"kafka-gitops ignores these ACLs, because {owners} does not list {name}",
+            )
+
+
+def _allow(
+    operation: Operation,
+    resource_type: ResourceType,
+    name: str,
+    pattern_type: PatternType = PatternType.LITERAL,
+) -> Acl:
+    """Return an ACL of a generated kind; its principal is added later."""
+    return Acl(
+        int(resource_type),
+        name,
+        int(pattern_type),
+        "",
+        WILDCARD,
+        int(operation),
+        int(PermissionType.ALLOW),
+    )
+
+
+_ROLES: Final[Mapping[str, tuple[Acl, ...]]] = {
+    "reader": (
+        _allow(Operation.READ, ResourceType.TOPIC, WILDCARD),
+        _allow(Operation.READ, ResourceType.GROUP, WILDCARD),
+    ),
+    "writer": (_allow(Operation.WRITE, ResourceType.TOPIC, WILDCARD),),
+    "operator": (
+        _allow(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME),
+        _allow(Operation.DESCRIBE, ResourceType.TOPIC, WILDCARD),
+        _allow(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, WILDCARD),
+        _allow(Operation.READ, ResourceType.GROUP, WILDCARD),
+        _allow(Operation.DESCRIBE, ResourceType.GROUP, WILDCARD),
+    ),
+}
+
+
+def _texts(place: str, service: dict[str, Value], key: str) -> list[str]:
+    items = check_list(f"{place}.{key}", service.get(key, []), "topics")
+    return [check_text(item_place, item) for item_place, item in items]
+
+
+def _topics(
+    place: str, service: dict[str, Value], describes_topics: bool
+) -> tuple[list[Acl], list[str]]:
+    """Return the ACLs on the topics that are produced and consumed, and the topics consumed."""
+    topic = ResourceType.TOPIC
+    produced = _texts(place, service, "produces")
+    consumed = _texts(place, service, "consumes")
+    acls = [_allow(Operation.WRITE, topic, name) for name in produced]
+    acls += [_allow(Operation.READ, topic, name) for name in consumed]
+    if describes_topics:
+        acls += [_allow(Operation.DESCRIBE, topic, name) for name in (*consumed, *produced)]
+    return acls, consumed
+
+
+def _named(place: str, service: dict[str, Value], key: str, default: str) -> str:
+    return check_text(f"{place}.{key}", service.get(key, default))
+
+
+def _read_application(
+    place: str, name: str, service: dict[str, Value], describes_topics: bool
+) -> Iterator[Acl]:
+    optional = ("principal", "group-id", "produces", "consumes")
+    check_keys(place, service, required=("type",), optional=optional)
+    acls, consumed = _topics(place, service, describes_topics)
+    yield from acls
+    if consumed:
+        group = _named(place, service, "group-id", name)
+        yield _allow(Operation.READ, ResourceType.GROUP, group)
+
+
+def _read_connect(
+    place: str, name: str, service: dict[str, Value], describes_topics: bool
+) -> Iterator[Acl]:
+    optional = ("principal", "group-id", "storage-topics", "produces", "connectors")
+    check_keys(place, service, required=("type",), optional=optional)
+    yield from _topics(place, service, describes_topics)[0]
+    storage_place = f"{place}.storage-topics"
+    storage = check_mapping(storage_place, service.get("storage-topics", {}))
+    check_keys(storage_place, storage, required=(), optional=("config", "offset", "status"))
+    for key, default in (("config", "configs"), ("offset", "offsets"), ("status", "status")):
+        topic = _named(storage_place, storage, key, f"connect-{default}-{name}")
+        yield _allow(Operation.READ, ResourceType.TOPIC, topic)
+        yield _allow(Operation.WRITE, ResourceType.TOPIC, topic)
+    group = _named(place, service, "group-id", name)
+    yield _allow(Operation.READ, ResourceType.GROUP, group)
+    connectors = check_mapping(f"{place}.connectors", service.get("connectors", {}))
+    for key, connector in connectors.items():
+        connector_place = f"{place}.connectors.{key}"
+        check_keys(connector_place, connector, required=(), optional=("produces", "consumes"))
+        acls, consumed = _topics(connector_place, connector, describes_topics)
+        yield from acls
+        if consumed:
+            yield _allow(Operation.READ, ResourceType.GROUP, f"connect-{key}")
+
+
+def _read_streams(
+    place: str, name: str, service: dict[str, Value], describes_topics: bool
+) -> Iterator[Acl]:
+    optional = ("principal", "application-id", "produces", "consumes")
+    check_keys(place, service, required=("type",), optional=optional)
+    yield from _topics(place, service, describes_topics)[0]
+    application = _named(place, service, "application-id", name)
+    for operation in _STREAMS_OPERATIONS:
+        yield _allow(operation, ResourceType.TOPIC, application, PatternType.PREFIXED)
+    for operation in (Operation.READ, Operation.DESCRIBE, Operation.DELETE):
+        yield _allow(operation, ResourceType.GROUP, application)
+    yield _allow(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _read_details(place: str, value: Value) -> Acl:
+    """Return one of the file's own ACLs; its principal is added later."""
+    check_keys(
+        place,
+        value,
+        required=("name", "type", "pattern", "operation"),
+        optional=("principal", "host", "permission"),
+    )
+    permission_type = value.get("permission", PermissionType.ALLOW.name)
+    return Acl(
+        int(check_word(f"{place}.type", value["type"], _RESOURCE_TYPES)),
+        check_text(f"{place}.name", value["name"]),
+        int(check_word(f"{place}.pattern", value["pattern"], _PATTERN_TYPES)),
+        "",
+        check_text(f"{place}.host", value.get("host", WILDCARD)),
+        int(check_word(f"{place}.operation", value["operation"], _OPERATIONS)),
+        int(check_word(f"{place}.permission", permission_type, _PERMISSION_TYPES)),
+    )
+
+
+def write(acls: Sequence[Acl]) -> AclsWritten:
+    """Return a user for each principal, with its ACLs in ``customUserAcls``, all sorted."""
+    kept, losses = keep_writable(
+        acls, lambda acl: why_not_creatable(acl) or why_not_old(acl, "kafka-gitops")
+    )
+    users: dict[str, Node] = {}
+    custom: dict[str, Node] = {}
+    ordered = sorted(kept, key=lambda acl: (acl.principal, astuple(acl)))
+    for principal, group in groupby(ordered, key=lambda acl: acl.principal):
+        name = _free_name(principal, users)
+        users[name] = {"principal": principal}
+        details: dict[str, Node] = {}
+        for acl in group:
+            details[_free_name(_describe(acl), details)] = _make_details(acl)
+        custom[name] = details
+    return AclsWritten(write_yaml({"users": users, "customUserAcls": custom}), losses)
+
+
+def _free_name(text: str, taken: Mapping[str, Node]) -> str:
+    """Return the beginning of ``text``, with a number if the name is taken."""
+    name = start = text[:_NAME_CHARACTERS_MAX]
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{start} ({number})"
+    return name
+
+
+def _describe(acl: Acl) -> str:
+    words = (
+        PermissionType(acl.permission_type).name,
+        Operation(acl.operation).name,
+        ResourceType(acl.resource_type).name,
+        acl.resource_name,
+    )
+    pattern = f" ({PatternType(acl.pattern_type).name})"
+    host = "" if acl.host == WILDCARD else f" from {acl.host}"
+    return " ".join(words) + pattern + host
+
+
+def _make_details(acl: Acl) -> Node:
+    return {
+        "name": acl.resource_name,
+        "type": ResourceType(acl.resource_type).name,
+        "pattern": PatternType(acl.pattern_type).name,
+        "host": acl.host,
+        "operation": Operation(acl.operation).name,
+        "permission": PermissionType(acl.permission_type).name,
+    }

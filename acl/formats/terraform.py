@@ -1,0 +1,336 @@
+"""Terraform's ACLs: ``kafka_acl`` of Mongey/kafka, and ``confluent_kafka_acl``.
+
+Three kinds of JSON are read: a plan and a state (``terraform show -json``), and a configuration
+(``*.tf.json``) without expressions, which is also what is written. A plan says which ACLs there
+are after it; those that it deletes are in the scope, too, and Terraform manages no others.
+
+Source: Terraform's JSON output format 1; Mongey/terraform-provider-kafka 0.13;
+confluentinc/terraform-provider-confluent 2; HCL's JSON syntax and templates.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import astuple
+
+from authorizerd.acl.formats.limits import (
+    OLD_OPERATIONS,
+    OLD_RESOURCE_TYPES,
+    check_creatable,
+    spell,
+    why_not_creatable,
+    why_not_old,
+)
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
+from authorizerd.acl.formats.terraform_values import (
+    escape_template,
+    unescape_template,
+    why_not_string,
+)
+from authorizerd.acl.formats.values import (
+    DOCUMENT,
+    Value,
+    check_keys,
+    check_list,
+    check_mapping,
+    check_text,
+    check_word,
+    parse_json,
+)
+from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.letter_case import ascii_lower
+from authorizerd.acl.listing import derive_id
+from authorizerd.acl.model import (
+    Acl,
+    Code,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+
+_PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
+_PERMISSION_TYPES: Final = (PermissionType.ALLOW, PermissionType.DENY)
+
+
+class _Schema(NamedTuple):
+    """The attributes of a type of resource, and the words of their values."""
+
+    resource_name: str
+    principal: str
+    host: str
+    codes: Mapping[str, Mapping[str, Code]]
+    defaults: Mapping[str, str]
+    others: tuple[str, ...]
+    """Attributes that say nothing about the ACL."""
+
+
+def _spelled(*codes: Code) -> dict[str, Code]:
+    return {spell(code).replace("TransactionalId", "TransactionalID"): code for code in codes}
+
+
+def _named(*codes: Code) -> dict[str, Code]:
+    return {code.name: code for code in codes}
+
+
+_KAFKA: Final = "kafka_acl"
+_SCHEMAS: Final[Mapping[str, _Schema]] = {
+    _KAFKA: _Schema(
+        "resource_name",
+        "acl_principal",
+        "acl_host",
+        {
+            "resource_type": _spelled(*OLD_RESOURCE_TYPES),
+            "resource_pattern_type_filter": _spelled(*_PATTERN_TYPES),
+            "acl_operation": _spelled(*OLD_OPERATIONS),
+            "acl_permission_type": _spelled(*_PERMISSION_TYPES),
+        },
+        {"resource_pattern_type_filter": "Literal"},
+        ("id",),
+    ),
+    "confluent_kafka_acl": _Schema(
+        "resource_name",
+        "principal",
+        "host",
+        {
+            "resource_type": _named(*OLD_RESOURCE_TYPES),
+            "pattern_type": _named(*_PATTERN_TYPES),
+            "operation": _named(*OLD_OPERATIONS),
+            "permission": _named(*_PERMISSION_TYPES),
+        },
+        {},
+        ("id", "kafka_cluster", "rest_endpoint", "credentials"),
+    ),
+}
+_OTHER_ACCESS: Final = re.compile(
+    r".*kafka.*_acl|redpanda_acl|confluent_(?:role_binding|group_mapping)"
+)
+"""Types of other resources that grant access to a cluster."""
+_META_ARGUMENTS: Final = ("//", "depends_on", "lifecycle", "provider")
+_SECTIONS: Final = ("//", "data", "locals", "output", "provider", "terraform", "variable")
+_NAME_CHARACTERS_MAX: Final = 48
+
+
+class _Resource(NamedTuple):
+    """A resource, wherever the text says it; ``unknown`` are attributes known only later."""
+
+    place: str
+    type: str
+    values: dict[str, Value]
+    unknown: Mapping[str, Value]
+
+
+def read(text: str) -> AclsRead:
+    """Return the ACLs of a plan, a state or a configuration.
+
+    Raises:
+        AclTextError: the text is not one of them, or is about more than one cluster.
+    """
+    document = check_mapping(DOCUMENT, parse_json(text))
+    found = _Found()
+    if "format_version" not in document:
+        found.add_all(_configured(document, found.losses))
+        return found.read(())
+    version = check_text("format_version", document["format_version"])
+    if version.partition(".")[0] not in ("0", "1"):
+        raise AclTextError("format_version", f"expected 0.x or 1.x, found {version!r}")
+    if document.get("errored"):
+        raise AclTextError("errored", "expected a complete plan: this one failed")
+    changes = list(_list_changes(document))
+    unknown = {place: _mapping(change.get("after_unknown")) for place, _, change in changes}
+    found.add_all(_planned(document, unknown))
+    _check_one_cluster("configuration", set(_list_providers(document)))
+    deleted = [
+        _make_acl(_Resource(place, kind, check_mapping(place, change.get("before")), {}))
+        for place, kind, change in changes
+        if kind in _SCHEMAS and "delete" in change["actions"]
+    ]
+    return found.read([acl for acl in deleted if isinstance(acl, Acl)])
+
+
+class _Found:
+    """The ACLs and the losses of the resources so far, all of one cluster."""
+
+    def __init__(self) -> None:
+        self.losses: list[Loss] = []
+        self._acls: dict[Acl, None] = {}
+        self._clusters: set[str] = set()
+
+    def add_all(self, resources: Iterator[_Resource]) -> None:
+        for resource in resources:
+            if resource.type not in _SCHEMAS:
+                if _OTHER_ACCESS.fullmatch(resource.type):
+                    reason = f"{resource.place}: {resource.type} is not read"
+                    self.losses.append(Loss(None, reason))
+                continue
+            self._clusters.add(_cluster_of(resource))
+            _check_one_cluster(resource.place, self._clusters)
+            acl = _make_acl(resource)
+            if isinstance(acl, Acl):
+                self._acls[acl] = None
+            else:
+                self.losses.append(acl)
+
+    def read(self, deleted: Sequence[Acl]) -> AclsRead:
+        scope = Scope(acls=frozenset((*self._acls, *deleted)))
+        return AclsRead(tuple(self._acls), tuple(self.losses), scope)
+
+
+def _cluster_of(resource: _Resource) -> str:
+    """Return what tells two clusters apart, as far as a resource says it."""
+    clusters = resource.values.get("kafka_cluster")
+    cluster = clusters[0] if isinstance(clusters, list) and clusters else clusters
+    identity = cluster.get("id") if isinstance(cluster, dict) else None
+    return f"{resource.type} {identity or resource.values.get('rest_endpoint') or ''}"
+
+
+def _check_one_cluster(place: str, clusters: set[str]) -> None:
+    if len(clusters) > 1:
+        raise AclTextError(
+            place,
+            f"expected the ACLs of one cluster, found those of {', '.join(sorted(clusters))}: use "
+            "a plan for each of them",
+        )
+
+
+def _mapping(value: Value) -> dict[str, Value]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list_changes(document: dict[str, Value]) -> Iterator[tuple[str, str, dict[str, Value]]]:
+    """Yield the address, type and change of each managed resource that a plan is about."""
+    items = check_list("resource_changes", document.get("resource_changes", []), "changes")
+    for place, item in items:
+        check_mapping(place, item)
+        if item.get("mode") == "managed":
+            change = check_mapping(f"{place}.change", item.get("change"))
+            actions = check_list(f"{place}.change.actions", change.get("actions"), "actions")
+            address = check_text(f"{place}.address", item.get("address"))
+            kind = check_text(f"{place}.type", item.get("type"))
+            change = {**change, "actions": [check_text(*action) for action in actions]}
+            yield address, kind, change
+
+
+def _planned(
+    document: dict[str, Value], unknown: Mapping[str, Mapping[str, Value]]
+) -> Iterator[_Resource]:
+    """Yield the managed resources after a plan, or of a state, in all modules."""
+    key = "planned_values" if "planned_values" in document else "values"
+    values = check_mapping(key, document.get(key, {}))
+    modules = [(f"{key}.root_module", values.get("root_module", {}))]
+    while modules:
+        place, module = modules.pop()
+        check_mapping(place, module)
+        for item_place, item in check_list(
+            f"{place}.resources", module.get("resources", []), "resources"
+        ):
+            check_mapping(item_place, item)
+            if item.get("mode") == "managed":
+                address = check_text(f"{item_place}.address", item.get("address"))
+                kind = check_text(f"{item_place}.type", item.get("type"))
+                attributes = check_mapping(address, item.get("values") or {})
+                yield _Resource(address, kind, attributes, unknown.get(address, {}))
+        children = module.get("child_modules", [])
+        modules += [*check_list(f"{place}.child_modules", children, "modules")][::-1]
+
+
+def _list_providers(document: dict[str, Value]) -> Iterator[str]:
+    """Yield the keys of the configured providers of all resources of ACLs in a plan."""
+    modules = [_mapping(_mapping(document.get("configuration")).get("root_module"))]
+    while modules:
+        module = modules.pop()
+        for resource in module.get("resources") or ():
+            if _mapping(resource).get("type") in _SCHEMAS:
+                yield f"the provider {resource.get('provider_config_key')}"
+        calls = _mapping(module.get("module_calls")).values()
+        modules += [_mapping(_mapping(call).get("module")) for call in calls]
+
+
+def _configured(document: dict[str, Value], losses: list[Loss]) -> Iterator[_Resource]:
+    """Yield the resources of a configuration; modules are losses."""
+    check_keys(DOCUMENT, document, required=(), optional=("resource", "module", *_SECTIONS))
+    for name in check_mapping("module", document.get("module", {})):
+        reason = "a module is read only in a plan: use terraform show -json"
+        losses.append(Loss(None, f"module.{name}: {reason}"))
+    for kind, named in check_mapping("resource", document.get("resource", {})).items():
+        if kind not in _SCHEMAS:
+            yield _Resource(f"resource.{kind}", kind, {}, {})
+            continue
+        for name, body in check_mapping(f"resource.{kind}", named).items():
+            place = f"{kind}.{name}"
+            values = {
+                key: value
+                for key, value in check_mapping(place, body).items()
+                if key not in _META_ARGUMENTS
+            }
+            for key in sorted(values.keys() - {*_SCHEMAS[kind].others}):
+                values[key] = unescape_template(f"{place}.{key}", values[key])
+            yield _Resource(place, kind, values, {})
+
+
+def _make_acl(resource: _Resource) -> Acl | Loss:
+    """Return the ACL of a resource, or a loss if an attribute is known only later."""
+    place, schema = resource.place, _SCHEMAS[resource.type]
+    texts = (schema.resource_name, schema.principal, schema.host)
+    required = (*texts, *schema.codes)
+    for key in required:
+        if key not in resource.values and resource.unknown.get(key):
+            return Loss(None, f"{place}: {key} is known only after Terraform has applied the plan")
+    values = {**schema.defaults, **resource.values}
+    check_keys(place, values, required=required, optional=schema.others)
+    resource_type, pattern_type, operation, permission_type = (
+        int(check_word(f"{place}.{key}", values[key], words)) for key, words in schema.codes.items()
+    )
+    name, principal, host = (check_text(f"{place}.{key}", values[key]) for key in texts)
+    acl = Acl(resource_type, name, pattern_type, principal, host, operation, permission_type)
+    return check_creatable(place, acl)
+
+
+def write(acls: Sequence[Acl]) -> AclsWritten:
+    """Return a configuration with a ``kafka_acl`` for each ACL, sorted by principal.
+
+    The name of a resource has a hash of the ACL, so that it never changes.
+    """
+    kept, losses = keep_writable(acls, _why_not)
+    ordered = sorted(kept, key=lambda acl: (acl.principal, astuple(acl)))
+    resources = {_name_of(acl): _make_body(acl) for acl in ordered}
+    assert len(resources) == len(kept)
+    text = json.dumps({"resource": {_KAFKA: resources}}, indent=2, ensure_ascii=False)
+    return AclsWritten(f"{text}\n", losses)
+
+
+def _why_not(acl: Acl) -> str | None:
+    texts = (acl.resource_name, acl.principal, acl.host)
+    return (
+        why_not_creatable(acl)
+        or why_not_old(acl, "terraform-provider-kafka")
+        or next(filter(None, map(why_not_string, texts)), None)
+    )
+
+
+def _name_of(acl: Acl) -> str:
+    words = (
+        PermissionType(acl.permission_type).name,
+        Operation(acl.operation).name,
+        ResourceType(acl.resource_type).name,
+        acl.resource_name,
+    )
+    start = re.sub(r"[^a-z0-9]+", "_", ascii_lower(" ".join(words)))[:_NAME_CHARACTERS_MAX]
+    return f"{start.strip('_')}_{derive_id(acl).hex()}"
+
+
+def _make_body(acl: Acl) -> dict[str, str]:
+    schema = _SCHEMAS[_KAFKA]
+    codes = (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
+    body = {
+        schema.resource_name: escape_template(acl.resource_name),
+        schema.principal: escape_template(acl.principal),
+        schema.host: escape_template(acl.host),
+    }
+    for code, (key, words) in zip(codes, schema.codes.items(), strict=True):
+        body[key] = next(word for word, meaning in words.items() if meaning == code)
+    return body
