@@ -136,7 +136,7 @@ def plan_creations(
             change = AclAdded(new_id(), acl)
             tail = with_acl(tail, change.id, acl)
             changes.append(change)
-            size += _record_bytes_max(acl)
+            size += record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
                 tail = before  # release the last state, or its changes would be freed at once
                 yield from free(states, STATES_FREED_PER_STEP)
@@ -161,7 +161,8 @@ def reject_deletions(before: AclSnapshot, count: int, error: AclError) -> Deleti
     return DeletionPlan([before], (), (Deleted(error=error),) * count)
 
 
-def _record_bytes_max(acl: Acl) -> int:
+def record_bytes_max(acl: Acl) -> int:
+    """Return the most bytes that the record of a new ACL takes."""
     name, principal, host = acl.resource_name, acl.principal, acl.host
     if name.isascii() and principal.isascii() and host.isascii():  # most are: encode nothing
         return _RECORD_BYTES_WITHOUT_TEXTS + len(name) + len(principal) + len(host)
@@ -285,7 +286,7 @@ class _Matches:
         self.removed[acl_id] = None
         repeats = self._repeats[number]
         self._count += repeats
-        self._bytes += repeats * _record_bytes_max(acl)
+        self._bytes += repeats * record_bytes_max(acl)
         if len(self.removed) > RECORDS_PER_REQUEST_MAX:
             self.error = InvalidAclError(TOO_MANY_REMOVED)
         elif self._count > MATCHES_PER_REQUEST_MAX or self._bytes > MATCH_BYTES_PER_REQUEST_MAX:

@@ -11,7 +11,7 @@ from typing import Final
 
 from authorizerd.acl.builder import build
 from authorizerd.acl.formats.catalogue import read_acl_text
-from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.formats.model import AclsRead, AclTextError
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.printable import escape_unprintable
@@ -37,10 +37,20 @@ def read_acl_file(path: Path) -> list[Acl]:
         StartError: the file cannot be read, or has another form.
         MetadataLogError, ChangeError: as ``offline.read_snapshot``, for a checkpoint or a log.
     """
+    read = read_acls(path)
+    warn_of(f"{path}: {loss}" for loss in read.losses)
+    return list(read.acls)
+
+
+def read_acls(path: Path) -> AclsRead:
+    """Return the ACLs of a file, what is lost, and what the file manages. Blocks.
+
+    Raises as ``read_acl_file``.
+    """
     if is_log(path):
-        return list(read_snapshot(path).acls.values())
+        return AclsRead(tuple(read_snapshot(path).acls.values()))
     try:
-        read = read_acl_text(path.read_bytes().decode("utf-8-sig"), path.suffix)
+        return read_acl_text(path.read_bytes().decode("utf-8-sig"), path.suffix)
     except OSError as error:
         raise StartError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -48,8 +58,6 @@ def read_acl_file(path: Path) -> list[Acl]:
     except AclTextError as error:
         reason = f"{path}: {error.place}: {error.reason}"
         raise StartError(escape_unprintable(reason)) from error
-    warn_of(f"{path}: {loss}" for loss in read.losses)
-    return list(read.acls)
 
 
 def build_snapshot(acls: Iterable[Acl]) -> AclSnapshot:

@@ -13,6 +13,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
+from authorizerd.config.command_parser import CommandParser, LazyParser
+
 if TYPE_CHECKING:
     from authorizerd.acl.as_of import AsOf
     from authorizerd.cli.acl_source import BrokerAnswer
@@ -139,6 +141,12 @@ def _add_history(parser: argparse.ArgumentParser) -> None:
     add_history_arguments(parser)
 
 
+def _add_acls_plan(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.change.arguments import add_plan_arguments
+
+    add_plan_arguments(parser, _read_brokers)
+
+
 COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command("run the daemon", _add_serve),
     "format": Command("create an empty log directory", _add_format),
@@ -168,8 +176,35 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
 }
 
+ACLS_COMMANDS: Final[Mapping[str, Command]] = {
+    "plan": Command("show what files of desired ACLs would change", _add_acls_plan),
+}
+"""The commands that may follow ``acls`` as its first word. kafka-acls ignores such words."""
+
 
 def _run_acls(words: Sequence[str]) -> int:
+    if words and words[0] in ACLS_COMMANDS:
+        parsed = new_acls_parser().parse_words(words)
+        code: int = parsed.run(parsed)
+        return code
+    return _run_kafka_acls(words)
+
+
+def new_acls_parser() -> CommandParser:
+    """Return the parser of ``acls`` with one of its commands."""
+    parser = CommandParser(prog="authorizerd acls")
+    add_acls_commands(parser)
+    return parser
+
+
+def add_acls_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands that may follow ``acls``."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
+    for name, command in ACLS_COMMANDS.items():
+        commands.add_parser(name, add_arguments=command.add_arguments, help=command.help)
+
+
+def _run_kafka_acls(words: Sequence[str]) -> int:
     from authorizerd.cli.acls.command import run_acl_command
     from authorizerd.cli.acls.runner import Terminal
 
@@ -177,7 +212,13 @@ def _run_acls(words: Sequence[str]) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # as Java prints unencodable characters
     terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
-    return run_acl_command(words, terminal, open_log=_open_log, execute_remotely=_execute_remotely)
+    return run_acl_command(
+        words,
+        terminal,
+        open_log=_open_log,
+        execute_remotely=_execute_remotely,
+        commands={name: command.help or "" for name, command in ACLS_COMMANDS.items()},
+    )
 
 
 def _open_log(path: Path, as_of: AsOf | None) -> AclReader:

@@ -258,16 +258,20 @@ def _check_companions(given: Arguments) -> None:
         )
 
 
-def help_text() -> str:
-    """Return the description of each flag, a paragraph each."""
-    indent = " " * _HELP_COLUMN
-    return "".join(
-        textwrap.fill(
-            flag.help,
-            _HELP_WIDTH,
-            initial_indent=f"--{name}{flag.argument.value}".ljust(_HELP_COLUMN),
-            subsequent_indent=indent,
-        )
-        + "\n"
-        for name, flag in FLAGS.items()
+def help_text(commands: Mapping[str, str]) -> str:
+    """Return the description of each flag, a paragraph each, and of each command."""
+    flags = [_describe(f"--{name}{flag.argument.value}", flag.help) for name, flag in FLAGS.items()]
+    named = [_describe(f"acls {name}", text) for name, text in commands.items()]
+    if named:
+        named = ["\nOr one of these commands, which have their own --help:\n", *named]
+    return "".join(flags + named)
+
+
+def _describe(name: str, text: str) -> str:
+    filled = textwrap.fill(
+        text,
+        _HELP_WIDTH,
+        initial_indent=name.ljust(_HELP_COLUMN),
+        subsequent_indent=" " * _HELP_COLUMN,
     )
+    return f"{filled}\n"

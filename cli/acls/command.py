@@ -16,9 +16,10 @@ Six things differ on purpose:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import trio
@@ -41,6 +42,7 @@ OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
 
 EXIT_FAULT: Final = 1
 EXIT_INTERRUPTED: Final = 130
+_NO_COMMANDS: Final[Mapping[str, str]] = MappingProxyType({})
 SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
 
 
@@ -50,12 +52,14 @@ def run_acl_command(
     *,
     open_log: OpenLog,
     execute_remotely: Callable[[Arguments, Terminal], None],
+    commands: Mapping[str, str] = _NO_COMMANDS,
 ) -> int:
     """Run ``acls`` with the words that follow it, and return its exit code.
 
     Args:
         open_log: reads the ACLs of a log.
         execute_remotely: carries out the flags on a server; see ``remote``.
+        commands: the help of each command that may follow ``acls`` instead of flags.
 
     Raises whatever ``open_log`` raises.
     """
@@ -63,7 +67,7 @@ def run_acl_command(
         given = parse_arguments(words)
         # As kafka-acls does: help goes to standard error, with exit code 1.
         if not words or given.has("help"):
-            terminal.complain(f"{HELP}\n{help_text()}")
+            terminal.complain(f"{HELP}\n{help_text(commands)}")
             return EXIT_FAULT
         if given.has("version"):
             terminal.tell(f"{version('authorizerd')}\n")

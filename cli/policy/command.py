@@ -22,7 +22,7 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import read_acl_file
 from authorizerd.cli.acl_source import AclSource, open_source
-from authorizerd.cli.policy.document import PolicyTest, read_policy_file
+from authorizerd.cli.policy.document import PolicyTest, read_policy_files
 from authorizerd.cli.policy.documents import Plan, new_report
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.policy.junit import write_junit
@@ -44,7 +44,7 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
         MetadataLogError, ChangeError: the log is damaged.
     """
     try:
-        tests = _read_files(arguments.files)
+        tests = read_policy_files(arguments.files)
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\n")
         faults = count_of(error.count, "fault")
@@ -70,24 +70,6 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
     if arguments.junit is not None:
         _write_file(arguments.junit, write_junit(results, begun))
     return 0 if all(each.passed for each in results) else EXIT_FAILED
-
-
-def _read_files(paths: Sequence[Path]) -> list[PolicyTest]:
-    """Return the tests of all files.
-
-    Raises:
-        FaultyFileError: a file has faults. The faults of all files are reported.
-    """
-    tests: list[PolicyTest] = []
-    errors: list[FaultyFileError] = []
-    for path in paths:
-        try:
-            tests += read_policy_file(path)
-        except FaultyFileError as error:
-            errors.append(error)
-    if errors:
-        raise FaultyFileError("\n".join(map(str, errors)), sum(each.count for each in errors))
-    return tests
 
 
 def _select(tests: list[PolicyTest], words: Sequence[str]) -> list[PolicyTest]:

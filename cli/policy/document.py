@@ -19,7 +19,7 @@ line and column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,7 +29,7 @@ from authorizerd.acl.policy.tokens import SentenceError
 from authorizerd.acl.policy.wording import write_assertion
 from authorizerd.acl.policy.words import read_principal
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.cli.policy.faults import Fault, new_error
+from authorizerd.cli.policy.faults import Fault, FaultyFileError, new_error
 from authorizerd.cli.policy.fields import (
     KEYS,
     WHAT,
@@ -69,6 +69,24 @@ class PolicyTest(NamedTuple):
     line: int
     title: str
     assertion: Assertion
+
+
+def read_policy_files(paths: Sequence[Path]) -> list[PolicyTest]:
+    """Return the tests of all files.
+
+    Raises:
+        FaultyFileError: a file has faults. The faults of all files are reported.
+    """
+    tests: list[PolicyTest] = []
+    errors: list[FaultyFileError] = []
+    for path in paths:
+        try:
+            tests += read_policy_file(path)
+        except FaultyFileError as error:
+            errors.append(error)
+    if errors:
+        raise FaultyFileError("\n".join(map(str, errors)), sum(each.count for each in errors))
+    return tests
 
 
 def read_policy_file(path: Path) -> list[PolicyTest]:

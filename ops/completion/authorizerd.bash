@@ -6,6 +6,7 @@
 #    source ~/.local/share/bash_completion/authorizerd
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
+_shtab_authorizerd_acls_subparsers=(plan)
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
 _shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history)
 
@@ -15,6 +16,7 @@ _shtab_authorizerd_token_option_strings=(-h --help --principal --id --append)
 _shtab_authorizerd_import_config_option_strings=(-h --help --output --node-id --log-dir)
 _shtab_authorizerd_reset_copy_option_strings=(-h --help --config --override)
 _shtab_authorizerd_backup_option_strings=(-h --help --log-dir --config --override --json)
+_shtab_authorizerd_acls_plan_option_strings=(-h --help --out --batches --json --tests --principal --principal-prefix --topic --topic-prefix --group --group-prefix --transactional-id --transactional-id-prefix --delegation-token --delegation-token-prefix --user-principal --user-principal-prefix --cluster --resource-pattern-type --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_acls_option_strings=(--add --remove --list --bootstrap-server --bootstrap-controller --command-config --log-dir --as-of --topic --group --cluster --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal --producer --consumer --idempotent --force --help --version)
 _shtab_authorizerd_check_log_option_strings=(-h --help --repair)
 _shtab_authorizerd_doctor_option_strings=(-h --help --config --override --json)
@@ -41,6 +43,12 @@ _shtab_authorizerd_import_config___output_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_reset_copy___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_backup___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_backup___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_plan_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_plan___out_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_plan___tests_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_plan___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_plan___acls_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_plan___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls___command_config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_check_log_pos_0_COMPGEN=_shtab_compgen_files
@@ -86,6 +94,8 @@ _shtab_authorizerd_test___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_history___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_history___config_COMPGEN=_shtab_compgen_files
 
+_shtab_authorizerd_acls_plan___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
+_shtab_authorizerd_acls_pos_0_choices=(plan)
 _shtab_authorizerd_replay_ingest___format_choices=(auto json kafka)
 _shtab_authorizerd_replay_ingest___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_whatif___deploy_mode_choices=(client cluster)
@@ -109,6 +119,15 @@ _shtab_authorizerd_reset_copy___help_nargs=0
 _shtab_authorizerd_backup__h_nargs=0
 _shtab_authorizerd_backup___help_nargs=0
 _shtab_authorizerd_backup___json_nargs=0
+_shtab_authorizerd_acls_plan_pos_0_nargs=+
+_shtab_authorizerd_acls_plan__h_nargs=0
+_shtab_authorizerd_acls_plan___help_nargs=0
+_shtab_authorizerd_acls_plan___batches_nargs=0
+_shtab_authorizerd_acls_plan___json_nargs=0
+_shtab_authorizerd_acls_plan___tests_nargs=+
+_shtab_authorizerd_acls_plan___cluster_nargs=0
+_shtab_authorizerd_acls_plan___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_acls_pos_0_nargs=A...
 _shtab_authorizerd_acls___add_nargs=0
 _shtab_authorizerd_acls___remove_nargs=0
 _shtab_authorizerd_acls___list_nargs=0

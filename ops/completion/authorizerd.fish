@@ -51,8 +51,8 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup acls check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history
-set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --spark-home --speed --start-margin --super-users --surface --target --token-file --topic --transactional-id --tz --until --user-principal --warmup --with --without -k
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup acls 'acls plan' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --group --group-prefix --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --principal-prefix --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --spark-home --speed --start-margin --super-users --surface --target --tests --token-file --topic --topic-prefix --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without -k
 
 complete -c authorizerd -e
 complete -c authorizerd -f
@@ -119,6 +119,36 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls' -l idempotent -d 'Wit
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l force -d 'Do not ask for confirmation.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l help -d 'Print this help.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l version -d 'Print the version of authorizerd.'
+complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a plan -d 'show what files of desired ACLs would change'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'write the plan to this file, for acls apply'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l batches -d 'allow more changes than one request of Kafka can make. Each request is atomic, but the plan is not'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l json -d 'print one JSON document instead of lines'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l tests -xka "(__fish_complete_path (commandline -ct))" -d 'run the policy tests of these files, before and after the plan'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l principal -x -d 'the ACLs of this principal, such as User:alice; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l principal-prefix -x -d 'the ACLs of principals that begin with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l topic -x -d 'the ACLs of this topic; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l topic-prefix -x -d 'the ACLs of every topic that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l group -x -d 'the ACLs of this group; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l group-prefix -x -d 'the ACLs of every group that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l transactional-id -x -d 'the ACLs of this transactional id; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l transactional-id-prefix -x -d 'the ACLs of every transactional id that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l delegation-token -x -d 'the ACLs of this delegation token; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l delegation-token-prefix -x -d 'the ACLs of every delegation token that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l user-principal -x -d 'the ACLs of this user principal; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l user-principal-prefix -x -d 'the ACLs of every user principal that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l cluster -d 'the ACLs of the cluster'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l resource-pattern-type -xka "LITERAL PREFIXED ANY MATCH" -d 'how NAME is compared, as in kafka-acls --list (default: LITERAL)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'the output of kafka-acls --list, or a .yaml, .yml or .json file with '"'"'acls'"'"'; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan; and test $_shtab_authorizerd_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file with the ACLs that there should be: a .yaml, .yml or .json file, or the output of kafka-acls --list'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a check-log -d 'validate a metadata log, or repair it'
 complete -c authorizerd -n '_shtab_authorizerd_using check-log' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using check-log' -l repair -d 'truncate the log before the first unreadable batch, after printing what will be lost and keeping a copy'

@@ -31,6 +31,13 @@ _shtab_authorizerd_commands() {
   _describe 'authorizerd commands' _commands
 }
 
+_shtab_authorizerd_acls_commands() {
+  local _commands=(
+    plan:'show what files of desired ACLs would change'
+  )
+  _describe 'authorizerd acls commands' _commands
+}
+
 _shtab_authorizerd_replay_commands() {
   local _commands=(
     ingest:'convert audit logs into events, which the other commands read'
@@ -82,6 +89,41 @@ _shtab_authorizerd_acls_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_acls_defaults_added=0
+
+_shtab_authorizerd_acls_plan_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--out[write the plan to this file, for acls apply]:out:_files"
+  "--batches[allow more changes than one request of Kafka can make. Each request is atomic, but the plan is not]"
+  "--json[print one JSON document instead of lines]"
+  "*--tests[run the policy tests of these files, before and after the plan]:tests:_files"
+  "*--principal[the ACLs of this principal, such as User\:alice\; may be repeated]:principal:"
+  "*--principal-prefix[the ACLs of principals that begin with this text\; may be repeated]:principal_prefix:"
+  "*--topic[the ACLs of this topic\; may be repeated]:topic:"
+  "*--topic-prefix[the ACLs of every topic that begins with this text\; may be repeated]:topic_prefix:"
+  "*--group[the ACLs of this group\; may be repeated]:group:"
+  "*--group-prefix[the ACLs of every group that begins with this text\; may be repeated]:group_prefix:"
+  "*--transactional-id[the ACLs of this transactional id\; may be repeated]:transactional_id:"
+  "*--transactional-id-prefix[the ACLs of every transactional id that begins with this text\; may be repeated]:transactional_id_prefix:"
+  "*--delegation-token[the ACLs of this delegation token\; may be repeated]:delegation_token:"
+  "*--delegation-token-prefix[the ACLs of every delegation token that begins with this text\; may be repeated]:delegation_token_prefix:"
+  "*--user-principal[the ACLs of this user principal\; may be repeated]:user_principal:"
+  "*--user-principal-prefix[the ACLs of every user principal that begins with this text\; may be repeated]:user_principal_prefix:"
+  "--cluster[the ACLs of the cluster]"
+  "--resource-pattern-type[how NAME is compared, as in kafka-acls --list (default\: LITERAL)]:resource_pattern_type:(LITERAL PREFIXED ANY MATCH)"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  "--acls[the output of kafka-acls --list, or a .yaml, .yml or .json file with \'acls\'\; with --config, instead of the log directory of that configuration]:acls:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
+  "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
+  "(*):a file with the ACLs that there should be\: a .yaml, .yml or .json file, or the output of kafka-acls --list:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_acls_plan_defaults_added=0
 
 _shtab_authorizerd_backup_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -472,7 +514,7 @@ _shtab_authorizerd() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_authorizerd-$line[1]:"
       case $line[1] in
-        acls) _arguments -C -s $_shtab_authorizerd_acls_options ;;
+        acls) _shtab_authorizerd_acls ;;
         backup) _arguments -C -s $_shtab_authorizerd_backup_options ;;
         can) _arguments -C -s $_shtab_authorizerd_can_options ;;
         check-log) _arguments -C -s $_shtab_authorizerd_check_log_options ;;
@@ -488,6 +530,29 @@ _shtab_authorizerd() {
         token) _arguments -C -s $_shtab_authorizerd_token_options ;;
         what-can) _arguments -C -s $_shtab_authorizerd_what_can_options ;;
         who-can) _arguments -C -s $_shtab_authorizerd_who_can_options ;;
+      esac
+  esac
+}
+
+_shtab_authorizerd_acls() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->acls'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_authorizerd_acls_defaults_added )); then
+    if (( ${_shtab_authorizerd_acls_options[(I)${(q)one_or_more}*]} +          ${_shtab_authorizerd_acls_options[(I)${(q)remainder}*]} +          ${_shtab_authorizerd_acls_options[(I)${(q)default}]} == 0 )); then
+      _shtab_authorizerd_acls_options+=(': :_shtab_authorizerd_acls_commands' '*::: :->acls')
+    fi
+    _shtab_authorizerd_acls_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_authorizerd_acls_options
+
+  case $state in
+    acls)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_authorizerd_acls-$line[1]:"
+      case $line[1] in
+        plan) _arguments -C -s $_shtab_authorizerd_acls_plan_options ;;
       esac
   esac
 }

@@ -38,6 +38,8 @@ EARLIER_CONFIGS: Final = (
 """What earlier versions wrote; nobody has changed these."""
 POLICY: Final = Path(__file__).with_name("access.yaml")
 """Policy tests of the example's ACLs."""
+DESIRED: Final = Path(__file__).with_name("desired.yaml")
+"""ACLs that the example could have instead, for a plan."""
 PATH: Final = "/access/v1/evaluation"
 EVALUATION: Final = {
     "subject": {"type": "user", "id": "alice"},
@@ -60,7 +62,8 @@ def main(arguments: list[str]) -> int:
         write_log(FOLDER / "log")
     config, ready_file = FOLDER / "server.properties", FOLDER / "ready.json"
     state = prepare_config(config)
-    (FOLDER / POLICY.name).write_bytes(POLICY.read_bytes())
+    for file in (POLICY, DESIRED):
+        (FOLDER / file.name).write_bytes(file.read_bytes())
     ready_file.unlink(missing_ok=True)
     command = Path(sys.executable).with_name("authorizerd")
     # Without a handler, SIGTERM would end this process and leave the daemon running.

@@ -12,6 +12,7 @@ import shtab
 from authorizerd.cli import check_log
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls.arguments import FLAGS, Argument
+from authorizerd.cli.commands import add_acls_commands
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.config.command_parser import LazyParser
 from authorizerd.replay import cli as replay
@@ -117,4 +118,5 @@ def _acls_parser() -> argparse.ArgumentParser:
             nargs="?" if flag.argument is Argument.OPTIONAL else None,
             help=flag.help,
         )
+    add_acls_commands(parser)
     return parser

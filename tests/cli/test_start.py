@@ -110,6 +110,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("worker --feed-fd 0", VALUES | LOOP | TLS | {"httptools"}),
         ("acls --help", LOOP | {"msgspec"}),
         ("acls --list --log-dir {log}", VALUES | LOOP),
+        ("acls plan --help", VALUES),
+        ("acls plan {listing} --log-dir {log}", VALUES),
     ],
 )
 def test_command_loads_only_what_it_needs(

@@ -27,6 +27,7 @@ from tests.mutants.login_mutants import LOGIN_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.node_mutants import NODE_MUTANTS
 from tests.mutants.past_mutants import PAST_MUTANTS
+from tests.mutants.plan_mutants import PLAN_MUTANTS
 from tests.mutants.policy_mutants import POLICY_MUTANTS
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.quorum_mutants import QUORUM_MUTANTS
@@ -42,6 +43,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Rules": DECISION_MUTANTS,
     "Explanations": EXPLANATION_MUTANTS,
     "The past": PAST_MUTANTS,
+    "Plans": PLAN_MUTANTS,
     "Policy tests": POLICY_MUTANTS,
     "Actors": ACTOR_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,

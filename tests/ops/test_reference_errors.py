@@ -12,6 +12,8 @@ import pytest
 from authorizerd.cli import check_log, import_config
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
+from authorizerd.cli.change import planning
+from authorizerd.cli.commands import ACLS_COMMANDS
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.main import main
 from authorizerd.cli.policy import command as policy_command
@@ -104,6 +106,7 @@ def test_every_exit_code_is_explained() -> None:
         "test": general | exit_codes(policy_command),
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
+        "acls plan": general | exit_codes(planning),
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),
         "replay": exit_codes(messages),
@@ -125,6 +128,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
     }
     assert holders == {
         "acls/command.py",
+        "change/planning.py",
         "check_log.py",
         "doctor/command.py",
         "import_config.py",
@@ -139,4 +143,5 @@ def test_every_command_in_the_help_has_exit_codes(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["--help"])
     listed = re.findall(r"^    ([a-z-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    listed += [f"acls {name}" for name in ACLS_COMMANDS]
     assert sorted(listed) == sorted(set(names("exit-codes.md", 3)))

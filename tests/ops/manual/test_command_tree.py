@@ -15,7 +15,8 @@ def test_tree_has_every_command_with_its_flags() -> None:
     assert list(commands) == [
         "authorizerd",
         *(f"authorizerd {name}" for name in ("serve", "format", "token", "import-config")),
-        *(f"authorizerd {name}" for name in ("reset-copy", "backup", "acls", "check-log")),
+        *(f"authorizerd {name}" for name in ("reset-copy", "backup", "acls", "acls plan")),
+        "authorizerd check-log",
         *("authorizerd doctor", "authorizerd replay"),
         *(f"authorizerd replay {name}" for name in ("ingest", "whatif", "usage", "load", "report")),
         *(f"authorizerd {name}" for name in ("explain", "who-can", "what-can", "can", "test")),

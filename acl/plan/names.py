@@ -1,0 +1,77 @@
+"""ACLs in a plan: Kafka's names in capitals instead of codes.
+
+**Invariant:** only ACLs that Kafka can create have names here, so every name has one code.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+
+ResourceTypeName: TypeAlias = Literal[
+    "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"
+]
+PatternTypeName: TypeAlias = Literal["LITERAL", "PREFIXED"]
+PatternFilterName: TypeAlias = Literal["LITERAL", "PREFIXED", "ANY", "MATCH"]
+OperationName: TypeAlias = Literal[
+    "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+]  # fmt: skip
+PermissionName: TypeAlias = Literal["ALLOW", "DENY"]
+
+
+class PlannedAcl(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """An ACL, with the fields of ``smallest_change.acl`` in explanations."""
+
+    resource_type: ResourceTypeName
+    resource_name: str
+    pattern_type: PatternTypeName
+    principal: str
+    host: str
+    operation: OperationName
+    permission_type: PermissionName
+
+
+def name_acl(acl: Acl) -> PlannedAcl:
+    """Return an ACL with names. All its codes must be known (``has_known_codes``)."""
+    fields = {
+        "resource_type": ResourceType(acl.resource_type).name,
+        "resource_name": acl.resource_name,
+        "pattern_type": PatternType(acl.pattern_type).name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": Operation(acl.operation).name,
+        "permission_type": PermissionType(acl.permission_type).name,
+    }
+    return msgspec.convert(fields, PlannedAcl)
+
+
+def parse_acl(named: PlannedAcl) -> Acl:
+    """Return the ACL with codes."""
+    return Acl(
+        int(ResourceType[named.resource_type]),
+        named.resource_name,
+        int(PatternType[named.pattern_type]),
+        named.principal,
+        named.host,
+        int(Operation[named.operation]),
+        int(PermissionType[named.permission_type]),
+    )
+
+
+_KNOWN = (
+    (range(ResourceType.TOPIC, ResourceType.USER + 1)),
+    (range(PatternType.LITERAL, PatternType.PREFIXED + 1)),
+    (range(Operation.ALL, Operation.TWO_PHASE_COMMIT + 1)),
+    (range(PermissionType.DENY, PermissionType.ALLOW + 1)),
+)
+
+
+def has_known_codes(acl: Acl) -> bool:
+    """Return True if this version knows every code of ``acl``, and it is not one of filters."""
+    codes = (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
+    return all(code in known for code, known in zip(codes, _KNOWN, strict=True))

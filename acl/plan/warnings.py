@@ -1,0 +1,167 @@
+"""What a reviewer of a plan should know, as sentences.
+
+**Invariant:** a warning changes nothing: not the plan, and not its exit code.
+
+Source: Kafka 4.3 StandardAuthorizerData: allow.everyone.if.no.acl.found applies to a resource only
+if no ACL of any principal matches its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    WILDCARD,
+    Acl,
+    Operation,
+    PatternType,
+    ResourceType,
+)
+from authorizerd.acl.plan.changes import AclChanges
+from authorizerd.acl.plan.names import has_known_codes
+from authorizerd.acl.search.hosts import NOWHERE, covers
+from authorizerd.acl.search.subjects import Subjects, find_subjects
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
+from authorizerd.acl.surprises import find_surprises
+
+LISTED_MAX: Final = 20
+"""The most warnings of one kind. Another warning counts the rest."""
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """The states before and after a plan, what it changes, and the settings of both states."""
+
+    before: AclSnapshot
+    after: AclSnapshot
+    changes: AclChanges
+    settings: AuthorizerSettings
+
+
+def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str]:
+    """Yield the warnings, the most dangerous first.
+
+    Args:
+        caller: the principal that will apply the plan; None if it is not known.
+
+    Raises:
+        SearchLimitError: ACLs of the cluster name too many hosts.
+    """
+    yield from _find_lost_administrators(proposal, caller)
+    if proposal.settings.allow_everyone_if_no_acl_found:
+        yield from _shorten(_find_opened(proposal))
+        yield from _shorten(_find_closed(proposal))
+    yield from _shorten(
+        surprise for acl in proposal.changes.created for surprise in find_surprises(acl)
+    )
+    yield from _find_unknown_codes(proposal)
+
+
+def _shorten(sentences: Iterable[str]) -> Iterator[str]:
+    """Yield each sentence once, and only the first ones."""
+    each_once = list(dict.fromkeys(sentences))
+    yield from each_once[:LISTED_MAX]
+    if len(each_once) > LISTED_MAX:
+        yield f"and {len(each_once) - LISTED_MAX} more warnings like the one before"
+
+
+def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterator[str]:
+    """Yield a sentence for each principal that may no longer change ACLs."""
+    before = _find_administrators(proposal.before, proposal.settings)
+    after = _find_administrators(proposal.after, proposal.settings)
+    had_any = before.named or not before.everyone.is_nowhere
+    has_any = after.named or not after.everyone.is_nowhere
+    if had_any and not has_any:
+        yield (
+            "after this plan, nobody may change ACLs: no ACL allows ALTER on the cluster, and no "
+            "super user is known"
+        )
+    yield from _shorten(_describe_losses(before, after, caller))
+    if not covers(after.everyone, before.everyone):
+        yield "principals without ACLs of their own lose ALTER on the cluster"
+
+
+def _describe_losses(before: Subjects, after: Subjects, caller: str | None) -> Iterator[str]:
+    access_after = {each.principal: each.hosts for each in after.named}
+    denied_after = {each.principal for each in after.excluded}
+    for each in sorted(before.named, key=lambda each: (each.principal != caller, each.principal)):
+        principal = each.principal
+        default = NOWHERE if principal in denied_after else after.everyone
+        rest = access_after.get(principal, default)
+        if not covers(rest, each.hosts):
+            whose = f"{principal} (you)" if principal == caller else principal
+            where = "" if rest.is_nowhere else " from some hosts"
+            yield f"{whose} loses ALTER on the cluster{where}, which it needs to change ACLs"
+
+
+def _find_administrators(snapshot: AclSnapshot, settings: AuthorizerSettings) -> Subjects:
+    return finish(
+        find_subjects(snapshot, settings, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    )
+
+
+def _find_opened(proposal: Proposal) -> Iterator[str]:
+    after = _Patterns(proposal.after.acls.values())
+    for acl in proposal.changes.deleted:
+        if not after.cover(acl):
+            yield (
+                f"{_name(acl)}: this plan removes the last ACL, so allow.everyone.if.no.acl.found "
+                "lets everyone do everything there"
+            )
+
+
+def _find_closed(proposal: Proposal) -> Iterator[str]:
+    before = _Patterns(proposal.before.acls.values())
+    for acl in proposal.changes.created:
+        if not before.cover(acl):
+            yield (
+                f"{_name(acl)}: this plan adds the first ACL, so allow.everyone.if.no.acl.found no "
+                "longer lets everyone do everything there"
+            )
+
+
+def _name(acl: Acl) -> str:
+    return f"{name_type(acl.resource_type)} {name_pattern(acl.pattern_type, acl.resource_name)}"
+
+
+class _Patterns:
+    """The resource patterns of a set of ACLs."""
+
+    def __init__(self, acls: Iterable[Acl]) -> None:
+        self._patterns = {(acl.resource_type, acl.pattern_type, acl.resource_name) for acl in acls}
+        prefixed = PatternType.PREFIXED
+        self._lengths = {len(name) for _, kind, name in self._patterns if kind == prefixed}
+
+    def cover(self, acl: Acl) -> bool:
+        """Return True if some pattern matches every name that the pattern of ``acl`` matches.
+
+        Kafka's wildcard skips names that begin with ``*``.
+        """
+        kind, name = acl.resource_type, acl.resource_name
+        if (kind, acl.pattern_type, name) in self._patterns:
+            return True
+        wildcard = (kind, PatternType.LITERAL, WILDCARD)
+        if (kind, acl.pattern_type, name) == wildcard:
+            return False
+        if wildcard in self._patterns and not name.startswith(WILDCARD):
+            return True
+        return any(
+            (kind, PatternType.PREFIXED, name[:length]) in self._patterns
+            for length in self._lengths
+            if length <= len(name)
+        )
+
+
+def _find_unknown_codes(proposal: Proposal) -> Iterator[str]:
+    count = sum(not has_known_codes(acl) for acl in proposal.after.acls.values())
+    if count:
+        yield (
+            f"{count_of(count, 'ACL')} with codes of a later Kafka version: the plan leaves them "
+            "as they are"
+        )

@@ -1,0 +1,1 @@
+"""Change with proof: plan changes of ACLs, and apply exactly the plan."""

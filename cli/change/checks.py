@@ -1,0 +1,98 @@
+"""What a plan must not break: each check judges the ACLs before and after the plan.
+
+To add a check, add its function to ``CHECKS`` and its flag to ``arguments``. A check imports what
+it needs once it runs, so that a plan without it starts quickly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from authorizerd.acl.explanation.description import ANY_SERVER
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.plan.document import PlanCheck
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.acl_source import AclSource
+
+if TYPE_CHECKING:
+    from authorizerd.cli.policy.results import Result
+
+
+class Checked(NamedTuple):
+    """The result of a check, and the lines about it for people."""
+
+    result: PlanCheck
+    lines: tuple[str, ...]
+
+
+Check: TypeAlias = Callable[[argparse.Namespace, AclSource, AclSnapshot], Checked | None]
+"""Judge the ACLs of the source, and those after the plan. Return None if nobody asked for it."""
+
+
+def check_tests(
+    arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
+) -> Checked | None:
+    """Run the policy tests of ``--tests``. The plan breaks them if one fails after it.
+
+    Raises:
+        FaultyFileError: a file has faults.
+    """
+    if not arguments.tests:
+        return None
+    from authorizerd.cli.policy.document import read_policy_files
+    from authorizerd.cli.policy.results import run_tests
+
+    tests = read_policy_files(arguments.tests)
+    results_before, results_after = (
+        list(run_tests(tests, snapshot, source.settings, clock=time.monotonic))
+        for snapshot in (source.snapshot, after)
+    )
+    failed = [each for each in results_after if not each.passed]
+    broken = sum(
+        earlier.passed and not later.passed
+        for earlier, later in zip(results_before, results_after, strict=True)
+    )
+    summary = (
+        f"{count_of(len(tests), 'policy test')} after this plan: {len(tests) - len(failed)} "
+        f"passed, {len(failed)} failed"
+    )
+    if failed:
+        summary += f", {broken} of them because of it"
+    result = PlanCheck(
+        name="tests",
+        breaks=bool(failed),
+        summary=summary,
+        counts={
+            "tests": len(tests),
+            "failed_before": sum(not each.passed for each in results_before),
+            "failed_after": len(failed),
+        },
+        broken=tuple(map(_describe_broken, failed)),
+    )
+    server = arguments.bootstrap_server or ANY_SERVER
+    return Checked(result, tuple(_describe(results_before, results_after, server)))
+
+
+def _describe_broken(result: Result) -> str:
+    found = "; ".join(each.text for each in result.reasons)
+    test = result.test
+    return escape_unprintable(f"{test.source}:{test.line}: {test.title}: found {found}")
+
+
+def _describe(before: list[Result], after: list[Result], server: str) -> Iterator[str]:
+    from authorizerd.cli.policy.report import describe_result
+
+    for earlier, later in zip(before, after, strict=True):
+        if later.passed:
+            continue
+        yield from describe_result(later, server)
+        if not earlier.passed:
+            yield "      it fails without this plan, too"
+
+
+CHECKS: Final[tuple[Check, ...]] = (check_tests,)
+"""In the order of the report."""

@@ -1,0 +1,178 @@
+"""``authorizerd acls plan DESIRED…``: what would have to change, and whether that breaks something.
+
+Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. The plan
+is written with exit code 3, too: it says what it would break, and ``acls apply`` refuses it.
+
+**Invariant:** nothing is changed but the file of ``--out``, which is replaced as a whole. The same
+ACLs, files and flags give the same plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from authorizerd.acl.formats.model import AclsRead
+from authorizerd.acl.listing import derive_id
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
+from authorizerd.acl.plan.changes import AclChanges, make_changes
+from authorizerd.acl.plan.document import (
+    Plan,
+    PlanCheck,
+    PlanSettings,
+    PlanSource,
+    State,
+    encode_plan,
+    name_steps,
+)
+from authorizerd.acl.plan.errors import PlanError
+from authorizerd.acl.plan.selector import Selector
+from authorizerd.acl.plan.state import change_digest, digest_acls
+from authorizerd.acl.plan.warnings import Proposal, find_warnings
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
+from authorizerd.cli.acl_file import read_acls
+from authorizerd.cli.acl_source import AclSource, open_source
+from authorizerd.cli.change.checks import CHECKS, Checked
+from authorizerd.cli.change.report import describe_changes, describe_managed, summarize_changes
+from authorizerd.cli.change.selection import read_selector
+from authorizerd.cli.policy.faults import FaultyFileError
+from authorizerd.cli.questions.answers import print_lines
+from authorizerd.daemon.errors import StartError
+
+EXIT_FAULT: Final = 1
+EXIT_BREAKS: Final = 3
+EXIT_CHANGES: Final = 10
+
+
+def plan_changes(arguments: argparse.Namespace) -> int:
+    """Make the plan, write it, print it, and return the exit code.
+
+    Raises:
+        StartError, ConfigurationError: the ACLs or a file cannot be read, or PLAN not written.
+        MetadataLogError, ChangeError: the log is damaged.
+        PlanError: a desired ACL is invalid or not managed, or there are too many changes.
+    """
+    if arguments.as_of is not None:
+        arguments.refuse("--as-of: a plan changes the ACLs of now; leave out the flag")
+    files = {path: read_acls(path) for path in arguments.desired}
+    selector = read_selector(arguments, files.values())
+    source = open_source(arguments)
+    changes = make_changes(source.snapshot.acls.values(), _desired(files.values()), selector)
+    if changes.count > RECORDS_PER_REQUEST_MAX and not arguments.batches:
+        raise PlanError("", _describe_excess(changes))
+    after = _apply(source.snapshot, changes)
+    try:
+        checked = [each for check in CHECKS if (each := check(arguments, source, after))]
+    except FaultyFileError as error:
+        sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
+        return EXIT_FAULT
+    warnings = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    warnings += find_warnings(Proposal(source.snapshot, after, changes, source.settings))
+    plan = _new_plan(source, changes, selector, warnings, [each.result for each in checked])
+    data = encode_plan(plan)
+    if arguments.out is not None:
+        _write(arguments.out, data)
+    if arguments.json:
+        sys.stdout.write(data.decode())
+    else:
+        print_lines(_describe(plan, source, checked, arguments.out))
+    if plan.breaks:
+        return EXIT_BREAKS
+    return EXIT_CHANGES if changes.count else 0
+
+
+def _desired(files: Iterable[AclsRead]) -> Iterator[Acl]:
+    for read in files:
+        yield from read.acls
+
+
+def _describe_excess(changes: AclChanges) -> str:
+    return (
+        f"{changes.count} changes: expected at most {RECORDS_PER_REQUEST_MAX}, as many as one "
+        "request of Kafka can make. If they are intended, pass --batches: then each request is "
+        "atomic, but the plan is not"
+    )
+
+
+def _apply(before: AclSnapshot, changes: AclChanges) -> AclSnapshot:
+    ids = {acl: acl_id for acl_id, acl in before.acls.items()}
+    made: list[Change] = [AclRemoved(ids[acl]) for acl in changes.deleted]
+    made += [AclAdded(derive_id(acl), acl) for acl in changes.created]
+    return apply_changes(before, made)
+
+
+def _new_plan(
+    source: AclSource,
+    changes: AclChanges,
+    selector: Selector,
+    warnings: Sequence[str],
+    checks: Sequence[PlanCheck],
+) -> Plan:
+    acls, settings = source.snapshot.acls, source.settings
+    digest = digest_acls(acls.values())
+    count = len(acls) + len(changes.created) - len(changes.deleted)
+    return Plan(
+        made_for=PlanSource(
+            place=source.place.value,
+            name=source.name,
+            offset=source.offset,
+            acls=len(acls),
+            digest=digest,
+        ),
+        leads_to=State(count, change_digest(digest, changes)),
+        settings=PlanSettings(
+            tuple(sorted(settings.super_users)), settings.allow_everyone_if_no_acl_found
+        ),
+        manages=selector.document,
+        warnings=tuple(warnings),
+        checks=tuple(checks),
+        steps=name_steps(changes),
+    )
+
+
+def _describe(
+    plan: Plan, source: AclSource, checked: Sequence[Checked], out: Path | None
+) -> Iterator[str]:
+    diff = list(describe_changes(plan.changes))
+    yield from diff
+    if diff:
+        yield ""
+    yield summarize_changes(plan)
+    yield from describe_managed(plan)
+    yield from source.describe()
+    for warning in plan.warnings:
+        yield f"warning: {warning}"
+    for each in checked:
+        yield from each.lines
+        yield each.result.summary
+    if out is not None:
+        yield f"written to {out}" + _NOT_APPLIED * plan.breaks
+
+
+_NOT_APPLIED: Final = ", but acls apply refuses it, because it would break something"
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Replace a file as a whole, so that nobody reads half a plan.
+
+    Raises:
+        StartError: it cannot be written. An existing file stays as it was.
+    """
+    aside = path.with_name(f"{path.name}.{token_hex(16)}.part")
+    try:
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            aside.replace(path)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StartError(f"--out: {path}: {error.strerror or error}") from error

@@ -1,0 +1,137 @@
+"""Warnings: what a reviewer of a plan is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizerd.acl.decision import AuthorizerSettings, is_allowed
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.acl.plan.changes import make_changes
+from authorizerd.acl.plan.selector import Selector
+from authorizerd.acl.plan.warnings import LISTED_MAX, Proposal, find_warnings
+from tests.support.acls import acl, snapshot_of
+from tests.support.strategies import acls
+
+OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
+CLOSED = AuthorizerSettings()
+ROOT = AuthorizerSettings(super_users=frozenset(("User:root",)))
+ADMIN = acl("User:admin", "ALTER", cluster=True)
+OTHER_ADMIN = acl("User:other", "ALL", cluster=True)
+LOCAL_ADMIN = acl("User:admin", "ALTER", cluster=True, host="10.0.0.1")
+ORDERS = acl("User:a", topic="orders")
+
+
+def warnings(
+    present: list[Acl],
+    desired: list[Acl],
+    rules: AuthorizerSettings,
+    caller: str | None = None,
+) -> list[str]:
+    changes = make_changes(present, desired, Selector(None))
+    kept = [each for each in present if each not in changes.deleted]
+    proposal = Proposal(snapshot_of(*present), snapshot_of(*kept, *changes.created), changes, rules)
+    return list(find_warnings(proposal, caller))
+
+
+FIRST = "this plan adds the first ACL, so allow.everyone.if.no.acl.found no longer lets"
+LAST = "this plan removes the last ACL, so allow.everyone.if.no.acl.found lets everyone do"
+LOSES = "User:admin loses ALTER on the cluster, which it needs to change ACLs"
+NOBODY = "after this plan, nobody may change ACLs: no ACL allows ALTER"
+
+
+@pytest.mark.parametrize(
+    ("present", "desired", "rules", "expected"),
+    [
+        ([], [ORDERS], OPEN, [f"topic literal `orders`: {FIRST}"]),
+        ([], [ORDERS], CLOSED, []),
+        ([ORDERS], [ORDERS, acl("User:b", topic="orders")], OPEN, []),
+        ([ORDERS], [], OPEN, [f"topic literal `orders`: {LAST}"]),
+        ([ORDERS], [acl("User:b", topic="orders")], OPEN, []),
+        (
+            [acl("User:a", topic="o", pattern="PREFIXED")],
+            [acl("User:a", topic="o", pattern="PREFIXED"), ORDERS],
+            OPEN, [],
+        ),
+        (
+            [ORDERS], [ORDERS, acl("User:a", topic="orders", pattern="PREFIXED")],
+            OPEN, [f"topic prefix `orders`: {FIRST}"],
+        ),
+        ([acl("User:a", topic="*")], [acl("User:a", topic="*"), ORDERS], OPEN, []),
+        (
+            [acl("User:a", topic="*")], [acl("User:a", topic="*"), acl("User:a", topic="*x")],
+            OPEN, [f"topic literal `*x`: {FIRST}", "name '*x': * is an ordinary character"],
+        ),
+        (
+            [ORDERS], [ORDERS, acl("User:a", topic="*")],
+            OPEN, [f"topic literal `*`: {FIRST}"],
+        ),
+        ([ORDERS], [ORDERS, acl("user:a")], CLOSED, ["principal 'user:a': Kafka's clients have"]),
+        ([acl("user:a")], [acl("user:a")], CLOSED, []),
+        ([ADMIN], [], CLOSED, [NOBODY, LOSES]),
+        ([ADMIN], [], ROOT, [LOSES]),
+        ([ADMIN, OTHER_ADMIN], [OTHER_ADMIN], CLOSED, [LOSES]),
+        ([ADMIN], [ADMIN, acl("User:admin", "ALTER", cluster=True, deny=True)], CLOSED,
+         [NOBODY, LOSES]),
+        ([ADMIN], [acl("User:admin", "ALL", cluster=True)], CLOSED, []),
+        (
+            [ADMIN], [LOCAL_ADMIN], CLOSED,
+            ["User:admin loses ALTER on the cluster from some hosts, which it needs"],
+        ),
+        (
+            [acl("User:*", "ALTER", cluster=True)], [ADMIN], CLOSED,
+            ["principals without ACLs of their own lose ALTER on the cluster"],
+        ),
+        ([], [], CLOSED, []),
+        (
+            [acl("User:a", 99)], [], CLOSED,
+            ["1 ACL with codes of a later Kafka version: the plan leaves them as they are"],
+        ),
+    ],
+)  # fmt: skip
+def test_plan_warns(
+    present: list[Acl], desired: list[Acl], rules: AuthorizerSettings, expected: list[str]
+) -> None:
+    found = warnings(present, desired, rules)
+    assert len(found) == len(expected), found
+    for text, beginning in zip(found, expected, strict=True):
+        assert text.startswith(beginning), found
+
+
+def test_caller_who_loses_its_right_comes_first() -> None:
+    found = warnings([OTHER_ADMIN, ADMIN], [], ROOT, caller="User:other")
+    assert [each.partition(" loses")[0] for each in found] == ["User:other (you)", "User:admin"]
+
+
+def test_warnings_of_one_kind_are_limited() -> None:
+    odd = [acl(f"user:{number}") for number in range(LISTED_MAX + 3)]
+    found = warnings([], odd, CLOSED)
+    assert len(found) == LISTED_MAX + 1
+    assert found[-1] == "and 3 more warnings like the one before"
+
+
+named_acls = st.lists(
+    acls().filter(lambda each: each.resource_name != "" and each.principal != "User:*"),
+    max_size=4,
+    unique=True,
+)
+
+
+@settings(max_examples=200)
+@given(named_acls, named_acls, st.sampled_from((ResourceType.TOPIC, ResourceType.GROUP)))
+def test_flip_of_the_default_is_always_announced(
+    present: list[Acl], desired: list[Acl], kind: ResourceType
+) -> None:
+    """A stranger is allowed exactly where no ACL matches, because no ACL is for everyone."""
+    names = {each.resource_name for each in (*present, *desired)}
+    texts = " ".join(warnings(present, desired, OPEN))
+    for name in (*names, *(f"{each}z" for each in names)):
+        stranger = Question("User:stranger", "10.8.8.8", Operation.READ, kind, name)
+        was_open, is_open = (
+            is_allowed(snapshot_of(*state), OPEN, stranger) for state in (present, desired)
+        )
+        if was_open and not is_open:
+            assert "adds the first ACL" in texts
+        if is_open and not was_open:
+            assert "removes the last ACL" in texts

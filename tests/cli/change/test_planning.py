@@ -1,0 +1,257 @@
+"""``authorizerd acls plan``: its report, the plan that it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.formats.listing import format_acls
+from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.changes import AclChanges
+from authorizerd.acl.plan.document import Plan, decode_plan
+from authorizerd.acl.plan.state import digest_acls
+from authorizerd.cli.main import main
+from tests.support.acls import acl
+from tests.support.log_files import added, write_log
+
+ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
+BOB = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
+CAROL = acl("User:carol", "READ", topic="orders")
+MALLORY = acl("User:mallory", "ALL", topic="orders", deny=True)
+EVIL = acl("User:\x1b[31mevil\u202e", "WRITE", topic="orders")
+
+REPORT = """\
+topic literal `orders`
+  + ALLOW User:carol READ from any host
+  + DENY User:mallory ALL from any host
+topic prefix `payments.`
+  - ALLOW User:bob WRITE from any host
+
+2 ACLs to create (1 DENY, 1 ALLOW), 1 to delete (1 ALLOW, 0 DENY): 2 before, 3 after
+this plan manages ALL ACLs: each one that is not desired is to be deleted, 1 of 2
+as listed by now.txt, with 2 ACLs
+with super.users= (--super-users), allow.everyone.if.no.acl.found=false (assumed); pass --config \
+FILE to use the daemon's settings
+written to plan.json
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "now.txt").write_text(format_acls([ALICE, BOB]))
+    (tmp_path / "desired.txt").write_text(format_acls([ALICE, CAROL, MALLORY]))
+    (tmp_path / "tests.yaml").write_text(
+        "tests:\n  - bob may WRITE topics beginning with payments.\n"
+        "  - zoe may READ topic orders\n  - mallory may not READ any topic\n"
+    )
+    return tmp_path
+
+
+def plan(words: str, source: str = "--acls now.txt --super-users=") -> int:
+    return main(["acls", "plan", *words.split(), *source.split()])
+
+
+def written(folder: Path) -> Plan:
+    return decode_plan((folder / "plan.json").read_bytes())
+
+
+def test_plan_is_shown_and_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan("desired.txt --out plan.json") == 10
+    assert capsys.readouterr().out == REPORT
+    made = written(folder)
+    assert made.changes == AclChanges(
+        create_deny=(MALLORY,), create_allow=(CAROL,), delete_allow=(BOB,)
+    )
+    assert made.leads_to.digest == digest_acls([ALICE, CAROL, MALLORY])
+    assert not made.breaks
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "desired.txt", "now.txt", "plan.json", "tests.yaml",
+    ]  # fmt: skip
+
+
+def test_same_inputs_give_the_same_bytes(folder: Path) -> None:
+    texts = []
+    for order in ([ALICE, CAROL, MALLORY], [MALLORY, CAROL, ALICE]):
+        (folder / "desired.txt").write_text(format_acls(order))
+        assert plan("desired.txt --out plan.json") == 10
+        texts.append((folder / "plan.json").read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_json_is_the_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan("desired.txt --json --out plan.json") == 10
+    assert capsys.readouterr().out == (folder / "plan.json").read_text()
+
+
+def test_nothing_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan("now.txt --out plan.json") == 0
+    assert capsys.readouterr().out.startswith("nothing to do: 2 ACLs, as desired\n")
+    assert not written(folder).changes.count
+
+
+def test_several_files_add_up(folder: Path) -> None:
+    assert plan("desired.txt now.txt --out plan.json") == 10
+    assert written(folder).changes.created == (MALLORY, CAROL)
+    assert not written(folder).changes.deleted
+
+
+@pytest.mark.parametrize(
+    ("flags", "deleted", "manages"),
+    [
+        ("--principal User:bob", (BOB,), {"principal": "User:bob"}),
+        ("--principal-prefix User:b", (BOB,), {"principal_prefix": "User:b"}),
+        (
+            "--topic orders", (ALICE,), {"resource_type": "TOPIC", "resource_name": "orders"},
+        ),
+        (
+            "--topic-prefix pay", (BOB,),
+            {"resource_type": "TOPIC", "resource_name_prefix": "pay"},
+        ),
+        (
+            "--topic payments.x --resource-pattern-type match", (BOB,),
+            {"resource_type": "TOPIC", "resource_name": "payments.x", "pattern_type": "MATCH"},
+        ),
+        ("--cluster", (), {"resource_type": "CLUSTER"}),
+        ("--group-prefix x", (), {"resource_type": "GROUP", "resource_name_prefix": "x"}),
+        (
+            "--principal User:alice --topic payments.", (),
+            {"principal": "User:alice", "resource_type": "TOPIC", "resource_name": "payments."},
+        ),
+    ],
+)  # fmt: skip
+def test_flags_choose_what_is_managed(
+    folder: Path, flags: str, deleted: tuple[Acl, ...], manages: dict[str, str]
+) -> None:
+    (folder / "none.yaml").write_text("acls: []\n")
+    assert plan(f"none.yaml {flags} --out plan.json") == (10 if deleted else 0)
+    assert written(folder).changes.deleted == deleted
+    assert json.loads((folder / "plan.json").read_text())["manages"] == [manages]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("desired.txt --principal User:bob", "the plan does not manage the desired StandardAcl["),
+        ("desired.txt --principal User:bob", ", and 2 more: select it too"),
+        ("absent.txt", "absent.txt: No such file or directory"),
+        ("desired.txt --tests absent.yaml", "absent.yaml"),
+        ("desired.txt --out no/plan.json", "--out: no/plan.json: No such file or directory"),
+    ],
+)
+def test_fault_ends_with_1(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(words) == 1
+    assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "source", "error"),
+    [
+        ("", None, "the following arguments are required: DESIRED"),
+        ("desired.txt", "", "expected --log-dir DIR, --acls FILE, --config FILE"),
+        ("desired.txt --as-of 3", None, "--as-of: a plan changes the ACLs of now"),
+        ("desired.txt --principal bob", None, "principal: expected Type:name"),
+        ("desired.txt --topic=", None, "resource-name: expected a text, found an empty one"),
+        ("desired.txt --resource-pattern-type any", None, "expected the name of a resource"),
+        ("desired.txt --topic \udcff", None, "expected UTF-8"),
+        ("desired.txt --colour", None, "unrecognized arguments: --colour"),
+    ],
+)
+def test_invalid_arguments_end_with_2(
+    words: str, source: str | None, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        plan(words, *(() if source is None else (source,)))
+    assert ended.value.code == 2
+    assert error in capsys.readouterr().err
+
+
+def test_failing_policy_test_breaks_the_plan(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan is written nevertheless, and says what it would break."""
+    assert plan("desired.txt --tests tests.yaml --out plan.json") == 3
+    out = capsys.readouterr().out
+    assert "\nFAIL  bob may WRITE topics beginning with payments.\n" in out
+    assert out.count("      it fails without this plan, too\n") == 1
+    assert "\n3 policy tests after this plan: 1 passed, 2 failed, 1 of them because of it\n" in out
+    assert out.endswith("written to plan.json, but acls apply refuses it, because it would break "
+                        "something\n")  # fmt: skip
+    (check,) = written(folder).checks
+    assert check.breaks
+    assert check.counts == {"tests": 3, "failed_before": 1, "failed_after": 2}
+    assert [each.partition(": found")[0] for each in check.broken] == [
+        "tests.yaml:2: bob may WRITE topics beginning with payments.",
+        "tests.yaml:3: zoe may READ topic orders",
+    ]
+
+
+def test_passing_policy_tests_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan("desired.txt now.txt --tests tests.yaml") == 3
+    assert plan("now.txt --tests tests.yaml") == 3  # zoe may not, whatever is planned
+    assert "2 passed, 1 failed, 0 of them because of it\n" in capsys.readouterr().out
+
+
+def test_faulty_policy_file_ends_with_1_and_no_plan(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "tests.yaml").write_text("tests: [alice may RAED topic orders]")
+    assert plan("desired.txt --tests tests.yaml --out plan.json") == 1
+    assert "tests.yaml:1:19: unknown operation 'RAED'" in capsys.readouterr().err
+    assert not (folder / "plan.json").exists()
+
+
+def test_more_changes_than_a_request_can_make_need_batches(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = [acl(f"User:{number}", topic="orders") for number in range(10_001)]
+    (folder / "many.txt").write_text(format_acls(many))
+    (folder / "none.yaml").write_text("acls: []\n")
+    assert plan("none.yaml --out plan.json", "--acls many.txt") == 1
+    assert "10001 changes: expected at most 10000" in capsys.readouterr().err
+    assert not (folder / "plan.json").exists()
+    assert plan("none.yaml --out plan.json --batches", "--acls many.txt") == 10
+    assert len(written(folder).changes.deleted) == 10_001
+
+
+def test_log_has_an_offset_and_the_same_digest_as_its_listing(folder: Path) -> None:
+    """A plan that was made from a log is for the same state as one from a listing."""
+    write_log(folder / "log", [added(1, ALICE)])
+    (folder / "listing.txt").write_text(format_acls([ALICE]))
+    sources = []
+    for source in ("--log-dir log", "--acls listing.txt"):
+        assert plan("desired.txt --out plan.json", source) == 10
+        sources.append(written(folder).made_for)
+    assert [each.offset for each in sources] == [2, None]
+    assert sources[0].digest == sources[1].digest
+
+
+def test_unprintable_characters_are_escaped(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "evil.txt").write_text(format_acls([EVIL]))
+    assert plan("evil.txt --out plan.json") == 10
+    assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
+    assert all(line.isprintable() for line in (folder / "plan.json").read_text().splitlines())
+    assert EVIL in written(folder).changes.created
+
+
+def test_surprises_of_added_acls_are_warnings(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "odd.txt").write_text(format_acls([acl("User:a", topic="*x")]))
+    assert plan("odd.txt --out plan.json") == 10
+    (warning,) = written(folder).warnings
+    assert warning.startswith("name '*x': * is an ordinary character here")
+    assert f"\nwarning: {warning}\n" in capsys.readouterr().out
+
+
+def test_existing_file_is_replaced_as_a_whole(folder: Path) -> None:
+    """A reader that has opened the earlier plan goes on reading it."""
+    (folder / "plan.json").write_text("earlier")
+    with (folder / "plan.json").open() as earlier:
+        assert plan("desired.txt --out plan.json") == 10
+        assert earlier.read() == "earlier"
+    assert written(folder).changes.count == 3

@@ -1,0 +1,39 @@
+"""Mutants of plans: each lets a plan allow too much for a moment, or change what it should not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_CHANGES: Final = "tests/acl/plan/test_changes.py"
+_DOCUMENT: Final = "tests/acl/plan/test_document.py::test_altered_plan_is_rejected"
+
+PLAN_MUTANTS: Final = (
+    Mutant(
+        name="a plan deletes DENYs before ALLOWs",
+        file="acl/plan/changes.py",
+        text='"delete_allow", "delete_deny")',
+        becomes='"delete_deny", "delete_allow")',
+        found_by=f"{_CHANGES}::test_no_moment_allows_more_than_both_states",
+    ),
+    Mutant(
+        name="a plan deletes ACLs that it does not manage",
+        file="acl/plan/changes.py",
+        text=" and selector.manages(acl)",
+        found_by=f"{_CHANGES}::test_plan_changes_what_it_manages_and_nothing_else",
+    ),
+    Mutant(
+        name="the steps of a plan need not lead from the one state to the other",
+        file="acl/plan/document.py",
+        text="    if (count, change_digest(before.digest, changes)) != (after.acls, after.digest):",
+        becomes="    if count != after.acls:",
+        found_by=_DOCUMENT,
+    ),
+    Mutant(
+        name="a prefix of principals selects the ACLs of everyone",
+        file="acl/plan/selector.py",
+        text="acl.principal == WILDCARD_PRINCIPAL or ",
+        found_by="tests/acl/plan/test_selector.py::test_selector_manages",
+    ),
+)
