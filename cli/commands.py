@@ -129,6 +129,12 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
     add_test_arguments(parser, _read_brokers)
 
 
+def _add_shell(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.shell.command import add_shell_arguments
+
+    add_shell_arguments(parser)
+
+
 def _read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
     from authorizerd.cli.broker_acls import read_brokers
 
@@ -174,6 +180,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "history": Command(
         "show who could do what since when, as far back as a log reaches", _add_history
     ),
+    "shell": Command("look into a metadata log as into folders and files", _add_shell),
 }
 
 ACLS_COMMANDS: Final[Mapping[str, Command]] = {

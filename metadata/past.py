@@ -141,6 +141,23 @@ class PastLog:
         if newest < offset:
             raise PastRangeError(describe_future(offset, newest))
 
+    def batches_until(self, as_of: AsOf) -> Iterator[LogBatch]:
+        """Yield the batches that lead to the state at ``as_of``; see ``read_until``.
+
+        Raises as ``read_until``.
+        """
+        offset = self.find_offset(as_of)
+        newest = -1
+        for log_batch in self._batches_from(offset):
+            newest = log_batch.last_offset
+            if newest > offset:
+                return
+            yield log_batch
+            if newest == offset and not log_batch.is_checkpoint:
+                return
+        if newest < offset:
+            raise PastRangeError(describe_future(offset, newest))
+
     def find_offset(self, as_of: AsOf, *, newest: int | None = None) -> int:
         """Return the offset that ``as_of`` names: for a time, that of the last batch up to then.
 

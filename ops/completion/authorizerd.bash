@@ -8,7 +8,7 @@
 
 _shtab_authorizerd_acls_subparsers=(plan)
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
-_shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history)
+_shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history shell)
 
 _shtab_authorizerd_serve_option_strings=(-h --help --config --override --ready-file)
 _shtab_authorizerd_format_option_strings=(-h --help --config --override --cluster-id --add-scram)
@@ -32,6 +32,7 @@ _shtab_authorizerd_what_can_option_strings=(-h --help --operation --resource-typ
 _shtab_authorizerd_can_option_strings=(-h --help --topic --group --transactional-id --delegation-token --user-principal --cluster --host --json --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_test_option_strings=(-h --help --with --without -k --list --json --junit --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_history_option_strings=(-h --help --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --operation --host --since --until --json --log-dir --config --override --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_shell_option_strings=(-h --help --log-dir -s --snapshot --config --override --as-of)
 _shtab_authorizerd_option_strings=(-h --help --version)
 
 _shtab_authorizerd_serve___config_COMPGEN=_shtab_compgen_files
@@ -93,6 +94,10 @@ _shtab_authorizerd_test___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_test___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_history___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_history___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_shell___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_shell__s_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_shell___snapshot_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_shell___config_COMPGEN=_shtab_compgen_files
 
 _shtab_authorizerd_acls_plan___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
 _shtab_authorizerd_acls_pos_0_choices=(plan)
@@ -104,7 +109,7 @@ _shtab_authorizerd_replay_load___surface_choices=(stream http)
 _shtab_authorizerd_replay_load___mode_choices=(open closed)
 _shtab_authorizerd_replay_load___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_pos_0_choices=(ingest whatif usage load report)
-_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history)
+_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history shell)
 
 _shtab_authorizerd_serve__h_nargs=0
 _shtab_authorizerd_serve___help_nargs=0
@@ -207,6 +212,9 @@ _shtab_authorizerd_history___help_nargs=0
 _shtab_authorizerd_history___cluster_nargs=0
 _shtab_authorizerd_history___json_nargs=0
 _shtab_authorizerd_history___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_shell_pos_0_nargs=...
+_shtab_authorizerd_shell__h_nargs=0
+_shtab_authorizerd_shell___help_nargs=0
 _shtab_authorizerd_pos_0_nargs=A...
 _shtab_authorizerd__h_nargs=0
 _shtab_authorizerd___help_nargs=0

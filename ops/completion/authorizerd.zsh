@@ -23,6 +23,7 @@ _shtab_authorizerd_commands() {
     replay:'use Spark to check recorded traffic against other ACLs'
     reset-copy:'remove the local copy of a followed cluster'"'"'s metadata'
     serve:'run the daemon'
+    shell:'Look into a metadata log as into folders and files: ls, cat, cd, find, tree. Without COMMAND, type commands; help lists them.'
     test:'run policy tests: assertions about access in YAML files'
     token:'create a token for a caller of a decision port'
     what-can:'show what a principal may do, and where'
@@ -415,6 +416,19 @@ _shtab_authorizerd_serve_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_serve_defaults_added=0
 
+_shtab_authorizerd_shell_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file\; with --config, instead of the log directory of that configuration]:log_dir:_files"
+  {-s,--snapshot}"[a .checkpoint file, as in kafka-metadata-shell]:snapshot:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--as-of[show the metadata of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
+  "(-)*::one command and its arguments\: ls, cat, find or tree:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_shell_defaults_added=0
+
 _shtab_authorizerd_test_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*--with[test a planned change\: add the ACLs of this file, in any format of --acls\; may be repeated]:added:_files"
@@ -526,6 +540,7 @@ _shtab_authorizerd() {
         replay) _shtab_authorizerd_replay ;;
         reset-copy) _arguments -C -s $_shtab_authorizerd_reset_copy_options ;;
         serve) _arguments -C -s $_shtab_authorizerd_serve_options ;;
+        shell) _arguments -C -s $_shtab_authorizerd_shell_options ;;
         test) _arguments -C -s $_shtab_authorizerd_test_options ;;
         token) _arguments -C -s $_shtab_authorizerd_token_options ;;
         what-can) _arguments -C -s $_shtab_authorizerd_what_can_options ;;

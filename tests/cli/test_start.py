@@ -101,6 +101,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ),
         ("test --help", VALUES),
         ("test {policy} --acls {listing}", VALUES | {"yaml"}),
+        ("shell --help", VALUES),
+        ("shell --log-dir {log} ls", VALUES),
         ("check-log --help", VALUES),
         ("check-log {log}", VALUES),
         ("doctor --help", VALUES),

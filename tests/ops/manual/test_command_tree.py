@@ -20,7 +20,7 @@ def test_tree_has_every_command_with_its_flags() -> None:
         *("authorizerd doctor", "authorizerd replay"),
         *(f"authorizerd replay {name}" for name in ("ingest", "whatif", "usage", "load", "report")),
         *(f"authorizerd {name}" for name in ("explain", "who-can", "what-can", "can", "test")),
-        "authorizerd history",
+        *(f"authorizerd {name}" for name in ("history", "shell")),
     ]
     flags = {flag for action in commands["authorizerd doctor"] for flag in action.option_strings}
     assert flags == {"-h", "--help", "--config", "--override", "--json"}

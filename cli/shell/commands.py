@@ -1,0 +1,301 @@
+"""The commands of the metadata shell: ``ls``, ``cat``, ``cd``, ``find``, ``tree`` and others.
+
+What they print is what Kafka's shell prints, also the errors, which go to standard output.
+
+**Invariant:** a name or a value never makes a terminal obey it: unprintable characters are escaped.
+
+Source: Kafka 4.3 LsCommandHandler, CatCommandHandler and their siblings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.cli.shell.columns import lay_out
+from authorizerd.cli.shell.errors import ShellError
+from authorizerd.cli.shell.globs import Match, find_matches, resolve
+from authorizerd.cli.shell.syntax import Call, Syntax, parse_call, parse_integer
+from authorizerd.cli.shell.tree import Folder, Node
+
+DONE: Final = 0
+NOT_FOUND: Final = 1
+INVALID: Final = 2
+
+_INDENT: Final = "  "
+_COUNT: Final = "numEntriesToShow"
+
+
+class Shell:
+    """A tree, and where in it the user is.
+
+    Attributes:
+        width: of the terminal in characters; None if the output is not a terminal.
+        history: the lines that were entered, oldest first.
+        has_ended: True once the user wants to leave.
+    """
+
+    def __init__(
+        self, root: Folder, write: Callable[[str], object], *, is_interactive: bool
+    ) -> None:
+        self.root: Final = root
+        self.working_directory = "/"
+        self.width: int | None = None
+        self.history: list[str] = []
+        self.has_ended = False
+        self._write: Final = write
+        self._is_interactive: Final = is_interactive
+        self._code = DONE
+
+    def run(self, words: Sequence[str]) -> int:
+        """Run one command; return its exit code."""
+        try:
+            call = parse_call(words, self.commands)
+        except ShellError as error:
+            self.print(str(error))
+            return INVALID
+        self._code = DONE
+        if call is not None:
+            self._run(call)
+        return self._code
+
+    def remember(self, line: str) -> bool:
+        """Add a line to the history; return whether it was added.
+
+        Blank lines, lines that begin with a blank and repeated ones are left out, as in Kafka's
+        shell.
+        """
+        kept = line.strip()
+        if not kept or line[0].isspace() or self.history[-1:] == [kept]:
+            return False
+        self.history.append(kept)
+        return True
+
+    @property
+    def commands(self) -> Mapping[str, Syntax]:
+        """The commands that can be used here, by name."""
+        return {
+            name: command.syntax
+            for name, command in _COMMANDS.items()
+            if self._is_interactive or not command.syntax.is_interactive
+        }
+
+    def _run(self, call: Call) -> None:
+        if call.asks_help:
+            self.print_lines(_describe(call.name, _COMMANDS[call.name].syntax))
+            return
+        try:
+            _COMMANDS[call.name].run(self, call.arguments)
+        except ShellError as error:
+            self.print(str(error))
+            self._code = INVALID
+
+    def print(self, line: str) -> None:
+        """Print a line."""
+        self._write(f"{escape_unprintable(line)}\n")
+
+    def print_lines(self, lines: Iterator[str]) -> None:
+        """Print lines."""
+        for line in lines:
+            self.print(line)
+
+    def fail(self, line: str) -> None:
+        """Print why a path leads nowhere."""
+        self.print(line)
+        self._code = NOT_FOUND
+
+    def match(self, path: str) -> Iterator[Match]:
+        """Yield the nodes that a path leads to."""
+        return find_matches(self.root, resolve(self.working_directory, path))
+
+
+def _paths(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the paths, or the working directory if there is none."""
+    return [path for path in arguments if path] or ["."]
+
+
+def _list(shell: Shell, arguments: Sequence[str]) -> None:
+    files: list[str] = []
+    folders: list[tuple[str, Folder]] = []
+    for path in _paths(arguments):
+        is_found = False
+        for match in shell.match(path):
+            is_found = True
+            if isinstance(match.node, Folder):
+                folders.append((match.last_name, match.node))
+            else:
+                files.append(match.last_name)
+        if not is_found:
+            shell.fail(f"ls: {path}: no such file or directory.")
+    _print_names(shell, files)
+    has_headings = bool(files) or len(folders) > 1
+    for number, (name, folder) in enumerate(folders):
+        # Kafka's shell leaves out the heading of an empty folder, but not the blank line.
+        if has_headings and folder.names():
+            if files or number:
+                shell.print("")
+            shell.print(f"{name}:")
+        _print_names(shell, folder.names())
+
+
+def _print_names(shell: Shell, names: Sequence[str]) -> None:
+    # Escape first: the columns depend on what is shown.
+    shell.print_lines(lay_out([escape_unprintable(name) for name in names], shell.width))
+
+
+def _concatenate(shell: Shell, arguments: Sequence[str]) -> None:
+    for path in arguments:
+        is_found = False
+        for match in shell.match(path):
+            is_found = True
+            if isinstance(match.node, Folder):
+                shell.fail(f"cat: {path}: Is a directory")
+            else:
+                shell.print_lines(iter(match.node.lines))
+        if not is_found:
+            shell.fail(f"cat: {path}: No such file or directory.")
+
+
+def _change_directory(shell: Shell, arguments: Sequence[str]) -> None:
+    path = arguments[0] if arguments else "/"
+    is_found = False
+    for match in list(shell.match(path)):
+        is_found = True
+        if isinstance(match.node, Folder):
+            shell.working_directory = f"/{'/'.join(match.names)}"
+        else:
+            shell.fail(f"cd: {path}: not a directory.")
+    if not is_found:
+        shell.fail(f"cd: {path}: no such directory.")
+
+
+def _find(shell: Shell, arguments: Sequence[str]) -> None:
+    for path in _paths(arguments):
+        is_found = False
+        for match in shell.match(path):
+            is_found = True
+            shell.print_lines(_walk(path, match.node))
+        if not is_found:
+            shell.fail(f"find: {path}: no such file or directory.")
+
+
+def _walk(path: str, node: Node) -> Iterator[str]:
+    """Yield the path of a node and of all below it."""
+    yield path
+    if isinstance(node, Folder):
+        prefix = path if path == "/" else f"{path}/"
+        for name in node.names():
+            child = node.find(name)
+            if isinstance(child, Folder):
+                yield from _walk(f"{prefix}{name}", child)
+            else:
+                yield f"{prefix}{name}"
+
+
+def _show_tree(shell: Shell, arguments: Sequence[str]) -> None:
+    for path in arguments:
+        is_found = False
+        for match in shell.match(path):
+            is_found = True
+            shell.print_lines(_draw(match.node, ""))
+        if not is_found:
+            shell.fail(f"tree: {path}: No such file or directory.")
+
+
+def _draw(node: Node, indent: str) -> Iterator[str]:
+    if not isinstance(node, Folder):
+        yield from (f"{indent}{line}" for line in node.lines)
+        return
+    for name in node.names():
+        yield f"{indent}{name}:"
+        child = node.find(name)
+        if child is not None:
+            yield from _draw(child, indent + _INDENT)
+
+
+def _print_working_directory(shell: Shell, _: Sequence[str]) -> None:
+    shell.print(shell.working_directory)
+
+
+def _show_history(shell: Shell, arguments: Sequence[str]) -> None:
+    wanted = max(parse_integer(arguments[0], _COUNT), 0) if arguments else len(shell.history)
+    first = max(len(shell.history) - wanted, 0)
+    for number, line in enumerate(shell.history[first:], first):
+        shell.print(f"{number: 5d}  {line}")
+
+
+def _exit(shell: Shell, _: Sequence[str]) -> None:
+    shell.has_ended = True
+
+
+def _help(shell: Shell, _: Sequence[str]) -> None:
+    commands = shell.commands
+    width = max(map(len, commands))
+    shell.print("The metadata of a cluster, as folders and files. The commands:")
+    shell.print("")
+    for name, syntax in commands.items():
+        shell.print(f"  {name.ljust(width)}  {syntax.help}")
+    shell.print("")
+    shell.print("Paths may contain * ? and {a,b}. For more about a command, type: man COMMAND")
+
+
+def _show_manual(shell: Shell, arguments: Sequence[str]) -> None:
+    (name,) = arguments
+    command = _COMMANDS.get(name)
+    if command is None:
+        shell.fail(f"man: unknown command {name}. Type help to get a list of commands.")
+    else:
+        shell.print_lines(_describe(name, command.syntax))
+
+
+def _describe(name: str, syntax: Syntax) -> Iterator[str]:
+    yield f"{name}: {syntax.help}"
+    yield ""
+    yield f"usage: {name}{syntax.usage}"
+    if syntax.about:
+        yield ""
+        yield f"  {syntax.argument}: {syntax.about}"
+
+
+class _Command(NamedTuple):
+    syntax: Syntax
+    run: Callable[[Shell, Sequence[str]], None]
+
+
+_COMMANDS: Final[Mapping[str, _Command]] = {
+    "cat": _Command(Syntax("Print files.", "targets", "the files to print", least=1), _concatenate),
+    "cd": _Command(
+        Syntax(
+            "Go to a folder.", "target", "the folder; / without it", most=1, is_interactive=True
+        ),
+        _change_directory,
+    ),
+    "exit": _Command(Syntax("Leave the shell.", is_interactive=True), _exit),
+    "find": _Command(
+        Syntax("Print the paths of all that is below a path.", "paths", "where to begin"), _find
+    ),
+    "help": _Command(Syntax("List the commands.", is_interactive=True), _help),
+    "history": _Command(
+        Syntax(
+            "Print the lines that were entered.",
+            _COUNT,
+            "how many of the latest lines to print",
+            most=1,
+            is_interactive=True,
+        ),
+        _show_history,
+    ),
+    "ls": _Command(Syntax("List folders.", "targets", "the folders and files to list"), _list),
+    "man": _Command(
+        Syntax("Explain a command.", "cmd", "the command", least=1, most=1, is_interactive=True),
+        _show_manual,
+    ),
+    "pwd": _Command(
+        Syntax("Print the current folder.", is_interactive=True), _print_working_directory
+    ),
+    "tree": _Command(
+        Syntax("Print folders with all that is in them.", "targets", "the nodes to print", least=1),
+        _show_tree,
+    ),
+}

@@ -1,0 +1,55 @@
+"""Complete the word before the cursor: a command, or a path.
+
+Source: Kafka 4.3 CommandUtils.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Final
+
+from authorizerd.cli.shell.commands import Shell
+from authorizerd.cli.shell.globs import resolve
+from authorizerd.cli.shell.tree import Folder
+
+_OF_SHELL: Final = frozenset("'\"\\ ")
+_WITH_PATHS: Final = frozenset(("cat", "cd", "find", "ls", "tree"))
+
+
+def complete(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
+    """Return what the word that begins with ``prefix`` may be.
+
+    Args:
+        words: those before it.
+    """
+    if not words:
+        return [f"{name} " for name in shell.commands if name.startswith(prefix)]
+    if words[0] == "man":
+        return [name for name in shell.commands if name.startswith(prefix)]
+    return list(_complete_path(shell, prefix)) if words[0] in _WITH_PATHS else []
+
+
+def _complete_path(shell: Shell, prefix: str) -> Iterator[str]:
+    before, slash, last = prefix.rpartition("/")
+    folder = _find_folder(shell.root, resolve(shell.working_directory, before + slash or "."))
+    if folder is None:
+        return
+    names = folder.names()
+    following = names[bisect_left(names, last) :] if last.isascii() else names
+    for name in takewhile(lambda each: each.startswith(last), following):
+        # readline prints candidates as they are, and blanks end a word.
+        if name.isprintable() and not _OF_SHELL & set(name):
+            is_folder = isinstance(folder.find(name), Folder)
+            yield f"{before}{slash}{name}{'/' if is_folder else ' '}"
+
+
+def _find_folder(root: Folder, names: list[str]) -> Folder | None:
+    folder = root
+    for name in names:
+        child = folder.find(name)
+        if not isinstance(child, Folder):
+            return None
+        folder = child
+    return folder

@@ -1,0 +1,130 @@
+"""A conversation on a terminal: a prompt, a history that is kept in a file, and completion.
+
+Without Python's ``readline``, lines are read plainly: there is no completion, and no history file.
+
+**Invariant:** the history file has mode 0600 and at most ``HISTORY_LINES_MAX`` lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from authorizerd.cli.questions.answers import warn
+from authorizerd.cli.shell.commands import Shell
+from authorizerd.cli.shell.completion import complete
+from authorizerd.cli.shell.line_words import split_line
+
+PROMPT: Final = ">> "
+HISTORY_LINES_MAX: Final = 1000
+_HISTORY_BYTES_MAX: Final = 1024 * 1024
+_CANDIDATES_MAX: Final = 1000
+_DELIMITERS: Final = " \t"
+
+
+def converse(shell: Shell, title: str, measure: Callable[[], int]) -> int:
+    """Read and run commands until the user leaves; return the exit code.
+
+    Args:
+        title: what the tree is.
+        measure: return the width of the terminal in characters.
+    """
+    readline = _import_readline()
+    path = find_history_file(os.environ)
+    if readline is not None:
+        _prepare(readline, shell, path)
+    shell.print(f"[ {title}. Type help for the commands. ]")
+    while not shell.has_ended:
+        try:
+            line = input(PROMPT)
+            shell.width = measure()
+            if shell.remember(line) and readline is not None:
+                readline.add_history(line.strip())
+            shell.run(split_line(line))
+        except KeyboardInterrupt:
+            shell.print("^C")
+        except EOFError:
+            shell.print("")
+            break
+    if readline is not None:
+        write_history(path, shell.history)
+    return 0
+
+
+def _import_readline() -> Any:  # noqa: ANN401 - a module, or None
+    try:
+        import readline
+    except ImportError:
+        return None
+    return readline
+
+
+def _prepare(readline: Any, shell: Shell, path: Path) -> None:  # noqa: ANN401 - the module
+    """Load the history, and set up completion with the tab key."""
+    shell.history = read_history(path)
+    readline.set_auto_history(False)
+    for line in shell.history:
+        readline.add_history(line)
+    readline.set_completer_delims(_DELIMITERS)
+    readline.set_completer(Completer(shell, readline))
+    # libedit, which replaces readline on some systems, has another syntax.
+    is_libedit = "libedit" in (readline.__doc__ or "")
+    readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
+
+
+class Completer:
+    """Answer readline's questions about the word before the cursor."""
+
+    def __init__(self, shell: Shell, readline: Any) -> None:  # noqa: ANN401 - the module
+        self._shell: Final = shell
+        self._readline: Final = readline
+        self._candidates: Sequence[str] = ()
+
+    def __call__(self, text: str, number: int) -> str | None:
+        if number == 0:
+            begin = self._readline.get_begidx()
+            before = self._readline.get_line_buffer()[:begin]
+            found = complete(self._shell, before.split(), text)
+            self._candidates = found[:_CANDIDATES_MAX]
+        return self._candidates[number] if number < len(self._candidates) else None
+
+
+def find_history_file(environment: os._Environ[str] | dict[str, str]) -> Path:
+    """Return where the history is kept, by the XDG base directories."""
+    state = environment.get("XDG_STATE_HOME", "")
+    # The specification says that a relative path is invalid.
+    folder = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    return folder / "authorizerd" / "shell_history"
+
+
+def read_history(path: Path) -> list[str]:
+    """Return the lines of earlier conversations, oldest first. Blocks on the file.
+
+    Without a file there are none. If the file cannot be read, a warning says why.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_HISTORY_BYTES_MAX)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        warn(f"the history is not read: {path}: {error.strerror or error}")
+        return []
+    lines = data.decode(errors="replace").split("\n")
+    return [line for line in lines if line and line.isprintable()][-HISTORY_LINES_MAX:]
+
+
+def write_history(path: Path, lines: Sequence[str]) -> None:
+    """Replace the file by the latest lines. Blocks; if it fails, a warning says why."""
+    kept = "".join(f"{line}\n" for line in lines[-HISTORY_LINES_MAX:])
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(kept.encode(errors="replace"))
+        part.replace(path)
+    except OSError as error:
+        warn(f"the history is not saved: {path}: {error.strerror or error}")

@@ -1,0 +1,7 @@
+"""The errors of the metadata shell."""
+
+from __future__ import annotations
+
+
+class ShellError(Exception):
+    """A command that the shell does not accept; the text says why."""

@@ -1,0 +1,219 @@
+"""Texts as Kafka's shell prints them: Java's ``toString`` of Kafka's classes.
+
+**Invariant:** no text has a salt or a key of a SCRAM credential.
+
+Source: Kafka 4.3 PartitionRegistration, BrokerRegistration, ControllerRegistration, VersionRange,
+Endpoint, Uuid, DelegationTokenDataNode, ScramCredentialDataNode, ProvenanceNode and
+ClientQuotasImageNode.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from authorizerd.cli.shell.tree import sort_names
+from authorizerd.image.changes import Partition, ScramCredential
+from authorizerd.protocol.records.foreign import (
+    BrokerRegistered,
+    ControllerRegistered,
+    NodeEndpoint,
+    TokenAdded,
+)
+
+REDACTED: Final = "[redacted]"
+
+_ID_SIZE: Final = 16
+_NO_ID: Final = bytes(_ID_SIZE)
+_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}(==)?", re.ASCII)
+_SECURITY_PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+_RECOVERY_STATES: Final = {0: "RECOVERED", 1: "RECOVERING"}
+_LEVEL_MAX: Final = 32_767
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_QUOTA_TYPES: Final = {"client-id": "clientId", "ip": "ip", "user": "user"}
+_SIGN: Final = 1 << 63
+
+# The metadata versions of Kafka: KIP-778 and later. A level that is missing here has no name yet.
+_METADATA_VERSIONS: Final = {
+    7: "3.3-IV3", 8: "3.4-IV0", 9: "3.5-IV0", 10: "3.5-IV1", 11: "3.5-IV2", 12: "3.6-IV0",
+    13: "3.6-IV1", 14: "3.6-IV2", 15: "3.7-IV0", 16: "3.7-IV1", 17: "3.7-IV2", 18: "3.7-IV3",
+    19: "3.7-IV4", 20: "3.8-IV0", 21: "3.9-IV0", 22: "4.0-IV0", 23: "4.0-IV1", 24: "4.0-IV2",
+    25: "4.0-IV3", 26: "4.1-IV0", 27: "4.1-IV1", 28: "4.2-IV0", 29: "4.2-IV1", 30: "4.3-IV0",
+    31: "4.4-IV0",
+}  # fmt: skip
+
+
+def format_uuid(id: bytes) -> str:
+    """Return an id of 16 bytes as Kafka prints it."""
+    return urlsafe_b64encode(id)[:22].decode("ascii")
+
+
+def parse_uuid(text: str) -> bytes | None:
+    """Return the 16 bytes of an id, or None if the text is not one.
+
+    As in Kafka, the unused bits of the last character do not count.
+    """
+    return urlsafe_b64decode(f"{text[:22]}==") if _UUID.fullmatch(text) else None
+
+
+def describe_partition(partition: Partition) -> str:
+    """Return a partition's registration."""
+    states = partition.leader_recovery_state
+    return (
+        f"PartitionRegistration(replicas={_listed(partition.replicas)}, "
+        f"directories={_listed(_directories(partition))}, isr={_listed(partition.isr)}, "
+        f"removingReplicas={_listed(partition.removing_replicas)}, "
+        f"addingReplicas={_listed(partition.adding_replicas)}, "
+        f"elr={_listed(partition.eligible_leader_replicas)}, "
+        f"lastKnownElr={_listed(partition.last_known_eligible)}, leader={partition.leader}, "
+        f"leaderRecoveryState={_RECOVERY_STATES.get(states, states)}, "
+        f"leaderEpoch={partition.leader_epoch}, partitionEpoch={partition.partition_epoch})"
+    )
+
+
+def _directories(partition: Partition) -> list[str]:
+    """Return the replicas' directories. Records without them mean the id of zeros."""
+    encoded = partition.directories
+    if not encoded.strip(b"\0"):
+        encoded = _NO_ID * len(partition.replicas)
+    return [
+        format_uuid(encoded[start : start + _ID_SIZE]) for start in range(0, len(encoded), _ID_SIZE)
+    ]
+
+
+def describe_broker(broker: BrokerRegistered) -> str:
+    """Return a broker's registration."""
+    rack = "Optional.empty" if broker.rack is None else f"Optional[{broker.rack}]"
+    return (
+        f"BrokerRegistration(id={broker.id}, epoch={broker.epoch}, "
+        f"incarnationId={format_uuid(broker.incarnation_id)}, "
+        f"listeners=[{_endpoints(broker.endpoints)}], "
+        f"supportedFeatures={{{_features(broker.features)}}}, rack={rack}, "
+        f"fenced={_flag(broker.is_fenced)}, "
+        f"inControlledShutdown={_flag(broker.is_shutting_down)}, "
+        f"isMigratingZkBroker={_flag(broker.is_migrating)}, "
+        f"directories={_uuids(broker.directories)}, cordonedDirectories={_uuids(broker.cordoned)})"
+    )
+
+
+def describe_controller(controller: ControllerRegistered) -> str:
+    """Return a controller's registration."""
+    return (
+        f"ControllerRegistration(id={controller.id}, "
+        f"incarnationId={format_uuid(controller.incarnation_id)}, "
+        f"zkMigrationReady={_flag(controller.is_migration_ready)}, "
+        f"listeners=[{_endpoints(controller.endpoints)}], "
+        f"supportedFeatures={{{_features(controller.features)}}})"
+    )
+
+
+def describe_credential(credential: ScramCredential) -> str:
+    """Return a SCRAM credential without its secrets, in the form of Kafka's logs."""
+    return (
+        f"ScramCredentialData(salt={REDACTED}, storedKey={REDACTED}, serverKey={REDACTED}, "
+        f"iterations={credential.iterations})"
+    )
+
+
+def describe_token(token: TokenAdded) -> str:
+    """Return a delegation token. Records have no secret of it."""
+    return (
+        f"DelegationTokenDatatokenId={token.id}(owner={token.owner}"
+        f"(tokenRequester={token.requester}(renewers={' '.join(token.renewers)}, "
+        f"issueTimestamp={token.issue_time_ms}, maxTimestamp={token.max_time_ms}), "
+        f"expiryTimestamp={token.expiration_time_ms}"
+    )
+
+
+def describe_quota_entity(entity: Iterable[tuple[str, str | None]]) -> str:
+    """Return the name of the folder of a quota's entity.
+
+    Kafka's shell gives all defaults the same empty name, and fails when it prints one.
+    """
+    parts = [(_QUOTA_TYPES.get(kind, kind), _quota_name(name)) for kind, name in entity]
+    return "_".join(f"{kind}({name})" for kind, name in sorted(parts))
+
+
+def _quota_name(name: str | None) -> str:
+    if name is None:
+        return "<default>"
+    return name.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+
+
+def describe_double(value: float) -> str:
+    """Return a number as Java prints a double."""
+    magnitude = abs(value)
+    if magnitude != 0 and not 1e-3 <= magnitude < 1e7 and magnitude < float("inf"):
+        digits, _, exponent = f"{value!r}".partition("e")
+        mantissa, shift = _normalize(digits, int(exponent or 0))
+        return f"{mantissa}E{shift}"
+    return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(repr(value), repr(value))
+
+
+def _normalize(digits: str, exponent: int) -> tuple[str, int]:
+    """Return a decimal number with one digit before its point, and its exponent."""
+    sign = "-" if digits.startswith("-") else ""
+    whole, _, fraction = digits.removeprefix("-").partition(".")
+    joined = whole + fraction
+    significant = joined.lstrip("0")
+    exponent += len(whole) - 1 - (len(joined) - len(significant))
+    significant = significant.rstrip("0")
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}", exponent
+
+
+def describe_metadata_version(level: int | None) -> str:
+    """Return the finalized level of metadata.version by name."""
+    if level is None:
+        return "Optional.empty"
+    return f"Optional[{_METADATA_VERSIONS.get(level, f'level {level}')}]"
+
+
+def describe_provenance(offset: int, epoch: int, time_ms: int) -> str:
+    """Return the offset, the epoch and the time of the last batch."""
+    moment = _EPOCH + timedelta(milliseconds=time_ms)
+    fraction = f".{moment.microsecond // 1000:03}".rstrip("0").rstrip(".")
+    return f"offset {offset}, epoch {epoch}, time {moment:%Y-%m-%dT%H:%M:%S}{fraction}Z[UTC]"
+
+
+def _endpoints(endpoints: Sequence[NodeEndpoint]) -> str:
+    by_name = {each.name: each for each in endpoints}
+    return ", ".join(_endpoint(by_name[name]) for name in sort_names(by_name))
+
+
+def _endpoint(endpoint: NodeEndpoint) -> str:
+    protocol = _SECURITY_PROTOCOLS.get(endpoint.security_protocol, "null")
+    return (
+        f"Endpoint(listenerName='{endpoint.name}', securityProtocol={protocol}, "
+        f"host='{endpoint.host}', port={endpoint.port})"
+    )
+
+
+def _features(features: Mapping[str, tuple[int, int]]) -> str:
+    return ", ".join(f"{name}: {_levels(*features[name])}" for name in sort_names(features))
+
+
+def _levels(lowest: int, highest: int) -> str:
+    if lowest == highest:
+        return str(lowest)
+    return f"{lowest}+" if highest == _LEVEL_MAX else f"{lowest}-{highest}"
+
+
+def _uuids(ids: Iterable[bytes]) -> str:
+    return _listed(map(format_uuid, sorted(ids, key=_order)))
+
+
+def _order(id: bytes) -> tuple[int, int]:
+    """Return a key that sorts ids as Java does: as two signed numbers."""
+    first, second = int.from_bytes(id[:8], "big"), int.from_bytes(id[8:], "big")
+    return first ^ _SIGN, second ^ _SIGN
+
+
+def _listed(items: Iterable[object]) -> str:
+    return f"[{', '.join(map(str, items))}]"
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,237 @@
+"""All that the records of a metadata log say, also what the daemon does not keep.
+
+**Invariant:** records become visible as for the daemon: those of a transaction together, at its
+end. The types of records that this version cannot read are in ``unread``.
+
+Source: Kafka 4.3 MetadataBatchLoader, ClusterDelta, ClientQuotasDelta, DelegationTokenDelta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.image.changes import ClusterChange, PartitionChanged
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from authorizerd.image.errors import ChangeError, ClusterChangeError
+from authorizerd.metadata.checkpoint import corrupt
+from authorizerd.metadata.log import LogBatch, corrupt_record
+from authorizerd.metadata.replay import TransactionFrame
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch, read_record
+from authorizerd.protocol.records.fast_reader import Texts, read_records
+from authorizerd.protocol.records.foreign import (
+    BrokerChanged,
+    BrokerRegistered,
+    BrokerUnregistered,
+    ControllerRegistered,
+    ElrCleared,
+    ForeignRecord,
+    ForeignType,
+    ProducerIdsAllocated,
+    QuotaChanged,
+    TokenAdded,
+    TokenRemoved,
+    decode_foreign,
+)
+from authorizerd.protocol.records.metadata import (
+    NO_OP_TYPE,
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    MetadataRecord,
+    RecordType,
+    decode_value,
+    record_type,
+)
+
+ZK_MIGRATION_TYPE: Final = 21
+_WITHOUT_CONTENTS: Final = frozenset((NO_OP_TYPE, ZK_MIGRATION_TYPE))
+"""Types of records that Kafka's shell does not show either."""
+_MARKERS: Final = frozenset(
+    (
+        RecordType.BEGIN_TRANSACTION,
+        RecordType.END_TRANSACTION,
+        RecordType.ABORT_TRANSACTION,
+    )
+)
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Pairs of a type and a name, sorted by type. A name of None is the default."""
+
+
+class Provenance(msgspec.Struct, frozen=True):
+    """The last batch with records that was read; ``time_ms`` counts from 1970."""
+
+    offset: int
+    epoch: int
+    time_ms: int
+
+
+class LogContents:
+    """What the batches that were fed say.
+
+    Attributes:
+        unread: the types of records that were skipped, because this version cannot read them.
+    """
+
+    def __init__(self) -> None:
+        self.acls: Final[dict[bytes, Acl]] = {}
+        self.image: ClusterImage = EMPTY_IMAGE
+        self.brokers: Final[dict[int, BrokerRegistered]] = {}
+        self.controllers: Final[dict[int, ControllerRegistered]] = {}
+        self.quotas: Final[dict[QuotaEntity, dict[str, float]]] = {}
+        self.tokens: Final[dict[str, TokenAdded]] = {}
+        self.next_producer_id = -1
+        self.provenance = Provenance(-1, -1, -1)
+        self.unread: Final[set[int]] = set()
+        self._texts: Final = Texts()
+        self._frame: Final = TransactionFrame()
+        self._held: list[ForeignRecord] | None = None
+
+    def feed(self, log_batch: LogBatch, last_offset: int) -> None:
+        """Apply the records of the next batch.
+
+        Args:
+            last_offset: the offset to which the contents are then complete.
+
+        Raises:
+            CorruptLogError: a record cannot be read, or contradicts an earlier one.
+        """
+        batch = log_batch.placed.batch
+        if batch.is_control:
+            return
+        skipped: set[int] = set()
+        was_open = self._frame.is_open
+        try:
+            for records in read_records(batch, self._texts, skipped):
+                self._frame.feed(records)
+                self._apply_known(self._frame.take())
+            foreign = skipped - _WITHOUT_CONTENTS
+            # Most batches have none. Reading their records again would double the time.
+            if foreign or was_open or self._frame.is_open:
+                for record in self._read_foreign(batch, skipped):
+                    self._apply_foreign(record)
+        except DecodeError as error:
+            raise corrupt_record(log_batch, error) from error
+        except ChangeError as error:
+            raise corrupt(log_batch.placed, batch.base_offset, str(error)) from error
+        self.provenance = Provenance(last_offset, batch.leader_epoch, batch.max_timestamp_ms)
+
+    def _apply_known(self, records: list[AclAdded | AclRemoved | ClusterChange]) -> None:
+        changes: list[ClusterChange] = []
+        for record in records:
+            if type(record) is AclAdded:
+                self.acls[record.id] = record.acl
+            elif type(record) is AclRemoved:
+                if self.acls.pop(record.id, None) is None:
+                    raise ClusterChangeError(f"no ACL has the removed id {record.id.hex()}")
+            else:
+                changes.append(record)  # type: ignore[arg-type]  # mypy does not narrow by `type`
+        self.image = apply_cluster_changes(self.image, changes)
+
+    def _read_foreign(self, batch: RecordBatch, skipped: set[int]) -> Iterator[ForeignRecord]:
+        """Yield the records that became visible, of the types that the daemon does not keep."""
+        data, position = batch.data, HEADER_SIZE
+        for _ in range(batch.count):
+            found = read_record(data, position)
+            start, end, position = found.value_start, found.value_end, found.next
+            kind = record_type(data, start, end)
+            if kind in _MARKERS:
+                yield from self._end_transaction(decode_value(data, start, end))
+                continue
+            if kind not in skipped or kind in _WITHOUT_CONTENTS:
+                continue
+            record = decode_foreign(data, start, end)
+            if record is None:
+                # A known type of which only this record has a later version counts, too.
+                if decode_value(data, start, end) is None:
+                    self.unread.add(kind)
+            elif self._held is None:
+                yield record
+            else:
+                self._held.append(record)
+
+    def _end_transaction(self, marker: MetadataRecord | None) -> list[ForeignRecord]:
+        """Begin or end a transaction. Return what becomes visible."""
+        held, self._held = self._held, None
+        match marker:
+            case BeginTransaction():
+                self._held = []
+                return []
+            case EndTransaction():
+                return held or []
+            case AbortTransaction():
+                return []
+        raise AssertionError("the caller gives a marker")
+
+    def _apply_foreign(self, record: ForeignRecord) -> None:
+        match record:
+            case BrokerRegistered():
+                self.brokers[record.id] = record
+            case BrokerUnregistered():
+                self.brokers.pop(record.id, None)
+            case BrokerChanged():
+                self._change_broker(record)
+            case ControllerRegistered():
+                self.controllers[record.id] = record
+            case QuotaChanged():
+                self._change_quota(record)
+            case ProducerIdsAllocated():
+                self.next_producer_id = record.next_producer_id
+            case TokenAdded():
+                self.tokens[record.id] = record
+            case TokenRemoved():
+                self.tokens.pop(record.id, None)
+            case ElrCleared():
+                self.image = apply_cluster_changes(self.image, self._clear_elr(record.topic))
+            case _:
+                assert_never(record)
+
+    def _change_broker(self, change: BrokerChanged) -> None:
+        broker = self.brokers.get(change.id)
+        if broker is None or broker.epoch != change.epoch:
+            raise ClusterChangeError(
+                f"broker {change.id} is not registered in epoch {change.epoch}, which changes it"
+            )
+        fields = {
+            name: value
+            for name in ("is_fenced", "is_shutting_down", "directories", "cordoned")
+            if (value := getattr(change, name)) is not None
+        }
+        self.brokers[change.id] = replace(broker, **fields)
+
+    def _change_quota(self, change: QuotaChanged) -> None:
+        entity = tuple(sorted(change.entity, key=lambda pair: pair[0]))
+        quotas = self.quotas.setdefault(entity, {})
+        if change.value is None:
+            quotas.pop(change.key, None)
+        else:
+            quotas[change.key] = change.value
+        if not quotas:
+            del self.quotas[entity]
+
+    def _clear_elr(self, topic: str) -> Iterator[PartitionChanged]:
+        for each in list(self.image.topics.values()):
+            if topic in ("", each.name):
+                for number, partition in each.partitions.items():
+                    if partition.eligible_leader_replicas or partition.last_known_eligible:
+                        yield PartitionChanged(
+                            topic_id=each.id,
+                            number=number,
+                            eligible_leader_replicas=(),
+                            last_known_eligible=(),
+                        )
+
+
+def describe_unread(types: set[int]) -> str:
+    """Return what the tree lacks because records of these types could not be read."""
+    names = sorted(
+        ForeignType(each).name if each in ForeignType.__members__.values() else f"type {each}"
+        for each in types
+    )
+    return f"records that this version cannot read are not shown: {', '.join(names)}"

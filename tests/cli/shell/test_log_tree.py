@@ -1,0 +1,372 @@
+"""The tree of a log: every kind of record, and no secret."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.model import Acl
+from authorizerd.cli.shell.commands import Shell
+from authorizerd.cli.shell.log_contents import describe_unread
+from authorizerd.cli.shell.log_source import read_contents
+from authorizerd.cli.shell.log_tree import log_tree
+from authorizerd.cli.shell.secret_configs import is_shown
+from authorizerd.image.changes import (
+    ConfigChanged,
+    CredentialAdded,
+    FeatureLevel,
+    Partition,
+    PartitionAdded,
+    ScramCredential,
+    TopicAdded,
+)
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.protocol.primitives import compact_string, unsigned_varint
+from authorizerd.protocol.records.foreign import ForeignType
+from authorizerd.protocol.records.metadata import (
+    AbortTransaction,
+    BeginTransaction,
+    EndTransaction,
+    MetadataRecord,
+)
+from tests.support.acls import acl
+from tests.support.log_files import added, removed, write_checkpoint, write_log
+
+SALT, STORED_KEY, SERVER_KEY = b"the salt", b"the stored key", b"the server key"
+CREDENTIAL = ScramCredential(SALT, STORED_KEY, SERVER_KEY, 4096)
+PASSWORD = "the-password"
+TOPIC_ID = bytes(range(16))
+Record = MetadataRecord | bytes
+
+
+def frame(kind: ForeignType | int, *fields: bytes, version: int = 0, tags: bytes = b"\0") -> bytes:
+    return bytes((1, kind, version)) + b"".join(fields) + tags
+
+
+def int32(value: int) -> bytes:
+    return struct.pack(">i", value)
+
+
+def int64(value: int) -> bytes:
+    return struct.pack(">q", value)
+
+
+def array(*items: bytes) -> bytes:
+    return unsigned_varint(len(items) + 1) + b"".join(items)
+
+
+def endpoint(name: str, port: int, protocol: int) -> bytes:
+    listener = compact_string(name) + compact_string("h")
+    return listener + struct.pack(">Hh", port, protocol) + b"\0"
+
+
+def feature(name: str, lowest: int, highest: int) -> bytes:
+    return compact_string(name) + struct.pack(">hh", lowest, highest) + b"\0"
+
+
+def broker(version: int = 4, tags: bytes = b"\0") -> bytes:
+    """Return a RegisterBrokerRecord of broker 1 in epoch 5."""
+    return frame(
+        ForeignType.REGISTER_BROKER,
+        int32(1),
+        b"\1" if version >= 2 else b"",
+        bytes(16),
+        int64(5),
+        array(endpoint("PLAIN", 9092, 0), endpoint("B", 65535, 3), endpoint("C", 1, 9)),
+        array(feature("f", 1, 1), feature("e", 0, 2), feature("g", 3, 32767)),
+        compact_string("r1"),
+        b"\1",
+        b"\0" if version >= 1 else b"",
+        version=version,
+        tags=tags,
+    )
+
+
+def quota(key: str, value: float, *, is_removed: bool = False, **entity: str | None) -> bytes:
+    pairs = [
+        compact_string(kind.replace("_", "-")) + compact_string(name) + b"\0"
+        for kind, name in entity.items()
+    ]
+    number = struct.pack(">d", value)
+    return frame(
+        ForeignType.CLIENT_QUOTA,
+        array(*pairs),
+        compact_string(key),
+        number,
+        b"\1" if is_removed else b"\0",
+    )
+
+
+def token(name: str) -> bytes:
+    renewers = array(compact_string("User:r"), compact_string("User:s"))
+    times = int64(1) + int64(2) + int64(3)
+    owners = compact_string("User:o") + compact_string("User:q")
+    return frame(ForeignType.DELEGATION_TOKEN, owners, renewers, times, compact_string(name))
+
+
+def controller() -> bytes:
+    return frame(
+        ForeignType.REGISTER_CONTROLLER,
+        int32(7),
+        bytes(range(16)),
+        b"\0",
+        array(endpoint("C", 9093, 2)),
+        array(feature("f", 0, 1)),
+    )
+
+
+def changed(epoch: int = 5, tags: bytes = b"\0") -> bytes:
+    """Return a BrokerRegistrationChangeRecord of broker 1."""
+    fields = int32(1), int64(epoch)
+    return frame(ForeignType.BROKER_REGISTRATION_CHANGE, *fields, version=3, tags=tags)
+
+
+def look(folder: Path, command: str, *batches: list[Record]) -> str:
+    """Return what a command prints about a log with these batches."""
+    write_log(folder, *batches)
+    printed: list[str] = []
+    root = log_tree(read_contents(folder))
+    Shell(root, printed.append, is_interactive=True).run(command.split())
+    return "".join(printed)
+
+
+LISTENERS = (
+    "[Endpoint(listenerName='B', securityProtocol=SASL_SSL, host='h', port=65535), "
+    "Endpoint(listenerName='C', securityProtocol=null, host='h', port=1), "
+    "Endpoint(listenerName='PLAIN', securityProtocol=PLAINTEXT, host='h', port=9092)]"
+)
+BEGIN, END, ABORT = BeginTransaction(), EndTransaction(), AbortTransaction()
+QUOTA = quota("producer_byte_rate", 1, user="a")
+ONE_ID = b"\2" + bytes(range(16))
+TWO_IDS = b"\3" + b"\x80" + bytes(15) + bytes(16)
+
+
+def described(
+    *,
+    fenced: str = "true",
+    shutdown: str = "false",
+    migrating: str = "true",
+    directories: str = "[]",
+    cordoned: str = "[]",
+) -> str:
+    return (
+        f"BrokerRegistration(id=1, epoch=5, incarnationId=AAAAAAAAAAAAAAAAAAAAAA, "
+        f"listeners={LISTENERS}, supportedFeatures={{e: 0-2, f: 1, g: 3+}}, rack=Optional[r1], "
+        f"fenced={fenced}, inControlledShutdown={shutdown}, isMigratingZkBroker={migrating}, "
+        f"directories={directories}, cordonedDirectories={cordoned})\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("batches", "command", "printed"),
+    [
+        ([[broker()]], "cat /image/cluster/brokers/1", described()),
+        ([[broker(0)]], "cat /image/cluster/brokers/1", described(migrating="false")),
+        (
+            # Kafka sorts ids as signed numbers.
+            [[broker(tags=b"\2\0\x21" + TWO_IDS + b"\1\x11" + ONE_ID)]],
+            "cat /image/cluster/brokers/1",
+            described(
+                directories="[gAAAAAAAAAAAAAAAAAAAAA, AAAAAAAAAAAAAAAAAAAAAA]",
+                cordoned="[AAECAwQFBgcICQoLDA0ODw]",
+            ),
+        ),
+        (
+            [[broker()], [changed(tags=b"\3\0\1\xff\1\1\1\3\x11" + ONE_ID)]],
+            "cat /image/cluster/brokers/1",
+            described(fenced="false", shutdown="true", cordoned="[AAECAwQFBgcICQoLDA0ODw]"),
+        ),
+        (
+            [[broker()], [frame(ForeignType.UNFENCE_BROKER, int32(1), int64(5))]],
+            "cat /image/cluster/brokers/1",
+            described(fenced="false"),
+        ),
+        (
+            [[broker()], [frame(ForeignType.UNREGISTER_BROKER, int32(1), int64(5))]],
+            "ls /image/cluster/brokers",
+            "",
+        ),
+        (
+            [[controller()]],
+            "cat /image/cluster/controllers/7",
+            "ControllerRegistration(id=7, incarnationId=AAECAwQFBgcICQoLDA0ODw, "
+            "zkMigrationReady=false, listeners=[Endpoint(listenerName='C', "
+            "securityProtocol=SASL_PLAINTEXT, host='h', port=9093)], "
+            "supportedFeatures={f: 0-1})\n",
+        ),
+        (
+            [
+                [quota("consumer_byte_rate", 1e7, user="a(", client_id="c"), QUOTA],
+                [quota("request_percentage", 2.5, user=None)],
+            ],
+            "tree /image/clientQuotas",
+            "clientId(c)_user(a\\():\n  consumer_byte_rate:\n    1.0E7\n"
+            "user(<default>):\n  request_percentage:\n    2.5\n"
+            "user(a):\n  producer_byte_rate:\n    1.0\n",
+        ),
+        (
+            [[QUOTA], [quota("producer_byte_rate", 0, is_removed=True, user="a")]],
+            "ls /image/clientQuotas",
+            "",
+        ),
+        (
+            [[frame(ForeignType.PRODUCER_IDS, int32(1), int64(5), int64(1000))]],
+            "cat /image/producerIds/*",
+            "1000\n",
+        ),
+        (
+            [[token("t"), token("u")], [frame(26, compact_string("u"))]],
+            "tree /image/delegationToken",
+            "t:\n  DelegationTokenDatatokenId=t(owner=User:o(tokenRequester=User:q("
+            "renewers=User:r User:s, issueTimestamp=1, maxTimestamp=2), expiryTimestamp=3\n",
+        ),
+        (
+            [[CredentialAdded("u", 1, CREDENTIAL)]],
+            "tree /image/scram",
+            "SCRAM-SHA-256:\n  u:\n    ScramCredentialData(salt=[redacted], "
+            "storedKey=[redacted], serverKey=[redacted], iterations=4096)\nSCRAM-SHA-512:\n",
+        ),
+        (
+            [[ConfigChanged(4, "", "ssl.key.password", PASSWORD)]],
+            "cat /image/configs/BROKER/ssl.key.password",
+            "[redacted]\n",
+        ),
+        (
+            [[FeatureLevel("f.version", 3)]],
+            "tree /image/features",
+            "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.3-IV0]\n",
+        ),
+        # Records of a transaction become visible together, or never.
+        ([[BEGIN, QUOTA]], "ls /image/clientQuotas", ""),
+        ([[BEGIN, QUOTA], [END]], "ls /image/clientQuotas", "user(a)\n"),
+        ([[BEGIN], [QUOTA, ABORT]], "ls /image/clientQuotas", ""),
+        ([[BEGIN, added(1)]], "ls /image/acls/byId", ""),
+        ([[BEGIN, added(1)], [END]], "ls /image/acls/byId", "AAAAAAAAAAAAAAAAAAAAAQ\n"),
+        ([[added(1), added(2)], [removed(1)]], "ls /acl/id", "AAAAAAAAAAAAAAAAAAAAAg\n"),
+    ],
+)
+def test_record_is_shown_as_in_kafkas_shell(
+    tmp_path: Path, batches: list[list[Record]], command: str, printed: str
+) -> None:
+    assert look(tmp_path, command, *batches) == printed
+
+
+@pytest.mark.parametrize(("topic", "left"), [("", "elr=[]"), ("t", "elr=[]"), ("other", "elr=[1]")])
+def test_eligible_leaders_are_cleared(tmp_path: Path, topic: str, left: str) -> None:
+    partition = Partition(
+        replicas=(1,), isr=(), leader=-1, leader_epoch=0, partition_epoch=0,
+        eligible_leader_replicas=(1,), version=2,
+    )  # fmt: skip
+    records: list[Record] = [TopicAdded("t", TOPIC_ID), PartitionAdded(TOPIC_ID, 0, partition)]
+    records.append(TopicAdded("other", bytes(16)))
+    cleared = frame(ForeignType.CLEAR_ELR, compact_string(topic))
+    printed = look(tmp_path, "cat /image/topics/byName/t/0", records, [cleared])
+    assert f" {left}, " in printed
+    assert "directories=[AAAAAAAAAAAAAAAAAAAAAA]" in printed
+
+
+def test_no_secret_is_printed(tmp_path: Path) -> None:
+    """Everything that a log can contain is printed: no salt, no key and no password is in it."""
+    configs = [
+        ConfigChanged(kind, "", key, PASSWORD)
+        for kind in (0, 2, 4, 8, 16, 32)
+        for key in ("ssl.keystore.key", "listener.name.a.plain.sasl.jaas.config", "my.secret")
+    ]
+    unknown = [ConfigChanged(kind, "1", "plugin.setting", PASSWORD) for kind in (0, 4, 8)]
+    credentials = [CredentialAdded("u", mechanism, CREDENTIAL) for mechanism in (1, 2)]
+    records: list[Record] = [*configs, *unknown, *credentials, token("t"), added(1), broker()]
+    printed = look(tmp_path, "tree /", records)
+    assert printed.count("[redacted]") == len(configs) + len(unknown) + 3 * len(credentials)
+    for secret in (SALT, STORED_KEY, SERVER_KEY):
+        assert secret.decode() not in printed
+        assert secret.hex() not in printed
+    assert PASSWORD not in printed
+
+
+@pytest.mark.parametrize(
+    ("key", "of_broker", "of_topic"),
+    [
+        ("min.insync.replicas", True, True),
+        ("listener.name.sasl_ssl.ssl.keystore.location", True, True),
+        ("log.retention.ms", True, True),
+        ("ssl.truststore.password", False, False),
+        ("listener.name.a.ssl.keystore.key", False, False),
+        ("listener.name.a.scram-sha-256.sasl.jaas.config", False, False),
+        ("rsm.config.s3.access.key", False, False),
+        ("my.plugin.setting", False, True),
+        ("log.PASSWORD", False, False),
+    ],
+)
+def test_config_is_shown_only_if_it_is_certainly_no_secret(
+    key: str, *, of_broker: bool, of_topic: bool
+) -> None:
+    assert is_shown(key, is_broker=True) == of_broker
+    assert is_shown(key, is_broker=False) == of_topic
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Acl(2, 'a"\\\u202e\x07\U000e0001', 4, "User:ä", "*", 11, 3),
+        acl("User:a", "READ", topic="t"),
+    ],
+)
+def test_acl_is_json_that_says_all_of_it(tmp_path: Path, record: Acl) -> None:
+    write_log(tmp_path, [added(1, record)])
+    printed: list[str] = []
+    shell = Shell(log_tree(read_contents(tmp_path)), printed.append, is_interactive=False)
+    assert shell.run(["cat", "/acl/id/AAAAAAAAAAAAAAAAAAAAAQ"]) == 0
+    text = "".join(printed)
+    assert text.replace("\n", "").isprintable()
+    assert json.loads(text) == {
+        "id": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "resourceType": record.resource_type,
+        "resourceName": record.resource_name,
+        "patternType": record.pattern_type,
+        "principal": record.principal,
+        "host": record.host,
+        "operation": record.operation,
+        "permissionType": record.permission_type,
+    }
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        (broker(version=5), "REGISTER_BROKER"),
+        (broker(tags=b"\1\7\1\0"), "REGISTER_BROKER"),
+        (frame(99, b"anything"), "type 99"),
+    ],
+)
+def test_record_that_cannot_be_read_is_reported(tmp_path: Path, record: bytes, name: str) -> None:
+    write_log(tmp_path, [record, controller()])
+    contents = read_contents(tmp_path)
+    assert describe_unread(contents.unread).endswith(f"are not shown: {name}")
+    assert list(contents.controllers) == [7]
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        ([changed()], "broker 1 is not registered in epoch 5"),
+        ([broker(), changed(epoch=6)], "broker 1 is not registered in epoch 6"),
+        ([removed(1)], "no ACL has the removed id"),
+        ([frame(ForeignType.REMOVE_DELEGATION_TOKEN, b"\x09a")], "token id: 8 bytes announced"),
+    ],
+)
+def test_record_that_does_not_fit_is_an_error(
+    tmp_path: Path, records: list[Record], reason: str
+) -> None:
+    write_log(tmp_path, records)
+    with pytest.raises(CorruptLogError, match=reason):
+        read_contents(tmp_path)
+
+
+def test_offsets_of_a_checkpoint_are_those_of_the_file(tmp_path: Path) -> None:
+    """As in Kafka's shell: the file says nothing else about the offset of its records."""
+    path = write_checkpoint(tmp_path, 100, [added(1), added(2)])
+    assert read_contents(path).provenance.offset == 2
+    assert read_contents(tmp_path).provenance.offset == 99
