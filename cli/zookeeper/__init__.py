@@ -1,0 +1,1 @@
+"""ACLs of Kafka clusters that keep them in ZooKeeper. Only ``session`` imports kazoo."""

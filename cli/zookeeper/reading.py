@@ -1,0 +1,130 @@
+"""Read all ACLs of a cluster from ZooKeeper.
+
+**Invariant:** every znode below Kafka's roots is read, or the reading fails with its path. Each
+pattern's ACLs are of one moment; ZooKeeper has no snapshot of all patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.model import Acl
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.zookeeper.ownership import CONTROLLER, MIGRATION, find_kraft_owner
+from authorizerd.acl.zookeeper.paths import (
+    EXTENDED_ROOT,
+    LITERAL_ROOT,
+    PATTERN_ROOTS,
+    Pattern,
+    parse_path,
+    pattern_path,
+)
+from authorizerd.acl.zookeeper.znode import read_acls
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
+from authorizerd.cli.zookeeper.session import Session, Znode
+
+ACLS_MAX: Final = 2_000_000
+"""How many ACLs are read at most: their memory is bounded."""
+
+
+def check_chroot(session: Session) -> None:
+    """Check that the chroot exists.
+
+    Raises:
+        ZooKeeperError: it does not.
+    """
+    if session.list_children("/") is None:
+        raise ZooKeeperError(
+            f"{session.name}: there is no such chroot: check the path after the addresses with "
+            "the brokers' zookeeper.connect"
+        )
+
+
+def read_all(session: Session) -> tuple[Acl, ...]:
+    """Return all ACLs, in the order of their paths.
+
+    Raises:
+        ZooKeeperError: they cannot be read, a znode is malformed, or Kafka has stored no ACLs here.
+    """
+    check_chroot(session)
+    if session.list_children(LITERAL_ROOT) is None:
+        raise ZooKeeperError(
+            f"{session.name}: there is no {LITERAL_ROOT}: no broker with AclAuthorizer has used "
+            "this chroot; check it with the brokers' zookeeper.connect"
+        )
+    patterns = list(list_patterns(session))
+    acls: list[Acl] = []
+    for _, found in read_patterns(session, patterns):
+        acls += found
+        if len(acls) > ACLS_MAX:
+            raise ZooKeeperError(f"{session.name}: expected at most {ACLS_MAX} ACLs, found more")
+    return tuple(acls)
+
+
+def list_patterns(session: Session) -> Iterator[Pattern]:
+    """Yield the patterns that have znodes.
+
+    Raises:
+        ZooKeeperError: a znode is not one of Kafka's.
+    """
+    for name in session.list_children(EXTENDED_ROOT) or ():
+        _parse_path(session, f"{EXTENDED_ROOT}/{name}")
+    for root in PATTERN_ROOTS.values():
+        for kind in session.list_children(root) or ():
+            for name in session.list_children(f"{root}/{kind}") or ():
+                path = f"{root}/{kind}/{name}"
+                pattern = _parse_path(session, path)
+                assert pattern is not None, "the path has a name"
+                yield pattern
+
+
+def read_patterns(
+    session: Session, patterns: list[Pattern]
+) -> Iterator[tuple[Znode | None, tuple[Acl, ...]]]:
+    """Yield the znode of each pattern, None if there is none, and its ACLs.
+
+    Raises:
+        ZooKeeperError: a znode is malformed.
+    """
+    znodes = session.get_many(map(pattern_path, patterns))
+    for pattern, znode in zip(patterns, znodes, strict=True):
+        yield znode, _read_acls(session, pattern, znode)
+
+
+def find_owner(session: Session) -> str | None:
+    """Return a sentence about the KRaft controller that owns the cluster's metadata, or None."""
+    migration, controller = session.get_many((MIGRATION, CONTROLLER))
+    return find_kraft_owner(
+        None if migration is None else migration.data,
+        None if controller is None else controller.data,
+    )
+
+
+def warn_of_owner(session: Session, warn: Callable[[str], None]) -> None:
+    """Warn if a KRaft controller owns the metadata: then ZooKeeper may lack the newest ACLs."""
+    owner = find_owner(session)
+    if owner is not None:
+        warn(
+            f"{session.name}: a KRaft controller owns this cluster's metadata, and ZooKeeper may "
+            f"lack its newest ACLs: {owner}. Prefer kafka://HOST:PORT"
+        )
+
+
+def _parse_path(session: Session, path: str) -> Pattern | None:
+    try:
+        return parse_path(path)
+    except AclTextError as error:
+        raise _new_error(session, error) from None
+
+
+def _read_acls(session: Session, pattern: Pattern, znode: Znode | None) -> tuple[Acl, ...]:
+    try:
+        return read_acls(pattern, None if znode is None else znode.data)
+    except AclTextError as error:
+        raise _new_error(session, error) from None
+
+
+def _new_error(session: Session, error: AclTextError) -> ZooKeeperError:
+    return ZooKeeperError(escape_unprintable(f"{session.name}: {error.place}: {error.reason}"))

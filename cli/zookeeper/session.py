@@ -1,0 +1,442 @@
+"""A session with ZooKeeper. This is the only module that imports kazoo.
+
+kazoo answers from threads of its own; the methods here block until they have the answer.
+
+**Invariant:** a method ends within the time limit of the connection, however often it is lost. A
+request that changes something is sent once: after a lost connection, its outcome is unknown, and
+the caller looks. No password reaches a log: kazoo logs requests with them, so that its log is off.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum
+from threading import Timer
+from typing import Any, Final, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    InvalidACLError,
+    KazooException,
+    MarshallingError,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+    SessionMovedError,
+)
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.protocol.states import KeeperState
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, Id
+
+from authorizerd.cli.zookeeper.address import Ensemble
+from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
+from authorizerd.cli.zookeeper.permissions import Permission
+from authorizerd.cli.zookeeper.settings import ZooKeeperSettings
+
+RESPONSE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""A longer answer ends the connection. ZooKeeper sends the names of all children in one answer."""
+REQUESTS_IN_FLIGHT_MAX: Final = 64
+"""How many reads are sent before the first answer."""
+_POLL_SECONDS: Final = 0.02
+_CLOSE_SECONDS_MAX: Final = 2.0
+_LOST: Final = (
+    ConnectionLoss,
+    ConnectionClosedError,
+    KazooTimeoutError,
+    OperationTimeoutError,
+    SessionExpiredError,
+    SessionMovedError,
+)
+_ROLLED_BACK: Final = (RolledBackError, RuntimeInconsistency)
+"""The results of the operations before and after the one that failed."""
+
+
+class Znode(NamedTuple):
+    """The data of a znode, and the version that a change must name."""
+
+    data: bytes
+    version: int
+
+
+class Check(NamedTuple):
+    """Do nothing, but fail if the znode has another version."""
+
+    path: str
+    version: int
+
+
+class SetData(NamedTuple):
+    """Replace the data of the znode with this version."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+class Create(NamedTuple):
+    """Create a znode. ``is_sequential``: ZooKeeper appends a number to the path."""
+
+    path: str
+    data: bytes
+    permissions: tuple[Permission, ...]
+    is_sequential: bool = False
+
+
+class Outcome(Enum):
+    """What became of operations that are carried out together or not at all."""
+
+    DONE = "done"
+    CONFLICT = "conflict"
+    """Nothing was done: a znode has another version, exists, or does not exist."""
+    UNKNOWN = "unknown"
+    """The connection was lost: it is not known whether they were carried out."""
+
+
+class Session:
+    """A session; see ``open_session``.
+
+    Every method raises ZooKeeperError if the request is refused, and SessionLostError if no server
+    answers within the time limit.
+    """
+
+    def __init__(self, ensemble: Ensemble, settings: ZooKeeperSettings, handler: _Handler) -> None:
+        self._settings = settings
+        self._handler = handler
+        self.name = f"zookeeper://{ensemble}"
+        self._client = KazooClient(
+            hosts=str(ensemble),
+            timeout=settings.session_timeout_ms / 1000,
+            handler=handler,
+            auth_data=_auth_data(settings),
+            sasl_options=_sasl_options(settings),
+            connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=1.0),
+            logger=_new_silent_logger(),
+        )
+        self._is_rejected = False
+        self._client.add_listener(self._on_state)
+
+    @property
+    def is_authenticated(self) -> bool:
+        """True if ZooKeeper knows the user."""
+        return self._settings.is_authenticated
+
+    def start(self) -> None:
+        """Connect and log in."""
+        self._client.start_async()
+        self._await_connection(self._new_deadline())
+
+    def close(self) -> None:
+        """End the session. Within seconds, even if the server does not answer."""
+        aborter = Timer(_CLOSE_SECONDS_MAX, self._handler.abort)
+        aborter.daemon = True
+        aborter.start()
+        try:
+            with suppress(KazooException, OSError):
+                self._client.stop()
+                self._client.close()
+        finally:
+            aborter.cancel()
+
+    def get(self, path: str) -> Znode | None:
+        """Return a znode; None if there is none."""
+        return next(self.get_many((path,)))
+
+    def get_many(self, paths: Iterable[str]) -> Iterator[Znode | None]:
+        """Yield each znode, in order. A few are requested at a time."""
+        for found in self._read_many(self._client.get_async, paths):
+            yield None if found is None else Znode(found[0], found[1].version)
+
+    def list_children(self, path: str) -> list[str] | None:
+        """Return the names of a znode's children, sorted; None if there is no such znode."""
+        found = next(self._read_many(self._client.get_children_async, (path,)))
+        return None if found is None else sorted(found)
+
+    def get_permissions(self, path: str) -> tuple[Permission, ...] | None:
+        """Return a znode's permissions; None if there is no such znode."""
+        found = next(self._read_many(self._client.get_acls_async, (path,)))
+        if found is None:
+            return None
+        return tuple(Permission(each.perms, each.id.scheme, each.id.id) for each in found[0])
+
+    def commit(self, operations: Sequence[Check | SetData | Create]) -> Outcome:
+        """Carry out all operations together, or none. They are sent once."""
+        transaction = self._client.transaction()
+        for each in operations:
+            match each:
+                case Check(path, version):
+                    transaction.check(path, version)
+                case SetData(path, data, version):
+                    transaction.set_data(path, data, version)
+                case Create(path, data, permissions, is_sequential):
+                    assert permissions, "kazoo would make the znode open"
+                    acls = [ACL(each.bits, Id(each.scheme, each.id)) for each in permissions]
+                    transaction.create(path, data, acl=acls, sequence=is_sequential)
+        deadline = self._new_deadline()
+        self._await_connection(deadline)
+        try:
+            results = transaction.commit_async().get(timeout=self._left(deadline))
+        except _LOST:
+            return Outcome.UNKNOWN
+        except KazooException as error:
+            raise self._new_error(error, operations[-1].path) from None
+        for each, result in zip(operations, results, strict=True):
+            if isinstance(result, BadVersionError | NodeExistsError | NoNodeError):
+                return Outcome.CONFLICT
+            if isinstance(result, Exception) and not isinstance(result, _ROLLED_BACK):
+                raise self._new_error(result, each.path)
+        return Outcome.DONE
+
+    def wait_for_connection(self) -> None:
+        """Wait until a server accepts the session, or a new one."""
+        self._await_connection(self._new_deadline())
+
+    def _read_many(self, request: Callable[[str], Any], paths: Iterable[str]) -> Iterator[Any]:
+        """Yield what each request returns, in order; None for a znode that does not exist."""
+        sent: deque[tuple[str, Any]] = deque()
+        for path in paths:
+            sent.append((path, request(path)))
+            if len(sent) == REQUESTS_IN_FLIGHT_MAX:
+                yield self._receive(request, *sent.popleft())
+        while sent:
+            yield self._receive(request, *sent.popleft())
+
+    def _receive(self, request: Callable[[str], Any], path: str, result: Any) -> Any:  # noqa: ANN401 - kazoo has no types
+        deadline = self._new_deadline()
+        while True:
+            try:
+                return result.get(timeout=self._left(deadline))
+            except NoNodeError:
+                return None
+            except _LOST:
+                self._await_connection(deadline)
+                if time.monotonic() > deadline:  # connected, and yet no answer
+                    raise self._new_lost_error() from None
+                result = request(path)
+            except KazooException as error:
+                raise self._new_error(error, path) from None
+
+    def _on_state(self, _: object) -> None:
+        # kazoo's thread calls this before it ends; then the state is CLOSED, as after any end.
+        if self._client.client_state == KeeperState.AUTH_FAILED:
+            self._is_rejected = True
+
+    def _await_connection(self, deadline: float) -> None:
+        while not self._client.connected:
+            if self._is_rejected:
+                raise self._new_error(AuthFailedError(), "")
+            if self._handler.is_hopeless or time.monotonic() > deadline:
+                raise self._new_lost_error()
+            time.sleep(_POLL_SECONDS)
+
+    def _new_lost_error(self) -> SessionLostError:
+        reason = self._handler.failure or "no server answers"
+        if self._handler.is_hopeless:
+            return SessionLostError(f"{self.name}: no connection: {reason}")
+        seconds = self._settings.connection_timeout_ms / 1000
+        return SessionLostError(f"{self.name}: no answer within {seconds:g} s: {reason}")
+
+    def _new_error(self, error: KazooException, path: str) -> ZooKeeperError:
+        if isinstance(error, AuthFailedError):
+            return ZooKeeperError(
+                f"{self.name}: ZooKeeper rejects the log-in: check the user and the password, and "
+                "that the servers support this kind of log-in"
+            )
+        if isinstance(error, NoAuthError):
+            advice = (
+                "this user needs the permission"
+                if self.is_authenticated
+                else "log in with the keys of --command-config"
+            )
+            return ZooKeeperError(f"{self.name}: {path}: ZooKeeper denies access: {advice}")
+        if isinstance(error, InvalidACLError):
+            return ZooKeeperError(
+                f"{self.name}: {path}: ZooKeeper rejects the permissions of the new znode: it does "
+                "not know this user, so that nobody would own it"
+            )
+        if isinstance(error, MarshallingError):
+            return ZooKeeperError(f"{self.name}: {path}: ZooKeeper cannot read the request")
+        return ZooKeeperError(f"{self.name}: {path}: {type(error).__name__}")
+
+    def _new_deadline(self) -> float:
+        return time.monotonic() + self._settings.connection_timeout_ms / 1000
+
+    @staticmethod
+    def _left(deadline: float) -> float:
+        return max(deadline - time.monotonic(), _POLL_SECONDS)
+
+
+@contextmanager
+def open_session(
+    ensemble: Ensemble, settings: ZooKeeperSettings, context: ssl.SSLContext | None
+) -> Iterator[Session]:
+    """Yield a session, and end it. Blocks.
+
+    Args:
+        context: for TLS; None for a connection without.
+
+    Raises:
+        ZooKeeperError: a log-in needs pure-sasl, which is missing; or it is rejected.
+        SessionLostError: no server answers in time, or none has a valid certificate.
+    """
+    if settings.sasl is not None:
+        _check_sasl()
+    handler = _Handler(context, len(ensemble.servers), settings.connection_timeout_ms / 1000)
+    session = Session(ensemble, settings, handler)
+    try:
+        session.start()
+        yield session
+    finally:
+        session.close()
+
+
+def _check_sasl() -> None:
+    try:
+        import puresasl  # noqa: F401 - kazoo imports it
+    except ModuleNotFoundError:
+        raise ZooKeeperError(
+            "a log-in with SASL needs the Python package pure-sasl: run "
+            "pip install 'authorizerd[zookeeper]'"
+        ) from None
+
+
+def _auth_data(settings: ZooKeeperSettings) -> list[tuple[str, str]]:
+    if settings.digest is None:
+        return []
+    return [("digest", f"{settings.digest.username}:{settings.digest.password}")]
+
+
+def _sasl_options(settings: ZooKeeperSettings) -> dict[str, str] | None:
+    if settings.sasl is None:
+        return None
+    return {
+        "mechanism": "DIGEST-MD5",
+        "username": settings.sasl.username,
+        "password": settings.sasl.password,
+    }
+
+
+def _new_silent_logger() -> logging.Logger:
+    logger = logging.Logger("kazoo", level=logging.CRITICAL + 1)
+    logger.disabled = True
+    return logger
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
+    """Opens kazoo's connections, with a limit for answers and our own contexts for TLS.
+
+    kazoo itself reads keys only from PEM files, and does not say why a connection failed.
+
+    Attributes:
+        failure: why the latest connection failed.
+    """
+
+    def __init__(self, context: ssl.SSLContext | None, servers: int, timeout: float) -> None:
+        super().__init__()
+        self._context = context
+        self._servers = servers
+        self._timeout = timeout
+        self._rejected: set[tuple[str, int]] = set()
+        self._is_broken = False
+        self._socket: socket.socket | None = None
+        self.failure = ""
+        if context is not None:
+            context.sslsocket_class = _BoundedTlsSocket
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if kazoo has given up, or no server has a certificate that can be trusted."""
+        return self._is_broken or len(self._rejected) >= self._servers
+
+    def create_connection(self, **given: Any) -> socket.socket:  # noqa: ANN401 - as kazoo's
+        """Return a connection to ``address``, a pair of IP address and port."""
+        address, host = given["address"], given["hostname"]
+        timeout = min(given["timeout"] or self._timeout, self._timeout)
+        try:
+            self._socket = self._connect(address, host, timeout)
+        except OSError as error:
+            self.failure = _describe(error, host, address[1])
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self._rejected.add((host, address[1]))
+            raise
+        self.failure = f"{host}:{address[1]} does not answer, or has closed the connection"
+        return self._socket
+
+    def _connect(self, address: tuple[str, int], host: str, timeout: float) -> socket.socket:
+        plain = socket.create_connection(address, timeout)
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._context is None:
+                bounded = _BoundedSocket(fileno=plain.detach())
+                bounded.settimeout(timeout)
+                return bounded
+            return self._context.wrap_socket(plain, server_hostname=host)
+        except BaseException:
+            plain.close()
+            raise
+
+    def abort(self) -> None:
+        """Break the connection, so that kazoo's thread stops waiting for an answer."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as kazoo's
+        """Run a function in a thread, and keep its error; Python would print the traceback."""
+
+        def run() -> None:
+            try:
+                func(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - kazoo raises what a malformed answer causes
+                self.failure = f"the answer is not ZooKeeper's: {type(error).__name__}"
+                self._is_broken = True
+
+        return super().spawn(run)
+
+
+def _describe(error: OSError, host: str, port: int) -> str:
+    place = f"{host}:{port}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{place}: TLS: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"{place}: TLS: {error.reason or error}"
+    if isinstance(error, TimeoutError):
+        return f"{place}: timed out"
+    return f"{place}: {error.strerror or error}"
+
+
+def _check_size(size: int) -> None:
+    """Reject an answer before memory for it is taken; kazoo asks for all of it at once."""
+    if size > RESPONSE_BYTES_MAX:
+        raise OSError(errno.EMSGSIZE, f"an answer of more than {RESPONSE_BYTES_MAX} bytes")
+
+
+class _BoundedSocket(socket.socket):
+    """A connection that accepts no answer above the limit."""
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        _check_size(bufsize)
+        return super().recv(bufsize, flags)
+
+
+class _BoundedTlsSocket(ssl.SSLSocket):
+    """The same with TLS."""
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        _check_size(buflen)
+        return super().recv(buflen, flags)

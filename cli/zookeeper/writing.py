@@ -1,0 +1,204 @@
+"""Add ACLs to a cluster in ZooKeeper, as a broker does.
+
+**Invariant:** nothing is removed. A pattern's ACLs and the change event are written together or not
+at all, only if no other writer came in between, and only while no KRaft controller owns the
+metadata. All DENYs are written before the first ALLOW. So a run that was interrupted can be
+repeated: it writes what is missing.
+
+Why one transaction for data and event? A broker writes them one after the other. If a connection is
+lost in between, nobody knows whether there was an event, and running brokers miss the change.
+
+Source: Kafka 3.9 AclAuthorizer.updateResourceAcls, KafkaZkClient.createAclPaths and
+tryRegisterKRaftControllerAsActiveController.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.formats.model import Loss
+from authorizerd.acl.model import Acl, PermissionType
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.zookeeper.change_events import ChangeEvent, new_change_event
+from authorizerd.acl.zookeeper.dump import list_parents
+from authorizerd.acl.zookeeper.export import find_oversized, plan_export
+from authorizerd.acl.zookeeper.ownership import CONTROLLER_EPOCH
+from authorizerd.acl.zookeeper.paths import LITERAL_ROOT, Pattern, pattern_path
+from authorizerd.acl.zookeeper.znode import write_acls
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
+from authorizerd.cli.zookeeper.new_znodes import NewZnodes
+from authorizerd.cli.zookeeper.options import OLDEST_FLAG, WriteOptions
+from authorizerd.cli.zookeeper.reading import check_chroot, find_owner, read_patterns
+from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
+
+ATTEMPTS_MAX: Final = 10
+"""How often a pattern is tried if other writers change it, or connections break. As in Kafka."""
+BACKOFF_SECONDS: Final = 0.1
+Guard = tuple[Check, ...]
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """What a cluster lacks of some ACLs: the new ones, how many it has, and the losses."""
+
+    new: tuple[Acl, ...]
+    present: int
+    losses: tuple[Loss, ...]
+
+
+class Added(msgspec.Struct, frozen=True):
+    """What was done: how many ACLs are certainly there, and why not all; empty if all are."""
+
+    count: int
+    patterns: int
+    failure: str = ""
+
+
+class AclWriter:
+    """Adds ACLs through one session.
+
+    Every method blocks, and raises ZooKeeperError.
+    """
+
+    def __init__(self, session: Session, options: WriteOptions) -> None:
+        self._session = session
+        self._options = options
+        self._target = options.target
+        self._new_znodes = NewZnodes(session, accepts_open=options.accepts_open)
+        self._guard: Guard | None = None
+
+    def find_missing(self, acls: Iterable[Acl]) -> Missing:
+        """Return what would be written, after all checks that need no writing."""
+        check_chroot(self._session)
+        self._refresh_guard()
+        export = plan_export(acls, self._target)
+        patterns = list(export.patterns)
+        self._check_parents(patterns)
+        new: list[Acl] = []
+        losses = list(export.losses)
+        present = 0
+        for pattern, (_, found) in zip(
+            patterns, read_patterns(self._session, patterns), strict=True
+        ):
+            there = frozenset(found)
+            missing = [each for each in export.patterns[pattern] if each not in there]
+            present += len(export.patterns[pattern]) - len(missing)
+            oversized = find_oversized(pattern, (*found, *missing), self._target) if missing else ()
+            if oversized:
+                losses += [Loss(each, oversized[0].reason) for each in missing]
+            else:
+                new += missing
+        return Missing(tuple(new), present, tuple(losses))
+
+    def add_all(self, acls: Sequence[Acl]) -> Added:
+        """Add ACLs that ``find_missing`` has returned. It fails only before the first change."""
+        self._create_parents()
+        count = patterns = 0
+        for pattern, entries in _divide(acls):
+            try:
+                self._add(pattern, entries)
+            except ZooKeeperError as error:
+                done = (
+                    f"{count} of {len(acls)} ACLs were certainly written, each with its change "
+                    "event. Run the command again: it writes only what is missing"
+                )
+                return Added(count, patterns, f"{error}\n{done}")
+            count += len(entries)
+            patterns += 1
+        return Added(count, patterns)
+
+    def _add(self, pattern: Pattern, acls: Sequence[Acl]) -> None:
+        """Add ACLs to a pattern's znode."""
+        path = pattern_path(pattern)
+        event = new_change_event(pattern, self._target.oldest)
+        for attempt in range(ATTEMPTS_MAX):
+            time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
+            guard = self._guard or self._refresh_guard()
+            ((znode, present),) = read_patterns(self._session, [pattern])
+            merged = tuple(dict.fromkeys((*present, *acls)))
+            if len(merged) == len(present):
+                return
+            if oversized := find_oversized(pattern, merged, self._target):
+                raise self._new_error(path, oversized[0].reason)
+            data = write_acls(merged)
+            change: SetData | Create
+            if znode is not None:
+                change = SetData(path, data, znode.version)
+            else:
+                change = Create(path, data, self._new_znodes.choose(path))
+            outcome = self._session.commit((*guard, change, self._new_event(event)))
+            if outcome is Outcome.DONE:
+                return
+            self._guard = None
+            if outcome is Outcome.UNKNOWN:
+                self._session.wait_for_connection()
+        raise self._new_error(path, f"other writers came in between {ATTEMPTS_MAX} times")
+
+    def _new_event(self, event: ChangeEvent) -> Create:
+        permissions = self._new_znodes.choose(event.path)
+        return Create(event.path, event.data, permissions, is_sequential=True)
+
+    def _refresh_guard(self) -> Guard:
+        """Check that no KRaft controller owns the metadata; return what fails once one does.
+
+        A KRaft controller that takes over raises the epoch in the same transaction.
+        """
+        epoch = self._session.get(CONTROLLER_EPOCH)
+        owner = find_owner(self._session)
+        if owner is not None:
+            raise ZooKeeperError(
+                f"{self._session.name}: a KRaft controller owns this cluster's metadata: {owner}. "
+                "Nothing was written, because it would be lost: import the ACLs into the cluster, "
+                "with kafka://HOST:PORT"
+            )
+        guard = () if epoch is None else (Check(CONTROLLER_EPOCH, epoch.version),)
+        # Without an epoch there is nothing to check later: look again before each change.
+        self._guard = guard or None
+        return guard
+
+    def _check_parents(self, patterns: Sequence[Pattern]) -> None:
+        """Check that running brokers know the patterns' types, and that new znodes get an owner."""
+        needed = {pattern_path(each).rpartition("/")[0]: each for each in patterns}
+        if self._session.list_children(LITERAL_ROOT) is None or self._options.oldest is not None:
+            needed = {}
+        for parent, pattern in needed.items():
+            if self._session.list_children(parent) is None:
+                raise ZooKeeperError(
+                    f"{self._session.name}: there is no {parent}, which brokers create at their "
+                    "start if they know such patterns. So the running brokers are too old for "
+                    f"{escape_unprintable(pattern_path(pattern))}: state their oldest version with "
+                    f"{OLDEST_FLAG}"
+                )
+        for pattern in patterns:
+            self._new_znodes.choose(pattern_path(pattern))
+            self._new_znodes.choose(new_change_event(pattern, self._target.oldest).path)
+
+    def _create_parents(self) -> None:
+        """Create the parents that brokers create at their start, if one of them is needed."""
+        if not self._new_znodes.has_missing_parents:
+            return
+        for path in list_parents(self._target.oldest):
+            guard = self._guard or self._refresh_guard()
+            if self._session.list_children(path) is None:
+                created = Create(path, b"", self._new_znodes.choose(path))
+                if self._session.commit((*guard, created)) is not Outcome.DONE:
+                    raise self._new_error(
+                        path, "another writer came in between. Run the command again"
+                    )
+
+    def _new_error(self, path: str, reason: str) -> ZooKeeperError:
+        return ZooKeeperError(escape_unprintable(f"{self._session.name}: {path}: {reason}"))
+
+
+def _divide(acls: Iterable[Acl]) -> Iterator[tuple[Pattern, list[Acl]]]:
+    """Yield the ACLs to add to each pattern: first all that deny, then the others."""
+    denials: dict[Pattern, list[Acl]] = {}
+    grants: dict[Pattern, list[Acl]] = {}
+    for acl in acls:
+        is_grant = acl.permission_type == PermissionType.ALLOW
+        (grants if is_grant else denials).setdefault(Pattern.of(acl), []).append(acl)
+    yield from denials.items()
+    yield from grants.items()
