@@ -149,19 +149,23 @@ class BrokerReader:
 
     async def read_acls(self) -> AclSnapshot:
         """Return all ACLs. Each gets an id that is derived from its fields."""
+        builder = SnapshotBuilder()
+        listing = await self.list_acls()
+        builder.apply_changes(AclAdded(acl_id, acl) for acl_id, acl in listing.items())
+        return builder.freeze(LISTING_OFFSET)
+
+    async def list_acls(self) -> Listing:
+        """Return all ACLs, without building their index."""
         try:
             version, body = await self.client.request(
                 LISTING_CALL, name="describeAcls", errors=_listing_errors
             )
         except RequestFailedError as error:
             raise self.new_error(error) from error
-        builder = SnapshotBuilder()
         try:
-            listing: Listing = finish(read_listing(version, body))
+            return finish(read_listing(version, body))
         except DecodeError as error:
             raise StartError(_describe(self._place, f"DescribeAcls: {error}")) from error
-        builder.apply_changes(AclAdded(acl_id, acl) for acl_id, acl in listing.items())
-        return builder.freeze(LISTING_OFFSET)
 
     async def read_metadata(self) -> MetadataResponse:
         """Return the brokers of the cluster, and its topics."""
@@ -241,7 +245,7 @@ def _no_errors(_: object) -> list[ApiError]:
 def _listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]:
     try:
         head = read_listing_head(*answer)
-    except DecodeError:  # `read_acls` reads the answer again, and reports the error
+    except DecodeError:  # `list_acls` reads the answer again, and reports the error
         return []
     return [] if head.error is None else [head.error]
 

@@ -153,6 +153,18 @@ def _add_acls_plan(parser: argparse.ArgumentParser) -> None:
     add_plan_arguments(parser, _read_brokers)
 
 
+def _add_acls_export(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.transfer.command import add_export_command
+
+    add_export_command(parser)
+
+
+def _add_acls_import(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.transfer.command import add_import_command
+
+    add_import_command(parser)
+
+
 COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command("run the daemon", _add_serve),
     "format": Command("create an empty log directory", _add_format),
@@ -185,6 +197,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
 
 ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command("show what files of desired ACLs would change", _add_acls_plan),
+    "export": Command("write the ACLs of a cluster, a log or a file elsewhere", _add_acls_export),
+    "import": Command("add ACLs from elsewhere to a cluster, a log or a file", _add_acls_import),
 }
 """The commands that may follow ``acls`` as its first word. kafka-acls ignores such words."""
 

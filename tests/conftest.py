@@ -25,6 +25,7 @@ SLOW_PLACES = (
     "cli/test_main.py",
     "cli/test_source_agreement.py",
     "cli/test_start.py",
+    "cli/transfer/test_pairs.py",
     "clients",
     "conformance",
     "daemon/test_lifespan.py",

@@ -36,6 +36,7 @@ from authorizerd.metadata.quorum_state import check_sole_voter
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.metadata.writer import LogWriter
+from authorizerd.protocol.records.metadata import MetadataRecord
 
 UUID_BYTES: Final = 16
 
@@ -64,14 +65,16 @@ def format_log_directory(
     node_id: int,
     storage: Storage,
     credentials: Sequence[CredentialAdded] = (),
+    batches: Sequence[Sequence[MetadataRecord]] = (),
 ) -> MetaProperties:
-    """Create a log directory for this node, with a log without ACLs; return its properties.
+    """Create a log directory for this node, with its log; return its properties.
 
     The log is created here and not at the first start, so that no start mistakes a lost log for an
     empty one. An interrupted or failed call can be repeated.
 
     Args:
         credentials: the first users' credentials, written after the features in one batch.
+        batches: records to write last, for example ACLs; each item is one batch.
 
     Raises:
         LogDirectoryError: the directory is formatted already, or cannot be written.
@@ -92,6 +95,8 @@ def format_log_directory(
             writer.start(Progress(), Replay(), node_id=node_id)
             if credentials:
                 writer.append([credentials])
+            if batches:
+                writer.append(batches)
         finally:
             writer.close()
 

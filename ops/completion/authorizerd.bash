@@ -6,7 +6,7 @@
 #    source ~/.local/share/bash_completion/authorizerd
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_authorizerd_acls_subparsers=(plan)
+_shtab_authorizerd_acls_subparsers=(plan export import)
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
 _shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history shell)
 
@@ -17,6 +17,8 @@ _shtab_authorizerd_import_config_option_strings=(-h --help --output --node-id --
 _shtab_authorizerd_reset_copy_option_strings=(-h --help --config --override)
 _shtab_authorizerd_backup_option_strings=(-h --help --log-dir --config --override --json)
 _shtab_authorizerd_acls_plan_option_strings=(-h --help --out --batches --json --tests --principal --principal-prefix --topic --topic-prefix --group --group-prefix --transactional-id --transactional-id-prefix --delegation-token --delegation-token-prefix --user-principal --user-principal-prefix --cluster --resource-pattern-type --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_acls_export_option_strings=(-h --help --bootstrap-server --log-dir --config --override --from --acls --as-of --to --format --overwrite --node-id --cluster-id --command-config --from-config --to-config --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --resource-pattern-type --accept-losses --dry-run --json)
+_shtab_authorizerd_acls_import_option_strings=(-h --help --format --as-of --bootstrap-server --log-dir --config --override --to --overwrite --node-id --cluster-id --command-config --from-config --to-config --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --resource-pattern-type --accept-losses --dry-run --json)
 _shtab_authorizerd_acls_option_strings=(--add --remove --list --bootstrap-server --bootstrap-controller --command-config --log-dir --as-of --topic --group --cluster --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal --producer --consumer --idempotent --force --help --version)
 _shtab_authorizerd_check_log_option_strings=(-h --help --repair)
 _shtab_authorizerd_doctor_option_strings=(-h --help --config --override --json)
@@ -50,6 +52,9 @@ _shtab_authorizerd_acls_plan___tests_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_export___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_export___acls_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_import___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls___command_config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_check_log_pos_0_COMPGEN=_shtab_compgen_files
@@ -100,7 +105,11 @@ _shtab_authorizerd_shell___snapshot_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_shell___config_COMPGEN=_shtab_compgen_files
 
 _shtab_authorizerd_acls_plan___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
-_shtab_authorizerd_acls_pos_0_choices=(plan)
+_shtab_authorizerd_acls_export___format_choices=(yaml json listing strimzi kafka-gitops terraform zookeeper)
+_shtab_authorizerd_acls_export___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
+_shtab_authorizerd_acls_import___format_choices=(yaml json listing strimzi kafka-gitops terraform zookeeper)
+_shtab_authorizerd_acls_import___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
+_shtab_authorizerd_acls_pos_0_choices=(plan export import)
 _shtab_authorizerd_replay_ingest___format_choices=(auto json kafka)
 _shtab_authorizerd_replay_ingest___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_whatif___deploy_mode_choices=(client cluster)
@@ -132,6 +141,20 @@ _shtab_authorizerd_acls_plan___json_nargs=0
 _shtab_authorizerd_acls_plan___tests_nargs=+
 _shtab_authorizerd_acls_plan___cluster_nargs=0
 _shtab_authorizerd_acls_plan___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_acls_export__h_nargs=0
+_shtab_authorizerd_acls_export___help_nargs=0
+_shtab_authorizerd_acls_export___overwrite_nargs=0
+_shtab_authorizerd_acls_export___cluster_nargs=0
+_shtab_authorizerd_acls_export___accept_losses_nargs=0
+_shtab_authorizerd_acls_export___dry_run_nargs=0
+_shtab_authorizerd_acls_export___json_nargs=0
+_shtab_authorizerd_acls_import__h_nargs=0
+_shtab_authorizerd_acls_import___help_nargs=0
+_shtab_authorizerd_acls_import___overwrite_nargs=0
+_shtab_authorizerd_acls_import___cluster_nargs=0
+_shtab_authorizerd_acls_import___accept_losses_nargs=0
+_shtab_authorizerd_acls_import___dry_run_nargs=0
+_shtab_authorizerd_acls_import___json_nargs=0
 _shtab_authorizerd_acls_pos_0_nargs=A...
 _shtab_authorizerd_acls___add_nargs=0
 _shtab_authorizerd_acls___remove_nargs=0

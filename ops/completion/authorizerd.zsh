@@ -34,6 +34,8 @@ _shtab_authorizerd_commands() {
 
 _shtab_authorizerd_acls_commands() {
   local _commands=(
+    export:'Write the ACLs of a cluster, a log or a file to another place.'
+    import:'Add ACLs of another place to a cluster, a log or a file.'
     plan:'show what files of desired ACLs would change'
   )
   _describe 'authorizerd acls commands' _commands
@@ -90,6 +92,71 @@ _shtab_authorizerd_acls_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_acls_defaults_added=0
+
+_shtab_authorizerd_acls_export_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--bootstrap-server[the brokers of a Kafka cluster, or a daemon\; separate several with commas]:bootstrap_server:"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file]:log_dir:"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--from[any place of those below]:from_place:"
+  "--acls[a file of ACLs of any format]:acls:_files"
+  "--as-of[with a log\: its ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970]:as_of:"
+  "--to[a file, or any other place of those below (default\: standard output)]:to_place:"
+  "--format[the format of the file that is written (default\: by its suffix, else yaml)\; see below]:format:(yaml json listing strimzi kafka-gitops terraform zookeeper)"
+  "--overwrite[replace a file or checkpoint that exists]"
+  "--node-id[node.id of a new log directory, without --config]:node_id:"
+  "--cluster-id[the cluster id of a new log directory (default\: random)]:cluster_id:"
+  "--command-config[a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--from-config[the same for the cluster that the ACLs come from, if both places are clusters]:from_config:"
+  "--to-config[the same for the cluster that the ACLs go to, if both places are clusters]:to_config:"
+  "*--principal[only the ACLs of this principal\; may be repeated]:principal:"
+  "*--topic[only the ACLs of this topic\; may be repeated]:topic:"
+  "*--group[only the ACLs of this group\; may be repeated]:group:"
+  "*--transactional-id[only the ACLs of this transactional id\; may be repeated]:transactional_id:"
+  "*--delegation-token[only the ACLs of this delegation token\; may be repeated]:delegation_token:"
+  "*--user-principal[only the ACLs of this user principal\; may be repeated]:user_principal:"
+  "--cluster[only the ACLs of the cluster]"
+  "--resource-pattern-type[how the names are compared\: LITERAL (the default), PREFIXED, ANY (this name, with either type) or MATCH (every pattern that matches such a resource)]:resource_pattern_type:(LITERAL PREFIXED ANY MATCH)"
+  "--accept-losses[leave out what the other place cannot hold\; without it, any loss stops the command before anything is written]"
+  "--dry-run[say what would be written, and write nothing]"
+  "--json[print one JSON document instead of lines]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_acls_export_defaults_added=0
+
+_shtab_authorizerd_acls_import_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--format[the format of the file that is read (default\: detected)\; see below]:format:(yaml json listing strimzi kafka-gitops terraform zookeeper)"
+  "--as-of[with a log\: its ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970]:as_of:"
+  "--bootstrap-server[the brokers of a Kafka cluster, or a daemon\; separate several with commas]:bootstrap_server:"
+  "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file]:log_dir:"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--to[any place of those below]:to_place:"
+  "--overwrite[replace a file or checkpoint that exists]"
+  "--node-id[node.id of a new log directory, without --config]:node_id:"
+  "--cluster-id[the cluster id of a new log directory (default\: random)]:cluster_id:"
+  "--command-config[a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
+  "--from-config[the same for the cluster that the ACLs come from, if both places are clusters]:from_config:"
+  "--to-config[the same for the cluster that the ACLs go to, if both places are clusters]:to_config:"
+  "*--principal[only the ACLs of this principal\; may be repeated]:principal:"
+  "*--topic[only the ACLs of this topic\; may be repeated]:topic:"
+  "*--group[only the ACLs of this group\; may be repeated]:group:"
+  "*--transactional-id[only the ACLs of this transactional id\; may be repeated]:transactional_id:"
+  "*--delegation-token[only the ACLs of this delegation token\; may be repeated]:delegation_token:"
+  "*--user-principal[only the ACLs of this user principal\; may be repeated]:user_principal:"
+  "--cluster[only the ACLs of the cluster]"
+  "--resource-pattern-type[how the names are compared\: LITERAL (the default), PREFIXED, ANY (this name, with either type) or MATCH (every pattern that matches such a resource)]:resource_pattern_type:(LITERAL PREFIXED ANY MATCH)"
+  "--accept-losses[leave out what the other place cannot hold\; without it, any loss stops the command before anything is written]"
+  "--dry-run[say what would be written, and write nothing]"
+  "--json[print one JSON document instead of lines]"
+  ":a file, or any other place of those below:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_acls_import_defaults_added=0
 
 _shtab_authorizerd_acls_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -567,6 +634,8 @@ _shtab_authorizerd_acls() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_authorizerd_acls-$line[1]:"
       case $line[1] in
+        export) _arguments -C -s $_shtab_authorizerd_acls_export_options ;;
+        import) _arguments -C -s $_shtab_authorizerd_acls_import_options ;;
         plan) _arguments -C -s $_shtab_authorizerd_acls_plan_options ;;
       esac
   esac

@@ -114,6 +114,9 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("acls --list --log-dir {log}", VALUES | LOOP),
         ("acls plan --help", VALUES),
         ("acls plan {listing} --log-dir {log}", VALUES),
+        ("acls export --help", VALUES),
+        ("acls export --log-dir {log} --format listing", VALUES),
+        ("acls import {listing} --log-dir {log}", VALUES),
     ],
 )
 def test_command_loads_only_what_it_needs(

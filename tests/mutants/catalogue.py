@@ -34,12 +34,14 @@ from tests.mutants.quorum_mutants import QUORUM_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.tls_mutants import TLS_MUTANTS
+from tests.mutants.transfer_mutants import TRANSFER_MUTANTS
 from tests.mutants.write_mutants import WRITE_MUTANTS
 
 CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Log": LOG_MUTANTS,
     "Copy of a followed log": COPY_MUTANTS,
     "Backups": BACKUP_MUTANTS,
+    "Import and export": TRANSFER_MUTANTS,
     "Rules": DECISION_MUTANTS,
     "Explanations": EXPLANATION_MUTANTS,
     "The past": PAST_MUTANTS,

@@ -18,6 +18,7 @@ from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.main import main
 from authorizerd.cli.policy import command as policy_command
 from authorizerd.cli.questions import answers
+from authorizerd.cli.transfer import command as transfer
 from authorizerd.replay import messages
 
 ROOT = Path(__file__).parents[2]
@@ -108,6 +109,7 @@ def test_every_exit_code_is_explained() -> None:
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "acls plan": general | exit_codes(planning),
+        **dict.fromkeys(("acls export", "acls import"), general | exit_codes(transfer)),
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),
         "replay": exit_codes(messages),
@@ -136,6 +138,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         "main.py",
         "policy/command.py",
         "questions/answers.py",
+        "transfer/command.py",
     }
 
 

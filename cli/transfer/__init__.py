@@ -1,0 +1,1 @@
+"""The commands ``acls import`` and ``acls export``: ACLs from any place to any other."""

@@ -1,0 +1,34 @@
+"""Divide ACLs into requests that Kafka accepts as a whole.
+
+**Invariant:** no batch has more ACLs or bytes than one request may change, except a single ACL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.updates import (
+    BYTES_PER_REQUEST_MAX,
+    RECORDS_PER_REQUEST_MAX,
+    record_bytes_max,
+)
+
+T = TypeVar("T")
+
+
+def split_batches(items: Iterable[T], acl_of: Callable[[T], Acl]) -> Iterator[list[T]]:
+    """Yield the items in order, in batches as large as one request may be."""
+    batch: list[T] = []
+    size = 0
+    for item in items:
+        item_bytes = record_bytes_max(acl_of(item))
+        is_full = len(batch) == RECORDS_PER_REQUEST_MAX or size + item_bytes > BYTES_PER_REQUEST_MAX
+        if batch and is_full:
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += item_bytes
+    if batch:
+        yield batch

@@ -1,0 +1,231 @@
+"""A Kafka cluster, or a daemon, through one of its listeners.
+
+**Invariant:** an import only adds ACLs. All DENYs are acknowledged before the first request with an
+ALLOW is sent, so at no moment does the cluster allow more than before and after together. What was
+done is verified in the cluster's own listing.
+
+Source: KIP-140; Kafka 4.3 AclControlManager.createAcls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+import trio
+
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.model import Acl
+from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
+from authorizerd.cli.transfer.batches import split_batches
+from authorizerd.cli.transfer.losses import find_cluster_fault
+from authorizerd.cli.transfer.model import AclsFound, Draft, Written, is_grant, order_for_writing
+from authorizerd.daemon.errors import StartError
+from authorizerd.kafka_client.connection import Call
+from authorizerd.kafka_client.errors import RequestFailedError
+from authorizerd.protocol.kafka.acl_client import (
+    decode_create_acls_response,
+    encode_create_acls_request,
+)
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+T = TypeVar("T")
+
+VISIBLE_SECONDS_MAX: Final = 30.0
+"""How long a broker may take to list what the controller has acknowledged."""
+_RETRY_FIRST_SECONDS: Final = 0.05
+_RETRY_LAST_SECONDS: Final = 1.0
+_REJECTED_SHOWN_MAX: Final = 10
+_RIGHTS: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.SECURITY_DISABLED)
+"""Errors that concern the whole request, although each ACL has them."""
+
+
+class ClusterPlace:
+    """A cluster, as a source or a target.
+
+    Args:
+        servers: the addresses, as ``--bootstrap-server`` has them.
+        command_config: the path of a properties file, or None.
+        name: as the user wrote the place.
+    """
+
+    kind = "cluster"
+    is_complete = False
+    is_standard_output = False
+
+    def __init__(self, servers: str, command_config: str | None, name: str) -> None:
+        self._servers = servers
+        self._command_config = command_config
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def read(self) -> AclsFound:
+        return AclsFound(self.run(list_acls))
+
+    @contextmanager
+    def open(self) -> Iterator[_OpenCluster]:
+        yield _OpenCluster(self)
+
+    def run(self, use: UseBrokers[T]) -> T:
+        """Return what ``use`` returns. Each call opens a connection."""
+        return run_on_brokers(self._servers, self._command_config, use, place=self._name)
+
+
+class _OpenCluster:
+    """A cluster that ACLs are added to. Nothing locks it."""
+
+    def __init__(self, place: ClusterPlace) -> None:
+        self._place = place
+
+    def draft(self, found: AclsFound) -> Draft:
+        return make_draft(found, self._place.run(list_acls))
+
+    def write(self, draft: Draft, found: AclsFound) -> Written:
+        if not draft.new:
+            return Written(count=0, requests=0)
+        return self._place.run(partial(create_acls, acls=draft.new))
+
+
+async def list_acls(reader: BrokerReader) -> tuple[Acl, ...]:
+    """Return all ACLs of the cluster."""
+    return tuple(acl for _, acl in (await reader.list_acls()).items())
+
+
+def make_draft(found: AclsFound, present: Sequence[Acl]) -> Draft:
+    """Return what is missing in a cluster that has ``present``."""
+    there = frozenset(present)
+    missing = [acl for acl in found.acls if acl not in there]
+    kept, losses = keep_writable(missing, find_cluster_fault)
+    return Draft(order_for_writing(tuple(kept)), len(found.acls) - len(missing), losses)
+
+
+class _Progress(msgspec.Struct):
+    """What the requests so far have done."""
+
+    created: int = 0
+    requests: int = 0
+    failure: str = ""
+    is_last_unknown: bool = False
+
+
+async def create_acls(reader: BrokerReader, acls: Sequence[Acl]) -> Written:
+    """Create ACLs that the cluster lacks, DENYs first. Stop at the first failed request.
+
+    Raises:
+        StartError: the first request is rejected as a whole, so nothing is changed.
+    """
+    progress = _Progress()
+    for batch in _split_requests(acls):
+        await _create(reader, batch, progress)
+        if progress.failure:
+            break
+    missing = await _find_missing(reader, acls, progress)
+    return _report(acls, progress, missing)
+
+
+def _split_requests(acls: Sequence[Acl]) -> Iterator[list[Acl]]:
+    """Yield the ACLs of each request. None has both DENYs and ALLOWs."""
+    for grants in (False, True):
+        yield from split_batches([acl for acl in acls if is_grant(acl) is grants], lambda acl: acl)
+
+
+async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: _Progress) -> None:
+    try:
+        results = await reader.client.request(
+            _creation_call(batch), name="createAcls", errors=_find_repeatable
+        )
+    except RequestFailedError as error:
+        progress.failure = str(reader.new_error(error, right=CREATION))
+        progress.is_last_unknown = True
+        return
+    rejected = [
+        (acl, error) for acl, error in zip(batch, results, strict=False) if error is not None
+    ]
+    if len(results) != len(batch):
+        progress.failure = f"expected {len(batch)} results of CreateAcls, found {len(results)}"
+        progress.is_last_unknown = True
+        return
+    if rejected and rejected[0][1].code in _RIGHTS:
+        refused = reader.new_error(RequestFailedError(rejected[0][1]), right=CREATION)
+        if not progress.requests:
+            raise refused
+        progress.failure = str(refused)
+        return
+    progress.requests += 1
+    progress.created += len(batch) - len(rejected)
+    if rejected:
+        progress.failure = _describe_rejected(rejected)
+
+
+def _creation_call(acls: Sequence[Acl]) -> Call[list[ApiError | None]]:
+    return Call(
+        api_key=ApiKey.CREATE_ACLS,
+        encode=lambda version: encode_create_acls_request(version, acls),
+        decode=decode_create_acls_response,
+    )
+
+
+def _find_repeatable(results: Sequence[ApiError | None]) -> list[ApiError]:
+    """Return the errors after which the client sends the request again."""
+    return [
+        error for error in results if error is not None and error.code == ErrorCode.NOT_CONTROLLER
+    ]
+
+
+def _describe_rejected(rejected: Sequence[tuple[Acl, ApiError]]) -> str:
+    shown = "; ".join(f"{acl}: {error}" for acl, error in rejected[:_REJECTED_SHOWN_MAX])
+    hidden = len(rejected) - _REJECTED_SHOWN_MAX
+    more = f"; and {hidden} more" if hidden > 0 else ""
+    return f"the cluster rejects {count_of(len(rejected), 'ACL')}: {shown}{more}"
+
+
+async def _find_missing(
+    reader: BrokerReader, acls: Sequence[Acl], progress: _Progress
+) -> frozenset[Acl] | None:
+    """Return the ACLs that the cluster does not list; None if it does not list any.
+
+    A broker may list an ACL some time after the controller has acknowledged it.
+    """
+    delay = _RETRY_FIRST_SECONDS
+    missing: frozenset[Acl] | None = None
+    with trio.move_on_after(VISIBLE_SECONDS_MAX):
+        while True:
+            try:
+                missing = frozenset(acls).difference(await list_acls(reader))
+            except StartError as error:
+                progress.failure = progress.failure or str(error)
+                return None
+            if not missing or progress.failure:
+                return missing
+            await trio.sleep(delay)
+            delay = min(2 * delay, _RETRY_LAST_SECONDS)
+    return missing
+
+
+def _report(acls: Sequence[Acl], progress: _Progress, missing: frozenset[Acl] | None) -> Written:
+    if not progress.failure and not missing:
+        request = count_of(progress.requests, "request")
+        notes = (f"verified: the cluster lists all of them, after {request}",)
+        return Written(count=len(acls), requests=progress.requests, notes=notes)
+    failure = progress.failure or (
+        f"the cluster has acknowledged all ACLs, but does not list {len(missing or ())} of them"
+        f" after {VISIBLE_SECONDS_MAX:.0f} s: another client may have removed them"
+    )
+    if missing is None:
+        done = f"{progress.created} of {len(acls)} ACLs were certainly created"
+        if progress.is_last_unknown:
+            done += "; it is not known whether the last request was carried out"
+        count = progress.created
+    else:
+        count = len(acls) - len(missing)
+        done = f"the cluster now lists {count} of the {len(acls)} ACLs"
+    failure = f"{failure}\n{done}. Run the command again: it adds only what is missing"
+    return Written(count=count, requests=progress.requests, failure=failure)

@@ -1,0 +1,152 @@
+"""``authorizerd acls export`` and ``authorizerd acls import``: ACLs from one place to another.
+
+**Invariant:** nothing is lost in silence. A loss is named, and stops the command before anything
+is written, unless ``--accept-losses`` is given. Nothing is ever removed from the target.
+
+Exit codes: 0 all is written (or would be), 1 a fault, 2 invalid arguments, 3 something would be
+lost, and nothing was written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.formats.model import Loss
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.cli.questions.answers import print_document, print_lines, warn
+from authorizerd.cli.transfer.arguments import (
+    Request,
+    add_export_arguments,
+    add_import_arguments,
+    read_export,
+    read_import,
+)
+from authorizerd.cli.transfer.model import Draft, Source, Target, Written
+from authorizerd.cli.transfer.places import open_source, open_target
+from authorizerd.cli.transfer.report import (
+    Place,
+    Report,
+    describe_draft,
+    describe_losses,
+    describe_written,
+    new_loss_document,
+)
+from authorizerd.cli.transfer.selection import select
+
+EXIT_FAULT: Final = 1
+EXIT_LOSSES: Final = 3
+
+
+def add_export_command(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``acls export``."""
+    add_export_arguments(parser)
+    parser.set_defaults(run=lambda given: _run(read_export(given)))
+
+
+def add_import_command(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``acls import``."""
+    add_import_arguments(parser)
+    parser.set_defaults(run=lambda given: _run(read_import(given)))
+
+
+def _run(request: Request) -> int:
+    return transfer(request, open_source(request), open_target(request))
+
+
+def transfer(request: Request, source: Source, target: Target) -> int:
+    """Read the source, write the target, report; return the exit code.
+
+    Raises:
+        StartError, ConfigurationError, MetadataLogError, ChangeError: a place is unusable, and the
+            target is unchanged, or the text says what is known of it.
+    """
+    found = select(source.read(), request.selects)
+    with target.open() as opened:
+        draft = opened.draft(found)
+        losses = (*found.losses, *draft.losses)
+        stops = bool(losses) and not request.accept_losses
+        written = None
+        if not (stops or request.dry_run):
+            written = opened.write(draft, found)
+    read = len(found.acls)
+    if request.as_json:
+        print_document(_new_report(request, source, target, read, draft, losses, written))
+    else:
+        _print_lines(target, _describe(request, source, target, read, draft, written))
+    _report_faults(losses, written, stops=stops)
+    if stops:
+        return EXIT_LOSSES
+    return EXIT_FAULT if written is not None and written.failure else 0
+
+
+def _describe(
+    request: Request,
+    source: Source,
+    target: Target,
+    read: int,
+    draft: Draft,
+    written: Written | None,
+) -> Iterable[str]:
+    yield f"read {count_of(read, 'ACL')} from {source.name}"
+    if draft.present:
+        yield f"{draft.present} of them are already in {target.name}"
+    if written is not None:
+        yield from describe_written(written, target=target.name, kind=target.kind)
+    elif request.dry_run:
+        yield from describe_draft(draft, target=target.name, kind=target.kind)
+    if not target.is_complete and (written is None or not written.failure):
+        yield f"ACLs that {source.name} lacks stay: `authorizerd acls plan` also removes"
+
+
+def _print_lines(target: Target, lines: Iterable[str]) -> None:
+    """Print lines on standard output, unless that gets the ACLs."""
+    if target.is_standard_output:
+        sys.stderr.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
+    else:
+        print_lines(lines)
+
+
+def _report_faults(losses: tuple[Loss, ...], written: Written | None, *, stops: bool) -> None:
+    """Print the losses and a failure on standard error."""
+    for line in describe_losses(losses):
+        warn(line)
+    if stops:
+        warn(
+            "nothing was written, because something would be lost: pass --accept-losses to leave "
+            "it out"
+        )
+    if written is not None and written.failure:
+        for line in written.failure.splitlines():
+            warn(line)
+
+
+def _new_report(
+    request: Request,
+    source: Source,
+    target: Target,
+    read: int,
+    draft: Draft,
+    losses: tuple[Loss, ...],
+    written: Written | None,
+) -> Report:
+    done = Written(count=0) if written is None else written
+    return Report(
+        source=source.name,
+        target=Place(target.name, target.kind),
+        read=read,
+        present=draft.present,
+        new=len(draft.new),
+        written=done.count,
+        is_written=written is not None and not written.failure,
+        is_dry_run=request.dry_run,
+        losses=tuple(map(new_loss_document, losses)),
+        losses_accepted=bool(losses) and request.accept_losses,
+        requests=done.requests,
+        offset=done.offset,
+        cluster_id=done.cluster_id,
+        failure=done.failure or None,
+    )

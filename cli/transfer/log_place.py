@@ -1,0 +1,318 @@
+"""Log directories and checkpoints: read at a moment, created, or appended to.
+
+**Invariant:** all ACLs of an import become visible together, or none of them. A log that a daemon
+or a broker uses is never written to. Ids of a log stay the same in another log.
+
+Source: KIP-801 (records), KIP-868 (transactions), KIP-630 (checkpoints).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from immutables import Map
+
+from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.listing import ID_BYTES, derive_id
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.offline import read_log
+from authorizerd.cli.transfer.batches import split_batches
+from authorizerd.cli.transfer.losses import find_log_fault
+from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
+from authorizerd.cli.transfer.whole_file import find_writable, new_error
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.sources.own_log_directory import claim_log_directory, format_log_directory
+from authorizerd.daemon.utc_time import now_ms
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.metadata.checkpoint_writer import (
+    PART_SUFFIX,
+    CheckpointState,
+    removed_on_error,
+    write_part,
+)
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, parse_checkpoint_name
+from authorizerd.metadata.errors import LogDirectoryError, LogNotWrittenError
+from authorizerd.metadata.lock import locked
+from authorizerd.metadata.log import MetadataLog
+from authorizerd.metadata.meta_properties import NAME, UNFINISHED_NAME, read_meta_properties
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.metadata.writer import FEATURES_WRITTEN, LogWriter
+from authorizerd.protocol.records.metadata import (
+    BeginTransaction,
+    EndTransaction,
+    MetadataRecord,
+)
+
+SEGMENT_BYTES_MAX: Final = 1024 * 1024 * 1024
+"""Kafka's default of metadata.log.segment.bytes."""
+TRANSACTION: Final = "authorizerd acls import"
+
+
+class LogSource:
+    """A log directory or a checkpoint file, at its end or at an earlier moment."""
+
+    def __init__(self, path: Path, as_of: AsOf | None = None) -> None:
+        self._path = path
+        self._as_of = as_of
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
+    def read(self) -> AclsFound:
+        acls = read_log(self._path, self._as_of).snapshot.acls
+        ids = {acl: acl_id for acl_id, acl in acls.items()}
+        return AclsFound(tuple(ids), ids)
+
+
+class LogTarget:
+    """A log directory, which is created, or whose daemon has stopped.
+
+    Args:
+        node_id: of its node; None for the one that an existing directory has.
+        cluster_id: of a new directory; None for a random one.
+    """
+
+    kind = "log directory"
+    is_standard_output = False
+
+    def __init__(
+        self,
+        log_dir: Path,
+        *,
+        node_id: int | None = None,
+        cluster_id: str | None = None,
+        segment_bytes_max: int = SEGMENT_BYTES_MAX,
+        storage: Storage = DISK,
+    ) -> None:
+        self._log_dir = log_dir
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._segment_bytes_max = segment_bytes_max
+        self._storage = storage
+        self.is_complete = self._is_new()
+
+    @property
+    def name(self) -> str:
+        return str(self._log_dir)
+
+    def _is_new(self) -> bool:
+        """Return True if there is no log, or only one whose formatting was interrupted."""
+        directory, storage = self._log_dir, self._storage
+        try:
+            if storage.exists(directory / NAME):
+                return False
+            has_log = storage.exists(directory / METADATA_TOPIC_DIRECTORY)
+            return not has_log or storage.exists(directory / UNFINISHED_NAME)
+        except OSError as error:
+            raise LogDirectoryError(f"{directory}: {error.strerror or error}") from error
+
+    @contextmanager
+    def open(self) -> Iterator[_NewLog | _StoppedLog]:
+        if self.is_complete:
+            yield self._open_new()
+            return
+        if self._cluster_id is not None:
+            raise StartError(f"--cluster-id: {self._log_dir} has a cluster id already")
+        with locked(self._log_dir):
+            yield _StoppedLog(self._log_dir, self._claim(), self._segment_bytes_max, self._storage)
+
+    def _open_new(self) -> _NewLog:
+        if self._node_id is None:
+            raise StartError(
+                f"{self._log_dir}: expected --config FILE or --node-id ID for a new log directory"
+            )
+        return _NewLog(self._log_dir, self._node_id, self._cluster_id, self._storage)
+
+    def _claim(self) -> int:
+        """Return the node's id, once it is certain that the log may be written to."""
+        node_id = self._node_id
+        if node_id is None:
+            properties = read_meta_properties(self._log_dir, self._storage)
+            if properties is None:
+                raise StartError(
+                    f"{self._log_dir}: expected --config FILE or --node-id ID: the directory has "
+                    f"no {NAME}"
+                )
+            node_id = properties.node_id
+        claim_log_directory(self._log_dir, node_id=node_id, storage=self._storage)
+        return node_id
+
+
+class _NewLog:
+    """A log directory that does not exist yet."""
+
+    def __init__(
+        self, log_dir: Path, node_id: int, cluster_id: str | None, storage: Storage
+    ) -> None:
+        self._log_dir = log_dir
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._storage = storage
+
+    def draft(self, found: AclsFound) -> Draft:
+        return _draft(found, {})
+
+    def write(self, draft: Draft, found: AclsFound) -> Written:
+        """Format the directory, with the ACLs. It is valid only once all are durable."""
+        added = [AclAdded(found.ids.get(acl) or derive_id(acl), acl) for acl in draft.new]
+        properties = format_log_directory(
+            self._log_dir,
+            cluster_id=self._cluster_id,
+            node_id=self._node_id,
+            storage=self._storage,
+            batches=frame_batches(added),
+        )
+        return Written(
+            count=len(added),
+            cluster_id=properties.cluster_id,
+            notes=(
+                f"formatted {self._log_dir}: cluster {properties.cluster_id}, node {self._node_id}",
+            ),
+        )
+
+
+class _StoppedLog:
+    """A log whose lock is held."""
+
+    def __init__(
+        self, log_dir: Path, node_id: int, segment_bytes_max: int, storage: Storage
+    ) -> None:
+        self._log_dir = log_dir
+        self._node_id = node_id
+        self._storage = storage
+        self._log = MetadataLog.open(log_dir, storage)
+        self._replay = Replay()
+        self._writer = LogWriter(
+            log_dir, storage=storage, segment_bytes_max=segment_bytes_max, now_ms=now_ms
+        )
+        self._snapshot = self._read()
+
+    def _read(self) -> AclSnapshot:
+        builder = SnapshotBuilder()
+        for log_batch in self._log.batches():
+            for step in self._replay.steps(log_batch):
+                if step is not None:
+                    builder.apply_changes(step.changes)
+        return builder.freeze(self._log.progress.last_offset)
+
+    def draft(self, found: AclsFound) -> Draft:
+        ids = {acl: acl_id for acl_id, acl in self._snapshot.acls.items()}
+        return _draft(found, ids)
+
+    def write(self, draft: Draft, found: AclsFound) -> Written:
+        """Append the ACLs as a daemon would after its start. Without any, nothing is written."""
+        if not draft.new:
+            return Written(count=0, offset=self._snapshot.offset)
+        batches = frame_batches([AclAdded(self._new_id(acl, found), acl) for acl in draft.new])
+        try:
+            with closing(self._writer):
+                self._writer.start(self._log.progress, self._replay, node_id=self._node_id)
+                offset = self._writer.append(batches)
+        except LogNotWrittenError as error:
+            raise LogDirectoryError(f"{self._log_dir}: {error}; no ACL was written") from error
+        except OSError as error:
+            raise LogDirectoryError(
+                f"{error.filename or self._log_dir}: {error.strerror or error}; it is not known "
+                "whether the ACLs are written: run the command again, which adds what is missing"
+            ) from error
+        return Written(count=len(draft.new), offset=offset)
+
+    def _new_id(self, acl: Acl, found: AclsFound) -> bytes:
+        """Return the id that the ACL has at the source, unless another ACL has it here."""
+        acl_id = found.ids.get(acl)
+        if acl_id is not None and acl_id not in self._snapshot.acls:
+            return acl_id
+        return os.urandom(ID_BYTES)
+
+
+class CheckpointTarget:
+    """A checkpoint file. Its name has the end offset and the epoch that it claims."""
+
+    kind = "checkpoint"
+    is_complete = True
+    is_standard_output = False
+
+    def __init__(self, path: Path, *, overwrite: bool = False, storage: Storage = DISK) -> None:
+        self._path = path
+        self._overwrite = overwrite
+        self._storage = storage
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
+    @contextmanager
+    def open(self) -> Iterator[_OpenCheckpoint]:
+        try:
+            parse_checkpoint_name(self._path)
+        except LogDirectoryError:
+            raise StartError(
+                f"{self._path}: expected a name such as 00000000000000000001-0000000001.checkpoint:"
+                " 20 digits of the end offset, and 10 of the epoch"
+            ) from None
+        path, _ = find_writable(self._path, overwrite=self._overwrite)
+        yield _OpenCheckpoint(path, self._storage)
+
+
+class _OpenCheckpoint:
+    """A checkpoint to be written."""
+
+    def __init__(self, path: Path, storage: Storage) -> None:
+        self._path = path
+        self._storage = storage
+
+    def draft(self, found: AclsFound) -> Draft:
+        return _draft(found, {})
+
+    def write(self, draft: Draft, found: AclsFound) -> Written:
+        path, storage = self._path, self._storage
+        named = parse_checkpoint_name(path)
+        state = CheckpointState(
+            end_offset=named.end_offset,
+            epoch=named.epoch,
+            timestamp_ms=now_ms(),
+            cluster=ClusterImage(features=Map(FEATURES_WRITTEN)),
+            acls={found.ids.get(acl) or derive_id(acl): acl for acl in draft.new},
+        )
+        part = path.with_name(path.name + PART_SUFFIX)
+        try:
+            if storage.exists(part):  # of an interrupted command; files are opened for appending
+                storage.remove(part)
+            with removed_on_error(part, storage):
+                write_part(part, state, storage)
+                storage.rename(part, path)
+            storage.sync_directory(path.parent)
+        except OSError as error:
+            raise new_error(path, error) from error
+        return Written(count=len(draft.new), offset=named.end_offset - 1)
+
+
+def _draft(found: AclsFound, present: Mapping[Acl, bytes]) -> Draft:
+    absent = (acl for acl in found.acls if acl not in present)
+    kept, losses = keep_writable(absent, find_log_fault)
+    count = len(found.acls) - len(kept) - len(losses)
+    return Draft(order_for_writing(tuple(kept)), count, losses)
+
+
+def frame_batches(added: Sequence[AclAdded]) -> list[list[MetadataRecord]]:
+    """Return the batches of these records: several are one transaction.
+
+    A daemon limits a batch to what one request may change. Records of a transaction that a crash
+    has interrupted never become visible.
+    """
+    batches: list[list[MetadataRecord]] = [
+        list(some) for some in split_batches(added, lambda each: each.acl)
+    ]
+    if len(batches) > 1:
+        batches[0].insert(0, BeginTransaction(TRANSACTION))
+        batches[-1].append(EndTransaction())
+    return batches

@@ -1,0 +1,141 @@
+"""From the words of a user to a source and a target.
+
+The modules of clusters are imported once a side is a cluster: Kafka's message definitions take
+longer to load than the rest of a command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, assert_never
+
+from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.acl.formats.model import Format
+from authorizerd.cli.configuration_file import read_configuration
+from authorizerd.cli.question_words import read_moment
+from authorizerd.cli.transfer.arguments import Request, Side
+from authorizerd.cli.transfer.locator import Kind, Locator
+from authorizerd.cli.transfer.model import Source, Target
+from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.errors import StartError
+
+BY_SUFFIX: Final = {
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".txt": "listing",
+    ".list": "listing",
+}
+"""The format that a file is written in, if none is named."""
+STANDARD_FORMAT: Final = "yaml"
+
+
+def open_source(request: Request) -> Source:
+    """Return the source.
+
+    Raises:
+        StartError, ConfigurationError: a configuration is unusable.
+    """
+    side = request.source
+    match side.locator.kind:
+        case Kind.FILE:
+            from authorizerd.cli.transfer.text_place import TextSource
+
+            return TextSource(side.locator, None if request.is_export else request.format)
+        case Kind.LOG | Kind.CHECKPOINT:
+            from authorizerd.cli.transfer.log_place import LogSource
+
+            as_of = read_moment(request.as_of, "--as-of", request.refuse)
+            return LogSource(_find_log_dir(side, _read_configuration(side)), as_of)
+        case Kind.CLUSTER:
+            from authorizerd.cli.transfer.cluster_place import ClusterPlace
+
+            return ClusterPlace(side.locator.value, side.command_config, side.locator.text)
+        case Kind.ZOOKEEPER:
+            raise _unsupported(side.locator)
+        case _:
+            assert_never(side.locator.kind)
+
+
+def open_target(request: Request) -> Target:
+    """Return the target. Nothing is read or written yet.
+
+    Raises:
+        StartError, ConfigurationError: a configuration is unusable.
+        LogDirectoryError: a log directory cannot be read.
+    """
+    side = request.target
+    locator = side.locator
+    match locator.kind:
+        case Kind.FILE:
+            from authorizerd.cli.transfer.text_place import TextTarget
+
+            written = _find_format(locator, request.format if request.is_export else None)
+            return TextTarget(locator, written, overwrite=request.overwrite)
+        case Kind.CHECKPOINT:
+            from authorizerd.cli.transfer.log_place import CheckpointTarget
+
+            return CheckpointTarget(locator.path, overwrite=request.overwrite)
+        case Kind.LOG:
+            return _open_log(request, side)
+        case Kind.CLUSTER:
+            from authorizerd.cli.transfer.cluster_place import ClusterPlace
+
+            return ClusterPlace(locator.value, side.command_config, locator.text)
+        case Kind.ZOOKEEPER:
+            raise _unsupported(locator)
+        case _:
+            assert_never(locator.kind)
+
+
+def _open_log(request: Request, side: Side) -> Target:
+    from authorizerd.cli.transfer.log_place import LogTarget
+
+    configuration = _read_configuration(side)
+    if configuration is None:
+        return LogTarget(side.locator.path, node_id=request.node_id, cluster_id=request.cluster_id)
+    if configuration.follow is not None:
+        raise StartError(
+            f"{side.server_config}: this configuration follows a cluster: import into the cluster "
+            "itself, with --bootstrap-server"
+        )
+    return LogTarget(
+        _find_log_dir(side, configuration),
+        node_id=configuration.node_id,
+        cluster_id=request.cluster_id,
+        segment_bytes_max=configuration.metadata_log_segment_bytes,
+    )
+
+
+def _read_configuration(side: Side) -> Configuration | None:
+    if side.server_config is None:
+        return None
+    return read_configuration(side.server_config, side.overrides)
+
+
+def _find_log_dir(side: Side, configuration: Configuration | None) -> Path:
+    """Return the path on the command line, or else the log directory of the configuration."""
+    if side.locator.value or configuration is None:
+        return side.locator.path
+    return Path(configuration.metadata_log_dir)
+
+
+def _find_format(locator: Locator, given: str | None) -> Format:
+    """Return the format to write.
+
+    Raises:
+        StartError: neither the user nor the file's name tells it.
+    """
+    name = locator.format or given
+    if name is None:
+        name = STANDARD_FORMAT if locator.is_standard else BY_SUFFIX.get(locator.path.suffix)
+    if name is None:
+        raise StartError(
+            f"{locator.text}: expected a format: use FORMAT:{locator.value} with one of "
+            f"{', '.join(FORMATS)}, or log:{locator.value} for a log directory"
+        )
+    return FORMATS[name]
+
+
+def _unsupported(locator: Locator) -> StartError:
+    return StartError(f"{locator.text}: ZooKeeper is not supported")

@@ -1,0 +1,113 @@
+"""What a command says that it has done: lines for people, or one JSON document for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.formats.model import Loss
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.cli.transfer.model import Draft, Written, is_grant
+
+LOSSES_SHOWN_MAX = 50
+"""How many losses are printed as lines. The JSON document has all of them."""
+
+
+class AclDocument(msgspec.Struct, frozen=True):
+    """An ACL with Kafka's names. A code that this version does not know is UNKNOWN."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission_type: str
+
+
+class LossDocument(msgspec.Struct, frozen=True):
+    """A loss. ``acl`` is null if a part of the source is not an ACL."""
+
+    acl: AclDocument | None
+    reason: str
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A source or a target, as the user named it."""
+
+    place: str
+    kind: str
+
+
+class Report(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
+    """The document.
+
+    Attributes:
+        read: the selected ACLs of the source.
+        present: those of them that the target had already.
+        new: those that are to be written.
+        written: those that certainly were; 0 if nothing was to be written.
+        is_written: True if all of ``new`` are.
+        failure: why not, if writing failed half-way.
+    """
+
+    source: str
+    target: Place
+    read: int
+    present: int
+    new: int
+    written: int
+    is_written: bool
+    is_dry_run: bool
+    losses: tuple[LossDocument, ...]
+    losses_accepted: bool
+    requests: int | None = None
+    offset: int | None = None
+    cluster_id: str | None = None
+    failure: str | None = None
+
+
+def new_acl_document(acl: Acl) -> AclDocument:
+    """Return the document of an ACL."""
+    return AclDocument(
+        ResourceType.read(acl.resource_type).name,
+        acl.resource_name,
+        PatternType.read(acl.pattern_type).name,
+        acl.principal,
+        acl.host,
+        Operation.read(acl.operation).name,
+        PermissionType.read(acl.permission_type).name,
+    )
+
+
+def new_loss_document(loss: Loss) -> LossDocument:
+    """Return the document of a loss."""
+    return LossDocument(None if loss.acl is None else new_acl_document(loss.acl), loss.reason)
+
+
+def describe_losses(losses: tuple[Loss, ...]) -> Iterator[str]:
+    """Yield a line for each loss, up to a limit, and one that sums them up."""
+    for loss in losses[:LOSSES_SHOWN_MAX]:
+        yield f"loss: {loss}"
+    if len(losses) > LOSSES_SHOWN_MAX:
+        yield f"and {len(losses) - LOSSES_SHOWN_MAX} more; --json lists all"
+    denials = sum(1 for loss in losses if loss.acl is not None and not is_grant(loss.acl))
+    if denials:
+        yield f"{count_of(denials, 'DENY')} among them: without a DENY, more is allowed"
+
+
+def describe_draft(draft: Draft, *, target: str, kind: str) -> Iterator[str]:
+    """Yield the lines about what is to be written, for --dry-run."""
+    denials = sum(1 for acl in draft.new if not is_grant(acl))
+    yield (
+        f"would write {count_of(len(draft.new), 'ACL')} ({denials} DENY, "
+        f"{len(draft.new) - denials} ALLOW) to {target} ({kind})"
+    )
+
+
+def describe_written(written: Written, *, target: str, kind: str) -> Iterator[str]:
+    """Yield the lines about what was written."""
+    yield f"wrote {count_of(written.count, 'ACL')} to {target} ({kind})"
+    yield from written.notes

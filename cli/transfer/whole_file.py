@@ -1,0 +1,62 @@
+"""Write a file that users name: whole or not at all, and not over another file by accident.
+
+**Invariant:** whatever fails, the file at the path is the earlier one or the new one, complete.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.checkpoint_writer import PART_SUFFIX, removed_on_error
+from authorizerd.metadata.meta_properties import write_whole
+from authorizerd.metadata.storage import DiskStorage, Storage
+
+OPEN_TO_ALL = 0o666
+"""The permissions of new files, which the umask limits."""
+
+
+def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
+    """Return the file that ``path`` means, without links, and the permissions that it has.
+
+    Returns: None as the permissions if there is no such file.
+
+    Raises:
+        StartError: there is a file, and it may not be overwritten; or something else is there.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return path, None
+    except OSError as error:
+        raise new_error(path, error) from error
+    if not stat.S_ISREG(mode):
+        raise StartError(f"{path}: expected a file or nothing, found something else")
+    if not overwrite:
+        raise StartError(f"{path}: the file exists, and was kept: use --overwrite, or another name")
+    return path.resolve(), stat.S_IMODE(mode)
+
+
+def write_text(path: Path, text: str, mode: int | None, storage: Storage | None = None) -> None:
+    """Write a file atomically and durably. A failure leaves no partial file.
+
+    Args:
+        mode: its permissions; None for those of a new file.
+
+    Raises:
+        StartError: it cannot be written.
+    """
+    storage = storage or DiskStorage(file_mode=OPEN_TO_ALL if mode is None else mode)
+    part = path.with_name(path.name + PART_SUFFIX)
+    try:
+        with removed_on_error(part, storage):
+            write_whole(path, text.encode(), storage)
+    except OSError as error:
+        raise new_error(path, error) from error
+
+
+def new_error(path: Path, error: OSError) -> StartError:
+    """Return the error of a file that cannot be written, or whose place cannot be read."""
+    return StartError(f"{path}: not written: {error.strerror or os.strerror(error.errno or 0)}")

@@ -1,0 +1,219 @@
+"""An import adds what a cluster lacks, DENYs first, and says what is done if a request fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX
+from authorizerd.cli.broker_acls import BrokerReader
+from authorizerd.cli.transfer.batches import split_batches
+from authorizerd.cli.transfer.cluster_place import VISIBLE_SECONDS_MAX, create_acls, make_draft
+from authorizerd.cli.transfer.model import AclsFound, Written
+from authorizerd.daemon.errors import StartError
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from tests.daemon.kafka_cluster import HANG_UP, KafkaCluster, KafkaNode, answer, described
+from tests.support.acls import acl
+
+ADDRESS = Address("broker", 9092)
+PLACE = "kafka://broker:9092"
+READ = acl("User:a", topic="t")
+WRITE = acl("User:a", "WRITE", topic="t")
+DENIED = acl("User:b", "WRITE", topic="t", deny=True)
+
+
+def listing(*acls: Acl) -> SimpleNamespace:
+    return described(
+        *(
+            SimpleNamespace(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                pattern_type=each.pattern_type,
+                acls=(each,),
+            )
+            for each in acls
+        )
+    )
+
+
+def created(*codes: int, text: str | None = None) -> SimpleNamespace:
+    results = [SimpleNamespace(error_code=code, error_message=text) for code in codes]
+    return answer(results=results)
+
+
+@pytest.fixture
+async def cluster(nursery: trio.Nursery) -> KafkaCluster:
+    return KafkaCluster(nursery)
+
+
+@pytest.fixture
+def node(cluster: KafkaCluster) -> KafkaNode:
+    return cluster.add(ADDRESS)
+
+
+async def create(cluster: KafkaCluster, *acls: Acl) -> Written:
+    settings = ClientSettings(bootstrap=[ADDRESS])
+    with trio.fail_after(300):
+        async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
+            return await create_acls(BrokerReader(client, "broker:9092", None, PLACE), acls)
+
+
+def requests(node: KafkaNode) -> list[str]:
+    """Return the APIs asked for, without ApiVersions."""
+    return [name.split()[0] for name in node.names if not name.startswith("API_VERSIONS")]
+
+
+async def test_denials_are_acknowledged_before_the_first_allow_is_sent(
+    cluster: KafkaCluster, node: KafkaNode
+) -> None:
+    node.answers = [created(0), created(0, 0), listing(READ, WRITE, DENIED)]
+    done = await create(cluster, READ, DENIED, WRITE)
+    assert (done.count, done.requests, done.failure) == (3, 2, "")
+    assert requests(node) == ["CREATE_ACLS", "CREATE_ACLS", "DESCRIBE_ACLS"]
+    assert b"User:b" in node.asked[1].body
+    assert b"User:b" not in node.asked[2].body
+
+
+async def test_a_rejected_denial_stops_the_import_before_any_allow(
+    cluster: KafkaCluster, node: KafkaNode
+) -> None:
+    node.answers = [created(ErrorCode.INVALID_REQUEST, text="Invalid operation"), listing()]
+    done = await create(cluster, READ, DENIED)
+    assert requests(node) == ["CREATE_ACLS", "DESCRIBE_ACLS"]
+    assert (done.count, done.requests) == (0, 1)
+    assert done.failure == (
+        f"the cluster rejects 1 ACL: {DENIED}: INVALID_REQUEST: Invalid operation\n"
+        "the cluster now lists 0 of the 2 ACLs. Run the command again: it adds only what is missing"
+    )
+
+
+async def test_missing_right_changes_nothing_and_gets_advice(
+    cluster: KafkaCluster, node: KafkaNode
+) -> None:
+    node.answers = [created(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
+    with pytest.raises(StartError, match="this client may not create ACLs") as raised:
+        await create(cluster, READ)
+    assert "--operation Alter --allow-principal 'PRINCIPAL'" in str(raised.value)
+    assert str(raised.value).startswith(PLACE)
+    assert requests(node) == ["CREATE_ACLS"]
+
+
+async def test_lost_connection_is_followed_by_what_the_cluster_lists(
+    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The second request is never answered; the cluster has carried it out in part."""
+    del autojump_clock
+    hung_up = [HANG_UP] * 20
+    node.answers = [created(0), *hung_up]
+
+    def list_at_last(request: KafkaRequest) -> object:
+        return listing(DENIED, READ) if request.api_key is ApiKey.DESCRIBE_ACLS else HANG_UP
+
+    node.answers = [created(0), *[list_at_last] * 40]
+    done = await create(cluster, READ, DENIED, WRITE)
+    assert (done.count, done.requests) == (2, 1)
+    assert done.failure.startswith(f"{PLACE}: ")
+    assert "the cluster now lists 2 of the 3 ACLs. Run the command again" in done.failure
+
+
+async def test_what_is_unknown_is_said_if_the_cluster_never_comes_back(
+    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+) -> None:
+    del autojump_clock
+    node.answers = [created(0), *[HANG_UP] * 80]
+    done = await create(cluster, READ, DENIED, WRITE)
+    assert (done.count, done.requests) == (1, 1)
+    assert "1 of 3 ACLs were certainly created; it is not known whether the last request was" in (
+        done.failure
+    )
+
+
+async def test_listing_is_awaited_until_the_broker_has_caught_up(
+    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+) -> None:
+    del autojump_clock
+    node.answers = [created(0, 0), listing(), listing(READ), listing(READ, WRITE)]
+    done = await create(cluster, READ, WRITE)
+    assert (done.count, done.failure) == (2, "")
+
+
+async def test_acl_that_is_never_listed_is_a_failure(
+    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+) -> None:
+    node.answers = [created(0, 0), *[listing(READ)] * 200]
+    started = autojump_clock.current_time()
+    done = await create(cluster, READ, WRITE)
+    assert autojump_clock.current_time() - started <= VISIBLE_SECONDS_MAX
+    assert done.count == 1
+    assert "does not list 1 of them after 30 s" in done.failure
+
+
+async def test_answer_without_a_result_for_each_acl_is_a_failure(
+    cluster: KafkaCluster, node: KafkaNode
+) -> None:
+    node.answers = [created(0), listing(READ)]
+    done = await create(cluster, READ, WRITE)
+    assert "expected 2 results of CreateAcls, found 1" in done.failure
+    assert done.count == 1
+
+
+def test_only_missing_acls_are_written() -> None:
+    unknown = Acl(2, "t", 3, "User:a", "*", 99, 3)
+    draft = make_draft(AclsFound((READ, unknown, WRITE, DENIED)), [READ, unknown])
+    assert (draft.new, draft.present, draft.losses) == ((DENIED, WRITE), 2, ())
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        (Acl(2, "t", 3, "User:a", "*", 99, 3), "Invalid operation UNKNOWN"),
+        (Acl(99, "t", 3, "User:a", "*", 3, 3), "Invalid resourceType UNKNOWN"),
+        (Acl(2, "t", 9, "User:a", "*", 3, 3), "Invalid patternType UNKNOWN"),
+        (Acl(2, "t", 3, "User:a", "*", 3, 9), "Invalid permissionType UNKNOWN"),
+        (acl("alice", topic="t"), "no colon is present"),
+        (acl("User:a", topic=""), "empty resource name"),
+        (Acl(4, "other", 3, "User:a", "*", 3, 3), "The only valid name for the CLUSTER"),
+        (acl("User:a", topic="t" * 32_768), "the name is longer than 32767 bytes"),
+        (acl("User:" + "é" * 16_383, topic="t"), "the principal is longer than 32767 bytes"),
+    ],
+)
+def test_acl_that_a_cluster_rejects_is_a_loss(lost: Acl, reason: str) -> None:
+    draft = make_draft(AclsFound((READ, lost)), [])
+    assert draft.new == (READ,)
+    ((found),) = draft.losses
+    assert found.acl == lost
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        acl("User:ANONYMOUS", topic="t", host="0:0:0:0:0:0:0:1"),
+        acl("User:a", topic="pay-", pattern="PREFIXED", deny=True),
+        acl("User:a, host=10.0.0.1", topic="t"),
+        acl("User:" + "e" * 32_762, topic="t"),
+    ],
+)
+def test_acl_that_a_cluster_accepts_is_kept(kept: Acl) -> None:
+    assert make_draft(AclsFound((kept,)), []).losses == ()
+
+
+def sizes(acls: Iterable[Acl]) -> list[int]:
+    return [len(batch) for batch in split_batches(acls, lambda each: each)]
+
+
+def test_no_batch_exceeds_what_one_request_may_change() -> None:
+    many = [acl("User:a", topic=str(number)) for number in range(RECORDS_PER_REQUEST_MAX + 1)]
+    assert sizes(many) == [RECORDS_PER_REQUEST_MAX, 1]
+    long = [acl("User:a", topic=f"{number}{'x' * 30_000}") for number in range(600)]
+    assert all(size * 30_000 < BYTES_PER_REQUEST_MAX for size in sizes(long))
+    assert sum(sizes(long)) == 600
+    assert sizes([]) == []

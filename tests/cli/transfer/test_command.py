@@ -1,0 +1,279 @@
+"""What the commands print, and their exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizerd.acl.model import Acl
+from authorizerd.cli.main import main
+from tests.support.acls import acl
+from tests.support.daemon_process import write_config
+from tests.support.log_files import added, read_acls, removed, write_log
+
+READ = acl("User:a", topic="orders")
+DENIED = acl("User:b", "WRITE", topic="or", pattern="PREFIXED", deny=True)
+UNKNOWN = Acl(2, "orders", 3, "User:a", "*", 99, 2)
+YAML = """\
+acls:
+  - principal: User:a
+    operation: [READ]
+    permission_type: ALLOW
+    resource_type: TOPIC
+    resource_name: orders
+"""
+
+
+class Command:
+    """Run a command in this process, and keep what it prints."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], log_dir: Path) -> None:
+        self._capsys = capsys
+        self.log = str(log_dir)
+        self.out = ""
+        self.error = ""
+
+    def run(self, *words: str) -> int:
+        try:
+            code = main(["acls", *words])
+        except SystemExit as end:
+            code = int(str(end.code))
+        self.out, self.error = self._capsys.readouterr()
+        return code
+
+    @property
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Return the command, and a log with ``READ`` and ``DENIED``."""
+    write_log(tmp_path / "log", [added(1, READ)], [added(2, DENIED)])
+    return Command(capsys, tmp_path / "log")
+
+
+def test_export_prints_yaml_and_reports_on_standard_error(command: Command) -> None:
+    assert command.run("export", "--log-dir", command.log, "--principal", "User:a") == 0
+    assert command.out == YAML
+    assert command.error == (
+        f"read 1 ACL from {command.log}\nwrote 1 ACL to standard output (yaml)\n"
+    )
+
+
+@pytest.mark.parametrize("words", [("--format", "json"), ("--to", "json:-")])
+def test_standard_output_gets_the_named_format(command: Command, words: tuple[str, ...]) -> None:
+    assert command.run("export", "--log-dir", command.log, *words) == 0
+    assert len(json.loads(command.out)["acls"]) == 2
+
+
+def test_standard_input_is_read_in_any_format(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in (YAML, json.dumps({"acls": []})):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        target = f"listing:{tmp_path / 'listing'}"
+        assert command.run("import", "-", "--to", target, "--overwrite") == 0, command.error
+        assert "from standard input" in command.out
+    assert (tmp_path / "listing").read_text() == ""
+
+
+def test_import_says_what_is_there_and_how_to_remove(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "acls.yaml").write_text(YAML)
+    code = command.run(
+        "import", str(tmp_path / "acls.yaml"), "--log-dir", command.log, "--node-id", "1"
+    )
+    assert code == 0
+    assert command.out.splitlines() == [
+        f"read 1 ACL from {tmp_path / 'acls.yaml'}",
+        f"1 of them are already in {command.log}",
+        f"wrote 0 ACLs to {command.log} (log directory)",
+        f"ACLs that {tmp_path / 'acls.yaml'} lacks stay: `authorizerd acls plan` also removes",
+    ]
+    assert command.error == ""
+
+
+def write_unknown(tmp_path: Path) -> str:
+    write_log(tmp_path / "unknown", [added(1, READ), added(2, UNKNOWN)])
+    return str(tmp_path / "unknown")
+
+
+def test_a_loss_stops_the_command_before_anything_is_written(
+    command: Command, tmp_path: Path
+) -> None:
+    source, target = write_unknown(tmp_path), tmp_path / "acls.yaml"
+    assert command.run("export", "--log-dir", source, "--to", str(target)) == 3
+    assert not target.exists()
+    assert command.error.splitlines() == [
+        f"authorizerd: loss: {UNKNOWN}: Kafka does not accept such an ACL: Invalid operation "
+        "UNKNOWN",
+        "authorizerd: 1 DENY among them: without a DENY, more is allowed",
+        "authorizerd: nothing was written, because something would be lost: pass --accept-losses "
+        "to leave it out",
+    ]
+
+
+def test_accepted_losses_are_left_out_and_named(command: Command, tmp_path: Path) -> None:
+    source, target = write_unknown(tmp_path), tmp_path / "acls.yaml"
+    words = ("export", "--log-dir", source, "--to", str(target), "--accept-losses", "--json")
+    assert command.run(*words) == 0
+    assert target.read_text() == YAML
+    assert command.report == {
+        "from": source,
+        "to": {"place": str(target), "kind": "yaml"},
+        "read": 2,
+        "present": 0,
+        "new": 1,
+        "written": 1,
+        "is_written": True,
+        "is_dry_run": False,
+        "losses": [
+            {
+                "acl": {
+                    "resource_type": "TOPIC",
+                    "resource_name": "orders",
+                    "pattern_type": "LITERAL",
+                    "principal": "User:a",
+                    "host": "*",
+                    "operation": "UNKNOWN",
+                    "permission_type": "DENY",
+                },
+                "reason": "Kafka does not accept such an ACL: Invalid operation UNKNOWN",
+            }
+        ],
+        "losses_accepted": True,
+        "requests": None,
+        "offset": None,
+        "cluster_id": None,
+        "failure": None,
+    }
+    assert "loss: StandardAcl[" in command.error
+
+
+def test_loss_of_an_acl_that_is_not_selected_does_not_stop_the_command(
+    command: Command, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "unknown", [added(1, UNKNOWN), added(2, DENIED)])
+    words = ("export", "--log-dir", str(tmp_path / "unknown"), "--principal", "User:b")
+    assert command.run(*words) == 0
+    assert "User:b" in command.out
+
+
+def test_dry_run_writes_nothing(command: Command, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for target in ("a.yaml", "00000000000000000007-0000000001.checkpoint", "log:new"):
+        kind, _, name = target.rpartition(":")
+        place = f"{kind}:{tmp_path / name}" if kind else str(tmp_path / name)
+        node = ("--node-id", "1") if kind else ()
+        words = ("export", "--log-dir", command.log, "--to", place, "--dry-run", *node)
+        assert command.run(*words) == 0, command.error
+        assert "would write 2 ACLs (1 DENY, 1 ALLOW) to" in command.out
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_dry_run_with_losses_says_so_with_its_exit_code(command: Command, tmp_path: Path) -> None:
+    words = ("export", "--log-dir", write_unknown(tmp_path), "--dry-run", "--json")
+    assert command.run(*words, "--to", str(tmp_path / "x.yaml")) == 3
+    assert command.report["new"] == 1
+    assert not command.report["is_written"]
+
+
+def test_moment_of_a_log_is_exported(command: Command, tmp_path: Path) -> None:
+    log_dir = str(tmp_path / "past")
+    write_log(tmp_path / "past", [added(1, READ)], [removed(1)])
+    assert command.run("export", "--log-dir", log_dir, "--as-of", "2") == 0
+    assert command.out == YAML
+    assert command.run("export", "--log-dir", log_dir) == 0
+    assert command.out == "acls: []\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--topic", "orders"), {READ}),
+        (("--topic", "or"), set()),
+        (("--topic", "or", "--resource-pattern-type", "prefixed"), {DENIED}),
+        (("--topic", "orders", "--resource-pattern-type", "MATCH"), {READ, DENIED}),
+        (("--topic", "orders", "--group", "g"), {READ}),
+        (("--topic", "orders", "--principal", "User:b"), set()),
+        (("--principal", "User:a", "--principal", "User:b"), {READ, DENIED}),
+        (("--cluster",), set()),
+        ((), {READ, DENIED}),
+    ],
+)
+def test_selection_has_the_meaning_of_kafka_acls(
+    command: Command, tmp_path: Path, words: tuple[str, ...], expected: set[Acl]
+) -> None:
+    target = ("--to", f"log:{tmp_path / 'new'}", "--node-id", "1")
+    assert command.run("export", "--log-dir", command.log, *words, *target) == 0
+    assert set(read_acls(tmp_path / "new").values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("export", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE, --acls"),
+        ("export --log-dir a --bootstrap-server b:1", "expected either --bootstrap-server or"),
+        ("export --log-dir a --from b", "--from: expected either --log-dir or --from, found both"),
+        ("export --log-dir a --acls b", "--acls: expected one place of ACLs, found two"),
+        ("export --log-dir a --override b=c", "--override: expected --config as well"),
+        ("export --log-dir a --json", "--json: expected --to FILE, because standard output"),
+        ("export --log-dir a --to http://b", "--to: unknown scheme 'http'"),
+        ("export --log-dir a --to kafka://b:1 --format yaml", "--format: expected a file, found"),
+        ("export --log-dir a --to yaml:b --format json", "--format: json, but yaml:b names"),
+        ("export --log-dir a --overwrite", "--overwrite: expected a file, found -"),
+        ("export --log-dir a --to b/ --overwrite", "--overwrite: expected a file, found b/"),
+        ("export --log-dir a --to b.yaml --node-id 1", "--node-id: expected a log directory"),
+        ("export --acls a --as-of 3", "--as-of: expected a log, found a, which has no past"),
+        ("export --log-dir a --as-of soon", "--as-of: "),
+        ("export --log-dir a --resource-pattern-type ANY", "expected the name of a resource"),
+        ("export --log-dir a --command-config f", "--command-config: expected a cluster"),
+        ("export --log-dir a --from-config f", "--from-config: expected a cluster on that side"),
+        (
+            "export --from kafka://a:1 --to kafka://b:1 --command-config f",
+            "both places are clusters: use --from-config and --to-config",
+        ),
+        (
+            "export --bootstrap-server a:1 --from-config f --command-config f",
+            "expected either it or --from-config, found both",
+        ),
+        ("import", "the following arguments are required: FROM"),
+        ("import a", "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE or"),
+        ("import a --config b --node-id 1", "expected either --config or --node-id, found both"),
+    ],
+)
+def test_arguments_that_cannot_be_combined_exit_with_2(
+    command: Command, words: str, expected: str
+) -> None:
+    assert command.run(*words.split()) == 2
+    assert expected in command.error
+    assert command.out == ""
+
+
+def test_faults_exit_with_1(command: Command, tmp_path: Path) -> None:
+    assert command.run("export", "--log-dir", str(tmp_path / "none")) == 1
+    assert "no metadata log found" in command.error
+    assert command.run("export", "--log-dir", command.log, "--to", str(tmp_path / "x")) == 1
+    assert "expected a format: use FORMAT:" in command.error
+    assert command.run("import", str(tmp_path / "none"), "--to", str(tmp_path / "a.yaml")) == 1
+    assert "No such file or directory" in command.error
+
+
+def test_configuration_that_follows_a_cluster_is_refused(command: Command, tmp_path: Path) -> None:
+    config = write_config(
+        tmp_path,
+        tmp_path / "copy",
+        {
+            "controller.quorum.bootstrap.servers": "c:1",
+            "controller.listener.names": "C",
+            "listener.security.protocol.map": "C:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        },
+    )
+    assert command.run("import", command.log, "--config", str(config)) == 1
+    assert "follows a cluster: import into the cluster itself" in command.error

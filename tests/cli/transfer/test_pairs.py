@@ -1,0 +1,158 @@
+"""Every source and target in pairs: the target has the source's ACLs, except for named losses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.cli.main import main
+from tests.cli.transfer.places import (
+    ODD,
+    change_cluster,
+    make_place,
+    new_target,
+    random_acls,
+    read_place,
+)
+from tests.support.daemon_process import new_log, running, write_config
+from tests.support.log_files import added, read_acls, write_log
+
+KINDS = (*FORMATS, "log", "checkpoint", "cluster")
+LOSSLESS = (
+    *("yaml", "json", "listing", "kafka-gitops", "terraform"),
+    *("zookeeper", "log", "checkpoint", "cluster"),
+)
+"""The kinds that can hold all ACLs of the real broker."""
+ACLS = tuple(dict.fromkeys((*ODD, *random_acls(150))))
+NODE = ("--node-id", "1")
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Run a daemon that has ``ACLS``, and an empty one."""
+    with ExitStack() as stack:
+        addresses = {}
+        for name in ("source", "target"):
+            folder = tmp_path_factory.mktemp(name)
+            if name == "source":
+                log_dir = folder / "log"
+                write_log(log_dir, [added(number, each) for number, each in enumerate(ACLS, 1)])
+            else:
+                log_dir = new_log(folder)
+            daemon = stack.enter_context(running(folder, log_dir, super_users="User:ANONYMOUS"))
+            addresses[name] = f"kafka://{daemon.ready['listeners']['PLAINTEXT']}"
+        yield addresses
+
+
+def named_acl(document: dict[str, str]) -> tuple[str, ...]:
+    return tuple(document.values())
+
+
+def names_of(acl: Acl) -> tuple[str, ...]:
+    """Return an ACL as the report names it."""
+    return (
+        ResourceType.read(acl.resource_type).name,
+        acl.resource_name,
+        PatternType.read(acl.pattern_type).name,
+        acl.principal,
+        acl.host,
+        Operation.read(acl.operation).name,
+        PermissionType.read(acl.permission_type).name,
+    )
+
+
+def transfer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """Export with ``--json``, and return the report."""
+    capsys.readouterr()
+    assert main(["acls", "export", "--json", *words]) == 0, capsys.readouterr().err
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return report
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_target_has_all_but_the_named_losses(
+    source: str,
+    target: str,
+    clusters: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "to").mkdir()
+    if source == "cluster":
+        origin, held = clusters["source"], frozenset(ACLS)
+    else:
+        origin, held = make_place(source, tmp_path, ACLS)
+    place = clusters["target"] if target == "cluster" else new_target(target, tmp_path / "to")
+    node = NODE if target == "log" else ()
+    if target == "cluster":
+        change_cluster(place.removeprefix("kafka://"), clear=True)
+    report = transfer(capsys, "--from", origin, "--to", place, "--accept-losses", *node)
+    found = read_place(target, place)
+    assert found <= held, "the target has an ACL that the source lacks"
+    lost = [named_acl(each["acl"]) for each in report["losses"] if each["acl"] is not None]
+    assert sorted(lost) == sorted(map(names_of, held - found)), "a loss is not named, or is none"
+    assert report["written"] == len(found)
+    assert report["read"] == len(held)
+
+
+@pytest.mark.parametrize("target", KINDS)
+def test_acls_of_a_real_broker_survive_everywhere(
+    target: str,
+    clusters: dict[str, str],
+    real_log_dir: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Export the 1,751 ACLs, and import them from there into a log."""
+    place = clusters["target"] if target == "cluster" else new_target(target, tmp_path)
+    node = NODE if target == "log" else ()
+    if target == "cluster":
+        change_cluster(place.removeprefix("kafka://"), clear=True)
+    losses = () if target in LOSSLESS else ("--accept-losses",)
+    report = transfer(capsys, "--log-dir", str(real_log_dir), "--to", place, *losses, *node)
+    real = frozenset(read_acls(real_log_dir).values())
+    found = read_place(target, place)
+    assert len(real) == 1751
+    lost = sorted(named_acl(each["acl"]) for each in report["losses"])
+    assert lost == sorted(map(names_of, real - found))
+    assert not (lost and target in LOSSLESS)
+    assert found <= real
+    back = str(tmp_path / "back")
+    assert main(["acls", "import", place, "--log-dir", back, *NODE]) == 0
+    assert read_place("log", back) == found
+    capsys.readouterr()
+    assert main(["acls", "import", place, "--log-dir", back]) == 0
+    assert f"{len(found)} of them are already in" in capsys.readouterr().out
+
+
+def test_ids_survive_between_logs_and_checkpoints(
+    real_log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = new_target("checkpoint", tmp_path)
+    transfer(capsys, "--log-dir", str(real_log_dir), "--to", checkpoint)
+    transfer(capsys, "--from", checkpoint, "--to", f"log:{tmp_path / 'log'}", *NODE)
+    assert read_acls(tmp_path / "log") == read_acls(real_log_dir)
+
+
+def test_daemon_serves_what_was_imported_into_its_log(
+    real_log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dir = tmp_path / "log"
+    config = str(write_config(tmp_path, log_dir))
+    assert main(["acls", "import", str(real_log_dir / "acls-list.txt"), "--config", config]) == 0
+    with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
+        address = daemon.ready["listeners"]["PLAINTEXT"]
+        assert len(read_place("cluster", address)) == 1751
+        # The daemon holds the log's lock.
+        capsys.readouterr()
+        words = ["acls", "import", str(real_log_dir / "acls-list.txt"), "--log-dir", str(log_dir)]
+        assert main(words) == 1
+        assert "in use by another process" in capsys.readouterr().err

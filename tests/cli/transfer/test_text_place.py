@@ -1,0 +1,166 @@
+"""A file is written whole or not at all, never over another by accident, and read back first."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
+from authorizerd.acl.model import Acl
+from authorizerd.cli.transfer.locator import Kind, Locator
+from authorizerd.cli.transfer.model import AclsFound, Draft
+from authorizerd.cli.transfer.text_place import TextSource, TextTarget
+from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.storage import Storage
+from tests.support.acls import acl
+from tests.support.recording_storage import RecordingStorage
+
+FIRST = acl("User:a", topic="t")
+SECOND = acl("User:b", "WRITE", topic="t", deny=True)
+
+
+def locator(path: Path, format: str | None = None) -> Locator:
+    return Locator(Kind.FILE, str(path), str(path), format)
+
+
+def write(
+    path: Path,
+    *acls: Acl,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    format: Format = FORMATS["yaml"],
+) -> Draft:
+    target = TextTarget(locator(path), format, overwrite=overwrite, storage=storage)
+    found = AclsFound(acls)
+    with target.open() as opened:
+        draft = opened.draft(found)
+        opened.write(draft, found)
+    return draft
+
+
+def read(path: Path, format: str | None = None) -> AclsFound:
+    return TextSource(locator(path), format).read()
+
+
+def test_file_is_kept_unless_overwrite_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "acls.yaml"
+    write(path, FIRST)
+    with pytest.raises(StartError, match=r"the file exists, and was kept: use --overwrite"):
+        write(path, SECOND)
+    assert read(path).acls == (FIRST,)
+    write(path, SECOND, overwrite=True)
+    assert read(path).acls == (SECOND,)
+
+
+@pytest.mark.parametrize("call", ["append_to", "append", "sync", "rename"])
+def test_full_disk_keeps_the_earlier_file(call: str, tmp_path: Path) -> None:
+    path = tmp_path / "acls.yaml"
+    write(path, FIRST)
+    failing = RecordingStorage(call, number=errno.ENOSPC)
+    with pytest.raises(StartError, match=r"acls\.yaml: not written: No space left on device"):
+        write(path, SECOND, overwrite=True, storage=failing)
+    assert read(path).acls == (FIRST,)
+    assert os.listdir(tmp_path) == ["acls.yaml"]
+
+
+def test_half_of_an_earlier_write_is_not_continued(tmp_path: Path) -> None:
+    (tmp_path / "acls.yaml.part").write_text("acls: [")
+    write(tmp_path / "acls.yaml", FIRST)
+    assert read(tmp_path / "acls.yaml").acls == (FIRST,)
+    assert os.listdir(tmp_path) == ["acls.yaml"]
+
+
+def test_overwritten_file_keeps_its_permissions_and_links(tmp_path: Path) -> None:
+    path, link = tmp_path / "acls.yaml", tmp_path / "link.yaml"
+    write(path, FIRST)
+    path.chmod(0o600)
+    link.symlink_to(path)
+    write(link, SECOND, overwrite=True)
+    assert link.is_symlink()
+    assert read(path).acls == (SECOND,)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(StartError, match="expected a file or nothing, found something else"):
+        write(tmp_path / "fifo", FIRST, overwrite=True)
+    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
+
+
+def test_missing_directory_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="not written: No such file or directory"):
+        write(tmp_path / "none" / "acls.yaml", FIRST)
+
+
+def new_format(text: str, back: Sequence[Acl] | AclTextError, *losses: Loss) -> Format:
+    """Return a format that writes ``text``, and reads ``back`` from any text."""
+
+    def read(_: str) -> AclsRead:
+        if isinstance(back, AclTextError):
+            raise back
+        return AclsRead(tuple(back))
+
+    return Format("odd", "", read, lambda acls: AclsWritten(text, losses))
+
+
+def test_acl_that_is_not_read_back_is_a_loss(tmp_path: Path) -> None:
+    draft = write(tmp_path / "acls", FIRST, SECOND, format=new_format("x", [FIRST]))
+    assert draft.losses == (Loss(SECOND, "odd does not give it back"),)
+    assert draft.new == (FIRST,)
+
+
+def test_loss_that_the_format_names_is_named_once(tmp_path: Path) -> None:
+    loss = Loss(SECOND, "odd")
+    draft = write(tmp_path / "acls", FIRST, SECOND, format=new_format("x", [FIRST], loss))
+    assert draft.losses == (loss,)
+
+
+@pytest.mark.parametrize(
+    ("back", "expected"),
+    [
+        ((FIRST, SECOND), "the text would grant or deny something else, and was not written: Sta"),
+        (AclTextError("line 1", "no"), "cannot be read back, and was not written: line 1: no"),
+    ],
+)
+def test_text_that_says_something_else_is_not_written(
+    back: Sequence[Acl] | AclTextError, expected: str, tmp_path: Path
+) -> None:
+    with pytest.raises(StartError, match=expected):
+        write(tmp_path / "acls", FIRST, format=new_format("x", back))
+    assert not (tmp_path / "acls").exists()
+
+
+def test_order_of_a_source_does_not_change_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", FIRST, SECOND)
+    write(tmp_path / "b.yaml", SECOND, FIRST)
+    assert (tmp_path / "a.yaml").read_bytes() == (tmp_path / "b.yaml").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\xff", r"acls: byte 0: not valid UTF-8"),
+        (b"acls: [", r"acls: line 2: did not find"),
+        (b"Current\n", r"acls: line 1: expected a line of a listing"),
+    ],
+)
+def test_unreadable_text_is_an_error_that_names_its_place(
+    data: bytes, expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / "acls").write_bytes(data)
+    with pytest.raises(StartError, match=expected):
+        read(tmp_path / "acls")
+
+
+def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="none: No such file or directory"):
+        read(tmp_path / "none")
+    with pytest.raises(StartError, match="Is a directory"):
+        read(tmp_path)
