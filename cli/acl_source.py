@@ -64,6 +64,7 @@ class AclSource(msgspec.Struct, frozen=True):
         name: a path, or the addresses of brokers.
         offset: the log offset of the ACLs; None if a broker or a file lists them.
         moment: the moment in the past that --as-of names; None without it.
+        caller: the principal that the command logged in as at a broker; None if it is not known.
     """
 
     snapshot: AclSnapshot
@@ -74,6 +75,7 @@ class AclSource(msgspec.Struct, frozen=True):
     name: str
     offset: int | None
     moment: Moment | None = None
+    caller: str | None = None
 
     def describe(self) -> Iterator[str]:
         """Yield the lines that end an answer: which ACLs these are, and the settings."""
@@ -114,12 +116,14 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
         values: the values of the settings that are set on the broker. None: the broker does not
             show the value.
         failure: why no value is known; an empty text if the broker told all that are set.
+        user: the name that the client logged in with, or None.
     """
 
     snapshot: AclSnapshot
     topics: tuple[str, ...]
     values: Mapping[str, str | None]
     failure: str = ""
+    user: str | None = None
 
 
 ReadBrokers: TypeAlias = Callable[[str, str | None], BrokerAnswer]
@@ -316,4 +320,5 @@ def _open_brokers(arguments: argparse.Namespace) -> AclSource:
         place=Place.BROKERS,
         name=servers,
         offset=None,
+        caller=None if answer.user is None else f"User:{answer.user}",
     )

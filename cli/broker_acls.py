@@ -145,7 +145,7 @@ class BrokerReader:
         _check_authorizer(values)
         topics = {each.name for each in metadata.topics if each.name and not each.error_code}
         told = {key: value for key, value in values.items() if key in SETTING_KEYS}
-        return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure)
+        return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure, self._user)
 
     async def read_acls(self) -> AclSnapshot:
         """Return all ACLs. Each gets an id that is derived from its fields."""

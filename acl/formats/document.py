@@ -9,6 +9,7 @@
         resource_name: orders
         pattern_type: PREFIXED    # default: LITERAL
 
+The optional block ``manages`` (see ``managed``) says which other ACLs a plan may remove.
 A written document has one entry for each principal, resource pattern, host and permission, sorted
 in this order, so that two documents differ only where their ACLs do.
 
@@ -24,6 +25,7 @@ from itertools import groupby
 from typing import Final
 
 from authorizerd.acl.formats.limits import check_creatable, why_not_creatable
+from authorizerd.acl.formats.managed import MANAGES, read_managed
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError
 from authorizerd.acl.formats.values import (
     DOCUMENT,
@@ -62,7 +64,7 @@ def read_yaml(text: str) -> AclsRead:
     Raises:
         AclTextError: the text is not YAML, or does not have the form above.
     """
-    return AclsRead(tuple(read_document(parse_yaml(text))))
+    return _read(parse_yaml(text))
 
 
 def read_json(text: str) -> AclsRead:
@@ -71,7 +73,12 @@ def read_json(text: str) -> AclsRead:
     Raises:
         AclTextError: the text is not JSON, or does not have the form above.
     """
-    return AclsRead(tuple(read_document(parse_json(text))))
+    return _read(parse_json(text))
+
+
+def _read(value: Value) -> AclsRead:
+    acls = tuple(read_document(value))
+    return AclsRead(acls, scope=read_managed(value))
 
 
 def write_yaml_document(acls: Sequence[Acl]) -> AclsWritten:
@@ -93,7 +100,7 @@ def read_document(value: Value) -> Iterator[Acl]:
     Raises:
         AclTextError: the document does not have the form above.
     """
-    check_keys(DOCUMENT, value, required=("acls",))
+    check_keys(DOCUMENT, value, required=("acls",), optional=(MANAGES,))
     places: dict[Acl, str] = {}
     for place, entry in check_list("acls", value["acls"], "ACLs"):
         for acl in _acls_of(place, entry):

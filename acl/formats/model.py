@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.selector import Managed, Selector
 from authorizerd.acl.printable import escape_unprintable
 
 
@@ -50,14 +51,19 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The ACLs that a text manages by its nature: those of some principals, and single ones."""
+    """The ACLs that a text manages: those of some principals, single ones, and those of entries."""
 
     principals: frozenset[str] = frozenset()
     acls: frozenset[Acl] = frozenset()
+    entries: tuple[Managed, ...] = ()
 
     def includes(self, acl: Acl) -> bool:
         """Return True if the text manages ``acl``, whether or not it contains it."""
-        return acl.principal in self.principals or acl in self.acls
+        return (
+            acl.principal in self.principals
+            or acl in self.acls
+            or (bool(self.entries) and Selector(self.entries).manages(acl))
+        )
 
 
 class AclsRead(msgspec.Struct, frozen=True):

@@ -73,7 +73,8 @@ def plan_changes(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
     warnings = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    warnings += find_warnings(Proposal(source.snapshot, after, changes, source.settings))
+    proposal = Proposal(source.snapshot, after, changes, source.settings)
+    warnings += find_warnings(proposal, source.caller)
     plan = _new_plan(source, changes, selector, warnings, [each.result for each in checked])
     data = encode_plan(plan)
     if arguments.out is not None:

@@ -13,6 +13,7 @@ from authorizerd.acl.formats.model import AclsRead, Scope
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.plan.errors import PlanError
+from authorizerd.acl.plan.names import has_known_codes
 from authorizerd.acl.plan.selector import Managed, Selector, check_entry, manage_one
 from authorizerd.cli.question_words import Refuse
 
@@ -25,6 +26,9 @@ def read_selector(arguments: argparse.Namespace, files: Iterable[AclsRead]) -> S
     """Return what the plan manages. Invalid flags end the command with exit code 2.
 
     Flags of principals and of resources narrow each other. Flags of one kind add up.
+
+    Raises:
+        PlanError: the files manage nothing.
     """
     refuse: Refuse = arguments.refuse
     principals, resources = list(_principals(arguments)), list(_resources(arguments))
@@ -74,17 +78,28 @@ def _resources(arguments: argparse.Namespace) -> Iterator[Fields]:
 
 
 def _select_by_files(files: Iterable[AclsRead]) -> Selector:
-    """Return what all files together manage: everything, if one of them does."""
+    """Return what all files together manage: everything, if one of them does.
+
+    Raises:
+        PlanError: the files manage nothing.
+    """
     entries: list[Managed] = []
     for each in files:
         if each.scope is None:
             return Selector(None)
         entries += _entries_of(each.scope)
+    if not entries:
+        raise PlanError(
+            "",
+            "the desired files manage no ACLs: say by a flag, such as --principal, what to manage",
+        )
     return Selector(entries)
 
 
 def _entries_of(scope: Scope) -> Iterator[Managed]:
+    yield from scope.entries
     for principal in sorted(scope.principals):
         yield Managed(principal=principal)
     for acl in sorted(scope.acls, key=msgspec.structs.astuple):
-        yield manage_one(acl)
+        if has_known_codes(acl):  # a plan touches no others
+            yield manage_one(acl)

@@ -12,8 +12,10 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclChanges
 from authorizerd.acl.plan.document import Plan, decode_plan
 from authorizerd.acl.plan.state import digest_acls
+from authorizerd.cli import commands
+from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.main import main
-from tests.support.acls import acl
+from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import added, write_log
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -131,6 +133,50 @@ def test_flags_choose_what_is_managed(
     assert json.loads((folder / "plan.json").read_text())["manages"] == [manages]
 
 
+MANAGING = """\
+manages: [{principal: "User:alice"}, {principal_prefix: "User:b"}]
+acls: []
+"""
+KAFKA_USER = """\
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaUser
+metadata: {name: bob}
+spec:
+  authorization: {type: simple, acls: []}
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "flags", "deleted"),
+    [
+        ({"a.yaml": MANAGING}, "", {ALICE, BOB}),
+        ({"a.yaml": MANAGING}, "--principal User:carol", {CAROL}),
+        ({"user.yaml": KAFKA_USER}, "", {BOB}),
+        ({"user.yaml": KAFKA_USER, "a.yaml": MANAGING}, "", {ALICE, BOB}),
+        ({"user.yaml": KAFKA_USER, "all.yaml": "acls: []"}, "", {ALICE, BOB, CAROL}),
+    ],
+)
+def test_files_say_what_is_managed_unless_flags_do(
+    folder: Path, files: dict[str, str], flags: str, deleted: set[Acl]
+) -> None:
+    (folder / "now.txt").write_text(format_acls([ALICE, BOB, CAROL]))
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    assert plan(f"{' '.join(files)} {flags} --out plan.json") == (10 if deleted else 0)
+    assert {*written(folder).changes.deleted} == deleted
+
+
+def test_files_that_manage_nothing_are_rejected(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise the plan of an emptied Terraform configuration would manage everything."""
+    (folder / "tf.json").write_text(
+        '{"format_version": "1.2", "terraform_version": "1.9.0", "resource_changes": []}'
+    )
+    assert plan("tf.json") == 1
+    assert "the desired files manage no ACLs: say by a flag" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -246,6 +292,19 @@ def test_surprises_of_added_acls_are_warnings(
     (warning,) = written(folder).warnings
     assert warning.startswith("name '*x': * is an ordinary character here")
     assert f"\nwarning: {warning}\n" in capsys.readouterr().out
+
+
+def test_caller_is_warned_before_it_loses_its_own_right(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The name of the log-in says who the caller is."""
+    held = snapshot_of(acl("User:me", "ALTER", cluster=True), acl("User:you", "ALL", cluster=True))
+    answer = BrokerAnswer(held, (), {"super.users": "User:root"}, user="me")
+    monkeypatch.setattr(commands, "_read_brokers", lambda *_: answer)
+    (folder / "none.yaml").write_text("acls: []")
+    assert plan("none.yaml", "--bootstrap-server b:1 --command-config c") == 10
+    out = capsys.readouterr().out
+    assert out.index("warning: User:me (you) loses ALTER") < out.index("warning: User:you loses")
 
 
 def test_existing_file_is_replaced_as_a_whole(folder: Path) -> None:
