@@ -99,6 +99,12 @@ def _add_backup(parser: argparse.ArgumentParser) -> None:
     add_backup_arguments(parser)
 
 
+def _add_restore(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.restore import add_restore_arguments
+
+    add_restore_arguments(parser)
+
+
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.questions.explain import add_explain_arguments
 
@@ -178,6 +184,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "remove the local copy of a followed cluster's metadata", _add_reset_copy
     ),
     "backup": Command("write the state of a log to one file, while it is in use", _add_backup),
+    "restore": Command("verify a backup, and put it in place of a log", _add_restore),
     "acls": Command("list, add and remove ACLs, with the flags of kafka-acls"),
     "check-log": Command("validate a metadata log, or repair it"),
     "doctor": Command(

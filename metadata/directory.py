@@ -27,6 +27,12 @@ CORRUPT_SUFFIX: Final = ".corrupt"
 
 REPAIR_PREFIX: Final = "repair-"
 
+RESTORE_PREFIX: Final = "restore-"
+"""The name of a directory in which a restore builds a log begins so."""
+
+REPLACED_PREFIX: Final = "replaced-"
+"""The name of a directory with a log that a restore has replaced begins so."""
+
 OFFSET_MAX: Final = 2**63 - 1
 
 _KNOWN_IN_LOG: Final = re.compile(
@@ -38,7 +44,7 @@ _KNOWN_IN_LOG: Final = re.compile(
 _KNOWN_IN_LOG_DIR: Final = re.compile(
     r"meta\.properties(\.tmp|\.part|\.format(\.part)?)?|\.lock|\.kafka_cleanshutdown|bootstrap\.checkpoint"
     r"|__cluster_metadata-0|(cleaner-offset|log-start-offset|recovery-point-offset"
-    r"|replication-offset)-checkpoint(\.tmp)?|repair-\d{8}T\d{6}Z"
+    r"|replication-offset)-checkpoint(\.tmp)?|(repair|restore|replaced)-\d{8}T\d{6}Z"
     r"|copy\.properties(\.part)?|copy-set-aside"
     r"|[\w.-]+-\d+(\.[\w-]+-(delete|future|stray))?",  # a topic's partition
     re.ASCII,
@@ -145,8 +151,19 @@ def inspect_names(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, 
             yield log_dir / name, "not known", False
 
 
-def describe_missing_log(log_dir: Path) -> str:
-    """Return what is wrong with a directory that has no metadata log, and what to do."""
+def describe_missing_log(log_dir: Path, storage: Storage = DISK) -> str:
+    """Return what is wrong with a directory that has no metadata log, and what to do.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    if storage.exists(log_dir):
+        for name in storage.names(log_dir):
+            if name.startswith(RESTORE_PREFIX):
+                return (
+                    f"{log_dir}: no metadata log found: a restore was interrupted, which has left "
+                    f"{name}. Run `authorizerd restore` again"
+                )
     if log_dir.absolute().name == METADATA_TOPIC_DIRECTORY:
         # The path `.` has no name and is its own parent.
         parent = log_dir.parent if log_dir.name else log_dir.absolute().parent
@@ -170,7 +187,7 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
         paths = [directory / name for name in storage.names(directory)]
         was_shut_down_cleanly = CLEAN_SHUTDOWN_NAME in storage.names(log_dir)
     except FileNotFoundError as error:
-        raise LogDirectoryError(describe_missing_log(log_dir)) from error
+        raise LogDirectoryError(describe_missing_log(log_dir, storage)) from error
     except NotADirectoryError as error:
         raise LogDirectoryError(f"{log_dir}: expected a log directory, found a file") from error
     except OSError as error:

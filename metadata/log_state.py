@@ -32,6 +32,7 @@ class LogState(msgspec.Struct, frozen=True, kw_only=True):
         content: the state, as a checkpoint contains it.
         next_offset: the offset after the last record, which may be one of an open transaction.
         last_epoch: the epoch of the last record.
+        torn_bytes: the size of the unfinished write at the end.
         foreign_types: the types of records that ``content`` lacks; see ``Replay``.
         damaged_checkpoints: those that reading did without.
         properties: the cluster and node of the log, if it is known.
@@ -41,6 +42,7 @@ class LogState(msgspec.Struct, frozen=True, kw_only=True):
     content: CheckpointState
     next_offset: int
     last_epoch: int
+    torn_bytes: int
     foreign_types: frozenset[int]
     damaged_checkpoints: tuple[DamagedCheckpoint, ...]
     properties: MetaProperties | None
@@ -73,6 +75,7 @@ def _read(path: Path, files: LogFiles, storage: Storage) -> LogState:
         content=reader.content(),
         next_offset=progress.last_offset + 1,
         last_epoch=progress.last_epoch,
+        torn_bytes=progress.torn_tail.size if progress.torn_tail else 0,
         foreign_types=reader.replay.foreign_types,
         damaged_checkpoints=tuple(progress.damaged_checkpoints),
         properties=place[0],

@@ -8,7 +8,7 @@
 
 _shtab_authorizerd_acls_subparsers=(plan export import)
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
-_shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history shell)
+_shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup restore acls check-log doctor replay explain who-can what-can can test history shell)
 
 _shtab_authorizerd_serve_option_strings=(-h --help --config --override --ready-file)
 _shtab_authorizerd_format_option_strings=(-h --help --config --override --cluster-id --add-scram)
@@ -16,6 +16,7 @@ _shtab_authorizerd_token_option_strings=(-h --help --principal --id --append)
 _shtab_authorizerd_import_config_option_strings=(-h --help --output --node-id --log-dir)
 _shtab_authorizerd_reset_copy_option_strings=(-h --help --config --override)
 _shtab_authorizerd_backup_option_strings=(-h --help --log-dir --config --override --json)
+_shtab_authorizerd_restore_option_strings=(-h --help --log-dir --config --override --dry-run --other-cluster --next-offset --json)
 _shtab_authorizerd_acls_plan_option_strings=(-h --help --out --batches --json --tests --principal --principal-prefix --topic --topic-prefix --group --group-prefix --transactional-id --transactional-id-prefix --delegation-token --delegation-token-prefix --user-principal --user-principal-prefix --cluster --resource-pattern-type --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_acls_export_option_strings=(-h --help --bootstrap-server --log-dir --config --override --from --acls --as-of --to --format --overwrite --node-id --cluster-id --command-config --from-config --to-config --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --resource-pattern-type --accept-losses --dry-run --json)
 _shtab_authorizerd_acls_import_option_strings=(-h --help --format --as-of --bootstrap-server --log-dir --config --override --to --overwrite --node-id --cluster-id --command-config --from-config --to-config --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --resource-pattern-type --accept-losses --dry-run --json)
@@ -46,6 +47,9 @@ _shtab_authorizerd_import_config___output_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_reset_copy___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_backup___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_backup___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_restore_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_restore___log_dir_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_restore___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___out_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___tests_COMPGEN=_shtab_compgen_files
@@ -118,7 +122,7 @@ _shtab_authorizerd_replay_load___surface_choices=(stream http)
 _shtab_authorizerd_replay_load___mode_choices=(open closed)
 _shtab_authorizerd_replay_load___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_pos_0_choices=(ingest whatif usage load report)
-_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy backup acls check-log doctor replay explain who-can what-can can test history shell)
+_shtab_authorizerd_pos_0_choices=(serve format token import-config reset-copy backup restore acls check-log doctor replay explain who-can what-can can test history shell)
 
 _shtab_authorizerd_serve__h_nargs=0
 _shtab_authorizerd_serve___help_nargs=0
@@ -133,6 +137,11 @@ _shtab_authorizerd_reset_copy___help_nargs=0
 _shtab_authorizerd_backup__h_nargs=0
 _shtab_authorizerd_backup___help_nargs=0
 _shtab_authorizerd_backup___json_nargs=0
+_shtab_authorizerd_restore__h_nargs=0
+_shtab_authorizerd_restore___help_nargs=0
+_shtab_authorizerd_restore___dry_run_nargs=0
+_shtab_authorizerd_restore___other_cluster_nargs=0
+_shtab_authorizerd_restore___json_nargs=0
 _shtab_authorizerd_acls_plan_pos_0_nargs=+
 _shtab_authorizerd_acls_plan__h_nargs=0
 _shtab_authorizerd_acls_plan___help_nargs=0

@@ -51,8 +51,8 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup acls 'acls plan' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history shell
-set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --from --from-config --group --group-prefix --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --node-id --num-executors --operation --out --output --override --principal --principal-prefix --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without -k -s
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore acls 'acls plan' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history shell
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --from --from-config --group --group-prefix --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --next-offset --node-id --num-executors --operation --out --output --override --principal --principal-prefix --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without -k -s
 
 complete -c authorizerd -e
 complete -c authorizerd -f
@@ -91,6 +91,16 @@ complete -c authorizerd -n '_shtab_authorizerd_using backup' -l log-dir -xka "(_
 complete -c authorizerd -n '_shtab_authorizerd_using backup' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using backup' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using backup' -l json -d 'print what was written as JSON'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a restore -d 'verify a backup, and put it in place of a log'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the log directory, which contains __cluster_metadata-0'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -l dry-run -d 'verify the backup and prove that it can be restored, but replace nothing; the daemon may be running'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -l other-cluster -d 'accept a backup of another cluster; the directory keeps its own cluster id'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -l next-offset -x -d 'let the log continue at this offset or later: one above the newest that clients have seen. Needed only if the old log is lost'
+complete -c authorizerd -n '_shtab_authorizerd_using restore' -l json -d 'print what was done as JSON'
+complete -c authorizerd -n '_shtab_authorizerd_using restore; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file that `authorizerd backup` has written'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a acls -d 'list, add and remove ACLs, with the flags of kafka-acls'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l add -d 'Add ACLs.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l remove -d 'Remove ACLs.'

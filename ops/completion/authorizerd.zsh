@@ -22,6 +22,7 @@ _shtab_authorizerd_commands() {
     import-config:'write a configuration that follows the cluster of a broker'"'"'s server.properties'
     replay:'use Spark to check recorded traffic against other ACLs'
     reset-copy:'remove the local copy of a followed cluster'"'"'s metadata'
+    restore:'verify a backup, and put it in place of a log'
     serve:'run the daemon'
     shell:'Look into a metadata log as into folders and files: ls, cat, cd, find, tree. Without COMMAND, type commands; help lists them.'
     test:'run policy tests: assertions about access in YAML files'
@@ -473,6 +474,21 @@ _shtab_authorizerd_reset_copy_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_reset_copy_defaults_added=0
 
+_shtab_authorizerd_restore_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--log-dir[the log directory, which contains __cluster_metadata-0]:log_dir:_files"
+  "--config[the configuration\: a server.properties file]:config:_files"
+  "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--dry-run[verify the backup and prove that it can be restored, but replace nothing\; the daemon may be running]"
+  "--other-cluster[accept a backup of another cluster\; the directory keeps its own cluster id]"
+  "--next-offset[let the log continue at this offset or later\: one above the newest that clients have seen. Needed only if the old log is lost]:next_offset:"
+  "--json[print what was done as JSON]"
+  ":a file that \`authorizerd backup\` has written:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_restore_defaults_added=0
+
 _shtab_authorizerd_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[the configuration\: a server.properties file]:config:_files"
@@ -606,6 +622,7 @@ _shtab_authorizerd() {
         import-config) _arguments -C -s $_shtab_authorizerd_import_config_options ;;
         replay) _shtab_authorizerd_replay ;;
         reset-copy) _arguments -C -s $_shtab_authorizerd_reset_copy_options ;;
+        restore) _arguments -C -s $_shtab_authorizerd_restore_options ;;
         serve) _arguments -C -s $_shtab_authorizerd_serve_options ;;
         shell) _arguments -C -s $_shtab_authorizerd_shell_options ;;
         test) _arguments -C -s $_shtab_authorizerd_test_options ;;

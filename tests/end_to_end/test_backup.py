@@ -5,21 +5,33 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from authorizerd.cli.main import main
 from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.directory import find_files
-from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
-from tests.support.daemon_process import new_log, running, wait_until
+from tests.daemon.decision_place import entry
+from tests.support.admin_client import (
+    binding,
+    create_acls,
+    delete_acls,
+    describe_acls,
+    filter_of,
+    new_admin,
+)
+from tests.support.daemon_process import DaemonProcess, ask, new_log, running, wait_until
+from tests.support.requests import evaluation
 
 OFTEN = {
     "metadata.log.max.record.bytes.between.snapshots": "1",  # a checkpoint each second
     "metadata.max.retention.bytes": "1",
     "metadata.log.segment.bytes": "1024",
 }
+TOKEN = {"Authorization": "Bearer root.secret"}
 BACKUPS = 10
 CHECKPOINTS = 3
 KEPT = 3
@@ -80,3 +92,43 @@ def test_each_backup_of_a_live_daemon_is_a_state_that_it_had(
             seen |= {each.end_offset for each in find_files(log_dir).checkpoints}
             number += 1
         wait_until(lambda: find_files(log_dir).segments[0].base_offset > 0, "segments are removed")
+
+
+def evaluate(daemon: DaemonProcess, topic: str) -> Any:  # noqa: ANN401 - a JSON document
+    body = msgspec.json.encode(evaluation("alice", topic=topic))
+    headers = {**TOKEN, "Content-Type": "application/json"}
+    return ask(daemon.decision, "POST", "/access/v1/evaluation", body, headers).json
+
+
+def test_daemon_serves_exactly_the_restored_acls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Offsets go on: a client that has seen a later one is answered, and a watcher lists again."""
+    log_dir, out = new_log(tmp_path), tmp_path / "out.checkpoint"
+    kept, removed, lost = (binding(name) for name in ("kept", "removed", "lost"))
+    with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
+        admin = new_admin(daemon)
+        assert create_acls(admin, kept, removed) == [None, None]
+        assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0
+        delete_acls(admin, filter_of("removed"))
+        assert create_acls(admin, lost) == [None]
+        offset = int(daemon.metric("authorizerd_snapshot_offset"))
+        assert main(["restore", str(out), "--log-dir", str(log_dir)]) == 1
+        assert "in use by another process" in capsys.readouterr().err
+        assert daemon.stop()[0] == 0
+    assert main(["restore", str(out), "--log-dir", str(log_dir)]) == 0
+    assert "compared with the old log: 1 ACL added, 1 ACL removed\n" in capsys.readouterr().out
+    tokens = tmp_path / "tokens"
+    tokens.write_text(entry("root", "User:root"))
+    more = {"authorizerd.tokens.file": str(tokens), "super.users": "User:ANONYMOUS;User:root"}
+    with running(tmp_path, log_dir, more) as daemon:
+        assert describe_acls(new_admin(daemon)) == {kept, removed}
+        newest = evaluate(daemon, "kept")["context"]["offset"]
+        assert newest > offset
+        assert evaluate(daemon, "removed")["decision"] is True
+        assert evaluate(daemon, "lost")["decision"] is False
+        assert ask(daemon.decision, "GET", f"/v1/watch?after={offset}", None, TOKEN).status == 410
+        assert create_acls(new_admin(daemon), lost) == [None]
+        assert describe_acls(new_admin(daemon)) == {kept, removed, lost}
+        assert daemon.stop()[0] == 0
+    assert main(["check-log", str(log_dir)]) == 0

@@ -66,6 +66,7 @@ def log_state(
         content=content,
         next_offset=42,
         last_epoch=3,
+        torn_bytes=0,
         foreign_types=foreign_types,
         damaged_checkpoints=(),
         properties=PROPERTIES,

@@ -15,7 +15,7 @@ def test_tree_has_every_command_with_its_flags() -> None:
     assert list(commands) == [
         "authorizerd",
         *(f"authorizerd {name}" for name in ("serve", "format", "token", "import-config")),
-        *(f"authorizerd {name}" for name in ("reset-copy", "backup", "acls")),
+        *(f"authorizerd {name}" for name in ("reset-copy", "backup", "restore", "acls")),
         *(f"authorizerd acls {name}" for name in ("plan", "export", "import")),
         "authorizerd check-log",
         *("authorizerd doctor", "authorizerd replay"),

@@ -1,0 +1,190 @@
+"""``authorizerd restore``: verify a backup, and put it in place of a log.
+
+Exit codes: 0 the backup is restored (or could be), 1 a fault, 2 invalid arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.cli.backup import describe_backup
+from authorizerd.cli.log_directory import (
+    LogDirectory,
+    add_directory_arguments,
+    read_log_directory,
+)
+from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.sources.own_log_directory import new_uuid
+from authorizerd.metadata.backup import OWN_LOG, Backup
+from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, RESTORE_PREFIX
+from authorizerd.metadata.errors import BackupError
+from authorizerd.metadata.lock import locked
+from authorizerd.metadata.meta_properties import make_directories
+from authorizerd.metadata.restore import Restored, recover, restore
+from authorizerd.metadata.restore_target import RestoreTarget, examine_target
+from authorizerd.metadata.storage import DISK
+
+
+def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "backup", type=Path, metavar="BACKUP", help="a file that `authorizerd backup` has written"
+    )
+    add_directory_arguments(parser)
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="verify the backup and prove that it can be restored, but replace nothing; the daemon "
+        "may be running",
+    )
+    parser.add_argument(
+        "--other-cluster",
+        action="store_true",
+        help="accept a backup of another cluster; the directory keeps its own cluster id",
+    )
+    parser.add_argument(
+        "--next-offset",
+        type=int,
+        default=0,
+        metavar="OFFSET",
+        help="let the log continue at this offset or later: one above the newest that clients have "
+        "seen. Needed only if the old log is lost",
+    )
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Restore the backup, and print what was done.
+
+    Raises:
+        StartError, ConfigurationError: the configuration is unusable.
+        MetadataLogError: the backup or the directory is unusable, or a daemon uses it.
+    """
+    place = read_log_directory(arguments)
+    if arguments.next_offset < 0:
+        arguments.refuse("--next-offset: expected an offset of at least 0")
+    _check_configuration(place)
+    _check_owner(place.path)
+    backup = read_backup(arguments.backup)
+    try:
+        target, restored = _restore(backup, place, arguments)
+    except OSError as error:
+        raise BackupError(
+            f"{error.filename or place.path}: {error.strerror or error}. The log is either the old "
+            f"or the restored one, whole. If a directory {RESTORE_PREFIX}... is left in "
+            f"{place.path}, it has the other"
+        ) from error
+    _print(arguments, backup, target, restored)
+    return 0
+
+
+def _restore(
+    backup: Backup, place: LogDirectory, arguments: argparse.Namespace
+) -> tuple[RestoreTarget, Restored]:
+    log_dir, configuration = place
+    with ExitStack() as stack:
+        if arguments.dry_run:
+            if not log_dir.is_dir():
+                raise BackupError(f"{log_dir}: --dry-run: expected an existing directory")
+        else:
+            make_directories(log_dir, DISK)
+            stack.enter_context(locked(log_dir))
+            put_back = recover(log_dir)
+            if put_back is not None:
+                print(f"authorizerd: note: put the log of {put_back} back", file=sys.stderr)
+        target = examine_target(
+            log_dir,
+            backup,
+            node_id=None if configuration is None else configuration.node_id,
+            new_id=new_uuid,
+            is_other_cluster=arguments.other_cluster,
+            next_offset=arguments.next_offset,
+        )
+        return target, restore(backup, target, datetime.now(UTC), is_dry_run=arguments.dry_run)
+
+
+def _check_configuration(place: LogDirectory) -> None:
+    if place.configuration is not None and place.configuration.follow is not None:
+        raise StartError(
+            "this configuration follows a cluster, whose log the daemon copies by itself: restore "
+            "the cluster, then run `authorizerd reset-copy`"
+        )
+
+
+def _check_owner(log_dir: Path) -> None:
+    """Refuse to write files of root into the directory of another user.
+
+    Raises:
+        BackupError: the daemon could not read the restored files.
+    """
+    for path in (log_dir / METADATA_TOPIC_DIRECTORY, log_dir):
+        if path.exists():
+            owner = path.stat().st_uid
+            if os.geteuid() == 0 and owner != 0:
+                raise BackupError(
+                    f"{path}: belongs to the user with id {owner}, who could not read files of "
+                    f"root: run this command as that user, for example with `runuser -u '#{owner}'`"
+                )
+            return
+
+
+def _print(
+    arguments: argparse.Namespace, backup: Backup, target: RestoreTarget, restored: Restored
+) -> None:
+    added, removed = _compare(backup, target)
+    if arguments.json:
+        document = {
+            "backup": str(backup.path),
+            "sha256": backup.sha256,
+            "facts": backup.facts,
+            "log_dir": str(target.log_dir),
+            "is_dry_run": arguments.dry_run,
+            "cluster_id": target.properties.cluster_id,
+            "next_offset": restored.end_offset,
+            "epoch": restored.epoch,
+            "replaced": None if restored.replaced is None else str(restored.replaced),
+            "acls_added": added,
+            "acls_removed": removed,
+            "old_log_fault": target.old.fault or None if target.old else None,
+        }
+        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        return
+    print(f"{backup.path}: verified")
+    for line in describe_backup(backup):
+        print(line)
+    done = "can be restored, nothing was replaced" if arguments.dry_run else "restored"
+    print(f"{target.log_dir}: {done}; cluster {target.properties.cluster_id}")
+    print(f"the log continues at offset {restored.end_offset}, after epoch {restored.epoch}")
+    if added is not None and removed is not None:
+        print(
+            f"compared with the old log: {count_of(added, 'ACL')} added, "
+            f"{count_of(removed, 'ACL')} removed"
+        )
+    elif target.old is not None:
+        print(f"the old log cannot be read: {target.old.fault}")
+    if restored.replaced is not None:
+        print(f"the old log is kept in {restored.replaced}")
+    if backup.facts.source != OWN_LOG:
+        print(
+            "authorizerd: note: the backup is that of a followed cluster's copy. From now on, this "
+            "log and the cluster are independent",
+            file=sys.stderr,
+        )
+
+
+def _compare(backup: Backup, target: RestoreTarget) -> tuple[int | None, int | None]:
+    """Return how many ACLs the restore adds and removes, None if the old ones are not known."""
+    if target.old is None or target.old.acls is None:
+        return None, None
+    restored = frozenset(backup.state.acls.values())
+    return len(restored - target.old.acls), len(target.old.acls - restored)

@@ -1,0 +1,248 @@
+"""``authorizerd restore``: what it prints, what it refuses, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from authorizerd.cli.main import main
+from authorizerd.metadata.backup import Backup
+from authorizerd.metadata.copy_directory import CopyMark, write_mark
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.storage import DISK
+from tests.support.backups import new_backup, write_own_log
+from tests.support.log_files import added, flipped, read_acls
+
+HOLD_LOCK = """
+import sys
+from pathlib import Path
+from authorizerd.metadata.lock import locked
+with locked(Path(sys.argv[1])):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(log_dir: Path) -> Iterator[None]:
+    """Hold the directory's lock, as a daemon does."""
+    command = [sys.executable, "-c", HOLD_LOCK, str(log_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield
+        holder.communicate()
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Backup:
+    """Return a backup with the ACLs 1 and 2, whose last offset is 3."""
+    return new_backup(tmp_path, [added(1), added(2)])
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """Return a log with the ACLs 2, 3 and 4, whose last offset is 4."""
+    log_dir = tmp_path / "log"
+    write_own_log(log_dir, [added(2), added(3), added(4)])
+    return log_dir
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def numbers(path: Path) -> set[int]:
+    return {int.from_bytes(acl_id, "big") for acl_id in read_acls(path)}
+
+
+def test_log_is_replaced_and_kept(
+    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
+    printed = capsys.readouterr()
+    (replaced,) = log_dir.glob("replaced-*")
+    assert printed.err == ""
+    assert printed.out == (
+        f"{backup.path}: verified\n"
+        "cluster some-cluster, node 1, own log\n"
+        "offset 3, epoch 1, 2026-10-14T17:46:40.000Z\n"
+        "2 ACLs, 0 topics, 0 configs, 0 SCRAM credentials\n"
+        f"SHA-256 {backup.sha256}\n"
+        f"{log_dir}: restored; cluster some-cluster\n"
+        "the log continues at offset 6, after epoch 2\n"
+        "compared with the old log: 1 ACL added, 2 ACLs removed\n"
+        f"the old log is kept in {replaced}\n"
+    )
+    assert (numbers(log_dir), numbers(replaced)) == ({1, 2}, {2, 3, 4})
+    assert main(["check-log", str(log_dir)]) == 0
+    assert "not known" not in capsys.readouterr().out
+
+
+def test_json_says_the_same(
+    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["restore", str(backup.path), "--log-dir", str(log_dir), "--json", "--dry-run"]
+    assert main(words) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document.pop("facts")["contents"]["acls"] == 2
+    assert document == {
+        "backup": str(backup.path),
+        "sha256": backup.sha256,
+        "log_dir": str(log_dir),
+        "is_dry_run": True,
+        "cluster_id": "some-cluster",
+        "next_offset": 6,
+        "epoch": 2,
+        "replaced": None,
+        "acls_added": 1,
+        "acls_removed": 2,
+        "old_log_fault": None,
+    }
+
+
+def test_configuration_names_the_log_and_the_node(
+    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A new directory is made. Its node is that of the configuration."""
+    config = tmp_path / "server.properties"
+    config.write_text(f"node.id=7\nlog.dirs={tmp_path / 'new'}\n")
+    words = ["restore", str(backup.path), "--config", str(config), "--next-offset", "900"]
+    assert main(words) == 0
+    assert "the log continues at offset 900, after epoch 1\n" in capsys.readouterr().out
+    assert "node.id=7" in (tmp_path / "new/meta.properties").read_text()
+    assert numbers(tmp_path / "new") == {1, 2}
+
+
+def test_used_log_is_not_replaced(
+    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dry run does not disturb its owner."""
+    words = ["restore", str(backup.path), "--log-dir", str(log_dir)]
+    before = [*names(log_dir), ".lock"]
+    with held(log_dir):
+        assert main([*words, "--dry-run"]) == 0
+        assert "can be restored, nothing was replaced" in capsys.readouterr().out
+        assert main(words) == 1
+    assert "in use by another process" in capsys.readouterr().err
+    assert names(log_dir) == sorted(before)
+    assert numbers(log_dir) == {2, 3, 4}
+
+
+def test_dry_run_makes_no_directory(
+    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "new"), "--dry-run"]
+    assert main(words) == 1
+    assert "--dry-run: expected an existing directory" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_damaged_backup_replaces_nothing(
+    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backup.path.write_bytes(flipped(backup.path.read_bytes(), 200))
+    before = names(log_dir)
+    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 1
+    assert "the file is damaged, use another backup" in capsys.readouterr().err
+    assert names(log_dir) == before
+
+
+def test_backup_of_another_cluster_needs_a_flag(
+    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties = log_dir / "meta.properties"
+    properties.write_text(properties.read_text().replace("some-cluster", "other"))
+    words = ["restore", str(backup.path), "--log-dir", str(log_dir)]
+    assert main(words) == 1
+    assert "found cluster other" in capsys.readouterr().err
+    assert numbers(log_dir) == {2, 3, 4}
+    assert main([*words, "--other-cluster"]) == 0
+    assert "restored; cluster other\n" in capsys.readouterr().out
+    assert "cluster.id=other\n" in properties.read_text()
+
+
+def test_damaged_log_is_named(
+    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (segment,) = (log_dir / METADATA_TOPIC_DIRECTORY).iterdir()
+    segment.write_bytes(flipped(segment.read_bytes(), 100))
+    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
+    out = capsys.readouterr().out
+    assert f"the old log cannot be read: {segment}: at byte" in out
+    assert "compared with" not in out
+    assert numbers(log_dir) == {1, 2}
+
+
+def test_follower_is_not_restored(
+    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(
+        f"node.id=7\nlog.dirs={tmp_path / 'copy'}\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        "controller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    )
+    assert main(["restore", str(backup.path), "--config", str(config)]) == 1
+    assert "restore the cluster, then run `authorizerd reset-copy`" in capsys.readouterr().err
+    write_mark(tmp_path / "copy", CopyMark("quorum"), DISK)
+    assert main(["restore", str(backup.path), "--log-dir", str(tmp_path / "copy")]) == 1
+    assert "found a copy of a followed cluster" in capsys.readouterr().err
+
+
+def test_root_does_not_write_into_the_log_of_another_user(
+    backup: Backup,
+    log_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The daemon could not read what root has restored."""
+    if os.geteuid() == 0:
+        os.chown(log_dir / METADATA_TOPIC_DIRECTORY, 12345, -1)
+        owner = 12345
+    else:
+        owner = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 1
+    assert f"belongs to the user with id {owner}" in capsys.readouterr().err
+    assert not [*log_dir.glob("re*")]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("b.checkpoint", "expected either --log-dir DIR or --config FILE, found neither"),
+        ("b.checkpoint --log-dir log --next-offset -1", "expected an offset of at least 0"),
+        ("--log-dir log", "required: BACKUP"),
+    ],
+)
+def test_invalid_arguments_end_with_2(
+    capsys: pytest.CaptureFixture[str], words: str, text: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["restore", *words.split()])
+    assert end.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_interrupted_restore_is_undone_by_the_next(
+    backup: Backup, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only a file system that cannot exchange two names leaves this."""
+    part = log_dir / "restore-20260102T030405Z"
+    part.mkdir()
+    (log_dir / METADATA_TOPIC_DIRECTORY).rename(part / "replaced")
+    assert main(["check-log", str(log_dir)]) == 1
+    assert "a restore was interrupted, which has left restore-2026" in capsys.readouterr().err
+    assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 0
+    printed = capsys.readouterr()
+    assert "put the log of" in printed.err
+    assert "compared with the old log: 1 ACL added, 2 ACLs removed\n" in printed.out
