@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _BACKUP: Final = "tests/metadata/test_backup.py"
+_RESTORE: Final = "tests/metadata/test_restore.py"
 _STATE: Final = "tests/metadata/test_log_state.py"
 
 BACKUP_MUTANTS: Final = (
@@ -44,5 +45,39 @@ BACKUP_MUTANTS: Final = (
         text="    return has_started or not is_left\n",
         becomes="    return not is_left\n",
         found_by=f"{_STATE}::test_owner_that_starts_meanwhile_may_leave_an_unfinished_write",
+    ),
+    Mutant(
+        name="offsets go back when a backup is restored",
+        file="metadata/restore_target.py",
+        text="        end_offset = max(end_offset, old.next_offset + 1)\n",
+        found_by=f"{_RESTORE}::test_log_continues_after_all_that_was_seen",
+    ),
+    Mutant(
+        name="a backup of another cluster is restored without being told to",
+        file="metadata/restore_target.py",
+        text="    if is_another and not is_other_cluster:\n",
+        becomes="    if is_another and not properties:\n",
+        found_by=f"{_RESTORE}::test_other_directories_are_refused",
+    ),
+    Mutant(
+        name="a copy of a followed cluster is replaced by a backup",
+        file="metadata/restore_target.py",
+        text="    if mark is not None:\n",
+        becomes="    if mark is not None and not backup:\n",
+        found_by=f"{_RESTORE}::test_copy_is_refused",
+    ),
+    Mutant(
+        name="a restored log is not compared with the backup",
+        file="metadata/restore.py",
+        text="    if read.content != state or counted != backup.facts.contents:\n",
+        becomes="    if not read:\n",
+        found_by=f"{_RESTORE}::test_log_that_lacks_an_acl_replaces_nothing",
+    ),
+    Mutant(
+        name="a restored log takes its place before its name is durable",
+        file="metadata/restore.py",
+        text="    storage.sync_directory(part)\n    write_checkpoint(part, state, storage)\n",
+        becomes="    write_checkpoint(part, state, storage)\n",
+        found_by="tests/faults/test_restore.py::test_crash_leaves_the_old_or_the_new_log",
     ),
 )
