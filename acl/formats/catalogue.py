@@ -32,6 +32,7 @@ _MARKS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
         frozenset(("resource", "confluent_kafka_acl")),
     ),
     "strimzi": (frozenset(("apiVersion", "kind")),),
+    "julie": (frozenset(("context",)),),
     "kafka-gitops": (
         frozenset(("services",)),
         frozenset(("users",)),
@@ -42,16 +43,21 @@ _MARKS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
 """For each format: keys that only its texts have together, at the top level."""
 
 
-def _late(module: str, read: str, write: str) -> tuple[Reader, Writer]:
-    """Return two functions of a module that is imported by their first call."""
-    name = f"authorizerd.acl.{module}"
+def _late(
+    module: str, read: str, write: str, *, writing: str | None = None
+) -> tuple[Reader, Writer]:
+    """Return two functions of a module that is imported by their first call.
+
+    Args:
+        writing: the module of the second one, if it is another.
+    """
 
     def read_late(text: str) -> AclsRead:
-        reader: Reader = getattr(import_module(name), read)
+        reader: Reader = getattr(import_module(f"authorizerd.acl.{module}"), read)
         return reader(text)
 
     def write_late(acls: Sequence[Acl]) -> AclsWritten:
-        writer: Writer = getattr(import_module(name), write)
+        writer: Writer = getattr(import_module(f"authorizerd.acl.{writing or module}"), write)
         return writer(acls)
 
     return read_late, write_late
@@ -70,6 +76,11 @@ _FORMATS: Final = (
     ),
     Format("listing", "the output of kafka-acls --list", listing.read, listing.write),
     Format("strimzi", "KafkaUser resources of Strimzi", *_late("formats.strimzi", "read", "write")),
+    Format(
+        "julie",
+        "a topology of Julie Ops",
+        *_late("formats.julie", "read", "write", writing="formats.julie_writing"),
+    ),
     Format(
         "kafka-gitops",
         "a state file of kafka-gitops",

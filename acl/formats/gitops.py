@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec.structs import astuple, replace
 
+from authorizerd.acl.formats.gitops_roles import ROLES, SERVICES
 from authorizerd.acl.formats.limits import (
     OLD_OPERATIONS,
     OLD_RESOURCE_TYPES,
@@ -39,7 +40,6 @@ from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import (
-    CLUSTER_NAME,
     WILDCARD,
     Acl,
     Operation,
@@ -60,16 +60,6 @@ _RESOURCE_TYPES: Final = {code.name: code for code in OLD_RESOURCE_TYPES}
 _OPERATIONS: Final = {code.name: code for code in OLD_OPERATIONS}
 _PATTERN_TYPES: Final = {code.name: code for code in (PatternType.LITERAL, PatternType.PREFIXED)}
 _PERMISSION_TYPES: Final = {code.name: code for code in (PermissionType.ALLOW, PermissionType.DENY)}
-_STREAMS_OPERATIONS: Final = (
-    Operation.READ,
-    Operation.WRITE,
-    Operation.DESCRIBE,
-    Operation.DELETE,
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.ALTER_CONFIGS,
-    Operation.DESCRIBE_CONFIGS,
-)
 _NAME_CHARACTERS_MAX: Final = 100
 """Of a user or an ACL that we name. YAML's keys have at most 1,024 characters."""
 
@@ -142,13 +132,8 @@ class _State:
         self._lose_unlisted("customServiceAcls", custom, "services")
 
     def _read_service(self, place: str, name: str, value: Value) -> Iterator[Acl]:
-        kinds = {
-            "application": _read_application,
-            "kafka-connect": _read_connect,
-            "kafka-streams": _read_streams,
-        }
         service = check_mapping(place, value)
-        make = check_word(f"{place}.type", service.get("type"), kinds)
+        make = check_word(f"{place}.type", service.get("type"), SERVICES)
         principal = self._principal(place, service)
         for acl in make(place, name, service, self._describes_topics):
             if principal is not None:
@@ -162,7 +147,7 @@ class _State:
             principal = self._principal(place, user)
             for role_place, role in check_list(f"{place}.roles", user.get("roles", []), "roles"):
                 word = ascii_lower(check_text(role_place, role))
-                for acl in check_word(role_place, word, _ROLES):
+                for acl in check_word(role_place, word, ROLES):
                     if principal is not None:
                         yield check_creatable(place, replace(acl, principal=principal))
             yield from self._read_custom("customUserAcls", name, principal)
@@ -194,114 +179,6 @@ class _State:
                 f"{section}.{name}",
                 f"kafka-gitops ignores these ACLs, because {owners} does not list {name}",
             )
-
-
-def _allow(
-    operation: Operation,
-    resource_type: ResourceType,
-    name: str,
-    pattern_type: PatternType = PatternType.LITERAL,
-) -> Acl:
-    """Return an ACL of a generated kind; its principal is added later."""
-    return Acl(
-        int(resource_type),
-        name,
-        int(pattern_type),
-        "",
-        WILDCARD,
-        int(operation),
-        int(PermissionType.ALLOW),
-    )
-
-
-_ROLES: Final[Mapping[str, tuple[Acl, ...]]] = {
-    "reader": (
-        _allow(Operation.READ, ResourceType.TOPIC, WILDCARD),
-        _allow(Operation.READ, ResourceType.GROUP, WILDCARD),
-    ),
-    "writer": (_allow(Operation.WRITE, ResourceType.TOPIC, WILDCARD),),
-    "operator": (
-        _allow(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME),
-        _allow(Operation.DESCRIBE, ResourceType.TOPIC, WILDCARD),
-        _allow(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, WILDCARD),
-        _allow(Operation.READ, ResourceType.GROUP, WILDCARD),
-        _allow(Operation.DESCRIBE, ResourceType.GROUP, WILDCARD),
-    ),
-}
-
-
-def _texts(place: str, service: dict[str, Value], key: str) -> list[str]:
-    items = check_list(f"{place}.{key}", service.get(key, []), "topics")
-    return [check_text(item_place, item) for item_place, item in items]
-
-
-def _topics(
-    place: str, service: dict[str, Value], describes_topics: bool
-) -> tuple[list[Acl], list[str]]:
-    """Return the ACLs on the topics that are produced and consumed, and the topics consumed."""
-    topic = ResourceType.TOPIC
-    produced = _texts(place, service, "produces")
-    consumed = _texts(place, service, "consumes")
-    acls = [_allow(Operation.WRITE, topic, name) for name in produced]
-    acls += [_allow(Operation.READ, topic, name) for name in consumed]
-    if describes_topics:
-        acls += [_allow(Operation.DESCRIBE, topic, name) for name in (*consumed, *produced)]
-    return acls, consumed
-
-
-def _named(place: str, service: dict[str, Value], key: str, default: str) -> str:
-    return check_text(f"{place}.{key}", service.get(key, default))
-
-
-def _read_application(
-    place: str, name: str, service: dict[str, Value], describes_topics: bool
-) -> Iterator[Acl]:
-    optional = ("principal", "group-id", "produces", "consumes")
-    check_keys(place, service, required=("type",), optional=optional)
-    acls, consumed = _topics(place, service, describes_topics)
-    yield from acls
-    if consumed:
-        group = _named(place, service, "group-id", name)
-        yield _allow(Operation.READ, ResourceType.GROUP, group)
-
-
-def _read_connect(
-    place: str, name: str, service: dict[str, Value], describes_topics: bool
-) -> Iterator[Acl]:
-    optional = ("principal", "group-id", "storage-topics", "produces", "connectors")
-    check_keys(place, service, required=("type",), optional=optional)
-    yield from _topics(place, service, describes_topics)[0]
-    storage_place = f"{place}.storage-topics"
-    storage = check_mapping(storage_place, service.get("storage-topics", {}))
-    check_keys(storage_place, storage, required=(), optional=("config", "offset", "status"))
-    for key, default in (("config", "configs"), ("offset", "offsets"), ("status", "status")):
-        topic = _named(storage_place, storage, key, f"connect-{default}-{name}")
-        yield _allow(Operation.READ, ResourceType.TOPIC, topic)
-        yield _allow(Operation.WRITE, ResourceType.TOPIC, topic)
-    group = _named(place, service, "group-id", name)
-    yield _allow(Operation.READ, ResourceType.GROUP, group)
-    connectors = check_mapping(f"{place}.connectors", service.get("connectors", {}))
-    for key, connector in connectors.items():
-        connector_place = f"{place}.connectors.{key}"
-        check_keys(connector_place, connector, required=(), optional=("produces", "consumes"))
-        acls, consumed = _topics(connector_place, connector, describes_topics)
-        yield from acls
-        if consumed:
-            yield _allow(Operation.READ, ResourceType.GROUP, f"connect-{key}")
-
-
-def _read_streams(
-    place: str, name: str, service: dict[str, Value], describes_topics: bool
-) -> Iterator[Acl]:
-    optional = ("principal", "application-id", "produces", "consumes")
-    check_keys(place, service, required=("type",), optional=optional)
-    yield from _topics(place, service, describes_topics)[0]
-    application = _named(place, service, "application-id", name)
-    for operation in _STREAMS_OPERATIONS:
-        yield _allow(operation, ResourceType.TOPIC, application, PatternType.PREFIXED)
-    for operation in (Operation.READ, Operation.DESCRIBE, Operation.DELETE):
-        yield _allow(operation, ResourceType.GROUP, application)
-    yield _allow(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def _read_details(place: str, value: Value) -> Acl:

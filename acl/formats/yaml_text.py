@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-Node: TypeAlias = "str | int | list[Node] | dict[str, Node]"
+Node: TypeAlias = "str | bool | list[Node] | dict[str, Node]"
 
 _PLAIN: Final = re.compile(r"[A-Za-z_](?:[\w.:/=+@*,-]*[\w./=+@*-])?", re.ASCII)
 _PLAIN_IN_LIST: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
@@ -55,7 +55,7 @@ def _inline(node: Node) -> str:
         return "{}"
     if isinstance(node, list):
         return f"[{', '.join(_scalar(str(item), _PLAIN_IN_LIST) for item in node)}]"
-    return str(node) if isinstance(node, int) else _scalar(node, _PLAIN)
+    return str(node).lower() if isinstance(node, bool) else _scalar(node, _PLAIN)
 
 
 def _scalar(text: str, plain: re.Pattern[str]) -> str:

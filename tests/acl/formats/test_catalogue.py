@@ -21,6 +21,19 @@ from tests.support.acls import acl
     ("", '  {"acls": []}\n', "json"),
     ("", '{"path":"/kafka-acl","data":null}\n', "zookeeper"),
     (".txt", "anything else\n", "listing"),
+    (".yaml", "---\n# users\napiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\n", "strimzi"),
+    (".json", '{"kind": "List", "apiVersion": "v1", "items": []}', "strimzi"),
+    ("", "apiVersion: v1\nkind: List\n", "strimzi"),
+    (".yml", "---\ncontext: c\nservices: x\n", "julie"),
+    (".yaml", "'context': c\n", "julie"),
+    (".yaml", "settings:\n  x: y\nservices:\n  a:\n", "kafka-gitops"),
+    (".yaml", "customUserAcls: {}\n", "kafka-gitops"),
+    (".yaml", "topics:\n  services: {}\n", "yaml"),
+    (".json", '{"format_version": "1.2", "kind": 1, "apiVersion": 2}', "terraform"),
+    (".json", '{"resource": {"kafka_acl": {}}}', "terraform"),
+    (".json", '{"resource": {"confluent_kafka_acl": {}}}', "terraform"),
+    (".json", '{"acls": [{"resource_name": "\\"context\\":"}]}', "json"),
+    (".yaml", "{acls: []}", "yaml"),
 ])  # fmt: skip
 def test_suffix_or_content_decides_the_format(suffix: str, text: str, expected: str) -> None:
     assert detect_format(text, suffix).name == expected

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.formats import julie, julie_roles
+from authorizerd.acl.formats.julie_writing import write
+from authorizerd.acl.model import Acl
+from tests.support.acls import acl
+
+principals = st.sampled_from(("User:a", "User:b"))
+topics = st.sampled_from(("t", "u", "v.w"))
+any_topics = st.lists(st.sampled_from(("t", "u", "*", "not a topic")), unique=True, max_size=3)
+patterns = st.sampled_from(("*", "g", "h", "g*", "app*", "x-*"))
+prefixes = st.sampled_from(("app", "g", "x-"))
+
+
+def collected(acls: Iterator[Acl]) -> frozenset[Acl]:
+    return frozenset(acls)
+
+
+roles = st.one_of(
+    st.builds(julie_roles.consume, principals, topics, patterns),
+    st.builds(
+        julie_roles.stream, principals, prefixes, any_topics.filter(bool), any_topics, st.booleans()
+    ),
+    st.builds(julie_roles.run_ksql_application, principals, prefixes, any_topics, any_topics),
+).map(collected)
+# Julie takes only one producer of each principal from a topic.
+producers = st.dictionaries(
+    st.tuples(principals, topics), st.tuples(st.none() | patterns, st.booleans()), max_size=4
+).map(lambda found: [collected(julie_roles.produce(*k, *v)) for k, v in found.items()])
+others = st.builds(
+    Acl,
+    st.sampled_from((2, 3, 4, 5)),
+    st.sampled_from(("t", "g", "app", "*", "h*", "kafka-cluster")),
+    st.sampled_from((3, 4)),
+    principals,
+    st.sampled_from(("*", "10.0.0.1")),
+    st.sampled_from((2, 3, 4, 8, 12)),
+    st.sampled_from((2, 3)),
+)
+
+
+@given(st.lists(roles, max_size=6), producers, st.lists(others, max_size=6))
+def test_roles_are_written_without_loss_and_without_other_acls(
+    some: list[frozenset[Acl]], more: list[frozenset[Acl]], noise: list[Acl]
+) -> None:
+    known = frozenset[Acl]().union(*some, *more)
+    written = write([*known, *noise])
+    lost = {loss.acl for loss in written.losses}
+    kept = julie.read(written.text)
+    assert kept.losses == ()
+    assert set(kept.acls) == {*known, *noise} - lost
+    if not noise:
+        assert lost == set()
+
+
+def test_written_topology_has_special_topics_and_applications() -> None:
+    some = [
+        *julie_roles.consume("User:b", "t", "g-*"),
+        *julie_roles.consume("User:b", "t", "h"),
+        *julie_roles.produce("User:a", "t", "tx", False),
+        *julie_roles.produce("User:b", "u", None, True),
+        *julie_roles.stream("User:s", "app", ["*"], ["out"], True),
+        acl("User:b", "ALTER", topic="t"),
+    ]
+    written = write(some)
+    expected = """
+context: exported
+projects:
+  - name: exported
+    streams:
+      - principal: User:s
+        applicationId: app
+        exactlyOnce: true
+        topics:
+          read: ["*"]
+          write: [out]
+special_topics:
+  - name: t
+    producers:
+      - principal: User:a
+        transactionId: tx
+    consumers:
+      - principal: User:b
+        group: g-*
+      - principal: User:b
+        group: h
+  - name: u
+    producers:
+      - principal: User:b
+        idempotence: true
+"""
+    assert written.text == expected.removeprefix("\n")
+    assert [loss.acl for loss in written.losses] == [acl("User:b", "ALTER", topic="t")]
+
+
+def test_more_transactional_ids_than_topics_are_losses() -> None:
+    some = {*julie_roles.produce("User:a", "t", "x", True)}
+    some |= {acl("User:a", operation, transactional_id="y") for operation in ("DESCRIBE", "WRITE")}
+    lost = {loss.acl for loss in write([*some]).losses}
+    assert lost == {
+        acl("User:a", operation, transactional_id="y") for operation in ("DESCRIBE", "WRITE")
+    }
