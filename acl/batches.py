@@ -19,23 +19,19 @@ T = TypeVar("T")
 
 
 def split_batches(
-    items: Iterable[T],
-    acl_of: Callable[[T], Acl],
-    *,
-    acls_max: int = RECORDS_PER_REQUEST_MAX,
-    bytes_max: int = BYTES_PER_REQUEST_MAX,
+    items: Iterable[T], acl_of: Callable[[T], Acl], *, acls_max: int = RECORDS_PER_REQUEST_MAX
 ) -> Iterator[list[T]]:
     """Yield the items in order, in batches as large as one request may be.
 
     Args:
         acl_of: returns the ACL of an item.
-        bytes_max: the size of the records of one batch.
+        acls_max: the most items of one batch.
     """
     batch: list[T] = []
     size = 0
     for item in items:
         item_bytes = record_bytes_max(acl_of(item))
-        if batch and (len(batch) == acls_max or size + item_bytes > bytes_max):
+        if batch and (len(batch) == acls_max or size + item_bytes > BYTES_PER_REQUEST_MAX):
             yield batch
             batch, size = [], 0
         batch.append(item)

@@ -60,6 +60,11 @@ class Setting(msgspec.Struct, frozen=True):
         return f"{self.key}={self.value} ({shown})"
 
 
+def is_known(stated: tuple[Setting, ...], key: str) -> bool:
+    """Return True if the value of a setting is not only assumed."""
+    return any(each.key == key and each.origin is not Origin.ASSUMED for each in stated)
+
+
 def describe_settings(stated: tuple[Setting, ...], advice: str) -> str:
     """Return a line with each setting and its origin.
 

@@ -36,12 +36,16 @@ LISTED_MAX: Final = 20
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """The states before and after a plan, what it changes, and the settings of both states."""
+    """The states before and after a plan, what it changes, and the settings of both states.
+
+    ``is_default_known`` is False if allow.everyone.if.no.acl.found is only assumed to be false.
+    """
 
     before: AclSnapshot
     after: AclSnapshot
     changes: AclChanges
     settings: AuthorizerSettings
+    is_default_known: bool = True
 
 
 def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str]:
@@ -57,6 +61,8 @@ def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str
     if proposal.settings.allow_everyone_if_no_acl_found:
         yield from _shorten(_find_opened(proposal))
         yield from _shorten(_find_closed(proposal))
+    elif not proposal.is_default_known:
+        yield from _find_perhaps_opened(proposal)
     yield from _shorten(
         surprise for acl in proposal.changes.created for surprise in find_surprises(acl)
     )
@@ -107,13 +113,28 @@ def _find_administrators(snapshot: AclSnapshot, settings: AuthorizerSettings) ->
 
 
 def _find_opened(proposal: Proposal) -> Iterator[str]:
+    for name in _name_opened(proposal):
+        yield (
+            f"{name}: this plan removes the last ACL, so allow.everyone.if.no.acl.found lets "
+            "everyone do everything there"
+        )
+
+
+def _find_perhaps_opened(proposal: Proposal) -> Iterator[str]:
+    names = list(_name_opened(proposal))
+    if names:
+        more = f" and {count_of(len(names) - 1, 'other pattern')}" if len(names) > 1 else ""
+        yield (
+            f"this plan removes the last ACL of {names[0]}{more}: if allow.everyone.if.no.acl.found"
+            " is true, everyone may then do everything there. Its value is not known; pass it"
+        )
+
+
+def _name_opened(proposal: Proposal) -> Iterable[str]:
+    """Return the patterns, each once, that lose their last ACL."""
     after = _Patterns(proposal.after.acls.values())
-    for acl in proposal.changes.deleted:
-        if not after.cover(acl):
-            yield (
-                f"{_name(acl)}: this plan removes the last ACL, so allow.everyone.if.no.acl.found "
-                "lets everyone do everything there"
-            )
+    opened = (_name(acl) for acl in proposal.changes.deleted if not after.cover(acl))
+    return dict.fromkeys(opened)
 
 
 def _find_closed(proposal: Proposal) -> Iterator[str]:

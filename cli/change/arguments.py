@@ -22,8 +22,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBroker
         nargs="+",
         type=Path,
         metavar="DESIRED",
-        help="a file with the ACLs that there should be: a .yaml, .yml or .json file, or the "
-        "output of kafka-acls --list",
+        help="a file with the ACLs that there should be, in any format of --acls",
     )
     parser.add_argument(
         "--out", type=Path, metavar="PLAN", help="write the plan to this file, for acls apply"

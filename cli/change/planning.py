@@ -10,11 +10,9 @@ ACLs, files and flags give the same plan.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from secrets import token_hex
 from typing import Final
 
 from authorizerd.acl.formats.model import AclsRead
@@ -43,7 +41,8 @@ from authorizerd.cli.change.report import describe_changes, describe_managed, su
 from authorizerd.cli.change.selection import read_selector
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.questions.answers import print_lines
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.source_settings import ALLOW_EVERYONE, is_known
+from authorizerd.cli.transfer.whole_file import find_writable, write_text
 
 EXIT_FAULT: Final = 1
 EXIT_BREAKS: Final = 3
@@ -73,12 +72,15 @@ def plan_changes(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
     warnings = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    proposal = Proposal(source.snapshot, after, changes, source.settings)
+    proposal = Proposal(
+        source.snapshot, after, changes, source.settings, is_known(source.stated, ALLOW_EVERYONE)
+    )
     warnings += find_warnings(proposal, source.caller)
     plan = _new_plan(source, changes, selector, warnings, [each.result for each in checked])
     data = encode_plan(plan)
     if arguments.out is not None:
-        _write(arguments.out, data)
+        path, mode = find_writable(arguments.out, overwrite=True)
+        write_text(path, data.decode(), mode)
     if arguments.json:
         sys.stdout.write(data.decode())
     else:
@@ -157,23 +159,3 @@ def _describe(
 
 
 _NOT_APPLIED: Final = ", but acls apply refuses it, because it would break something"
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file as a whole, so that nobody reads half a plan.
-
-    Raises:
-        StartError: it cannot be written. An existing file stays as it was.
-    """
-    aside = path.with_name(f"{path.name}.{token_hex(16)}.part")
-    try:
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            aside.replace(path)
-        except OSError:
-            aside.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StartError(f"--out: {path}: {error.strerror or error}") from error

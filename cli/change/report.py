@@ -24,7 +24,7 @@ def describe_changes(changes: AclChanges) -> Iterator[str]:
     ):
         yield f"{name_type(resource_type)} {name_pattern(pattern_type, name)}"
         for sign, acl in group:
-            yield f"  {sign} {_describe_entry(acl)}"
+            yield f"{sign}   {_describe_entry(acl)}"
 
 
 def _pattern_of(acl: Acl) -> tuple[int, str, int]:

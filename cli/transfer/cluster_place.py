@@ -17,11 +17,11 @@ from typing import Final, TypeVar
 import msgspec
 import trio
 
+from authorizerd.acl.batches import split_batches
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl
 from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
-from authorizerd.cli.transfer.batches import split_batches
 from authorizerd.cli.transfer.losses import find_cluster_fault
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, is_grant, order_for_writing
 from authorizerd.daemon.errors import StartError

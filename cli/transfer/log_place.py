@@ -17,13 +17,13 @@ from typing import Final
 from immutables import Map
 
 from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.batches import split_batches
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.listing import ID_BYTES, derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.offline import read_log
-from authorizerd.cli.transfer.batches import split_batches
 from authorizerd.cli.transfer.losses import find_log_fault
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
 from authorizerd.cli.transfer.whole_file import find_writable, new_error

@@ -109,9 +109,9 @@ _shtab_authorizerd_shell___snapshot_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_shell___config_COMPGEN=_shtab_compgen_files
 
 _shtab_authorizerd_acls_plan___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
-_shtab_authorizerd_acls_export___format_choices=(yaml json listing strimzi kafka-gitops terraform zookeeper)
+_shtab_authorizerd_acls_export___format_choices=(yaml json listing strimzi julie kafka-gitops terraform zookeeper)
 _shtab_authorizerd_acls_export___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
-_shtab_authorizerd_acls_import___format_choices=(yaml json listing strimzi kafka-gitops terraform zookeeper)
+_shtab_authorizerd_acls_import___format_choices=(yaml json listing strimzi julie kafka-gitops terraform zookeeper)
 _shtab_authorizerd_acls_import___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
 _shtab_authorizerd_acls_pos_0_choices=(plan export import)
 _shtab_authorizerd_replay_ingest___format_choices=(auto json kafka)

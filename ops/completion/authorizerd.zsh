@@ -104,7 +104,7 @@ _shtab_authorizerd_acls_export_options=(
   "--acls[a file of ACLs of any format]:acls:_files"
   "--as-of[with a log\: its ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970]:as_of:"
   "--to[a file, or any other place of those below (default\: standard output)]:to_place:"
-  "--format[the format of the file that is written (default\: by its suffix, else yaml)\; see below]:format:(yaml json listing strimzi kafka-gitops terraform zookeeper)"
+  "--format[the format of the file that is written (default\: by its suffix, else yaml)\; see below]:format:(yaml json listing strimzi julie kafka-gitops terraform zookeeper)"
   "--overwrite[replace a file or checkpoint that exists]"
   "--node-id[node.id of a new log directory, without --config]:node_id:"
   "--cluster-id[the cluster id of a new log directory (default\: random)]:cluster_id:"
@@ -129,7 +129,7 @@ _shtab_authorizerd_acls_export_defaults_added=0
 
 _shtab_authorizerd_acls_import_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--format[the format of the file that is read (default\: detected)\; see below]:format:(yaml json listing strimzi kafka-gitops terraform zookeeper)"
+  "--format[the format of the file that is read (default\: detected)\; see below]:format:(yaml json listing strimzi julie kafka-gitops terraform zookeeper)"
   "--as-of[with a log\: its ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970]:as_of:"
   "--bootstrap-server[the brokers of a Kafka cluster, or a daemon\; separate several with commas]:bootstrap_server:"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file]:log_dir:"
@@ -188,7 +188,7 @@ _shtab_authorizerd_acls_plan_options=(
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
   "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
-  "(*):a file with the ACLs that there should be\: a .yaml, .yml or .json file, or the output of kafka-acls --list:_files"
+  "(*):a file with the ACLs that there should be, in any format of --acls:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

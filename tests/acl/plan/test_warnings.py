@@ -21,6 +21,7 @@ ADMIN = acl("User:admin", "ALTER", cluster=True)
 OTHER_ADMIN = acl("User:other", "ALL", cluster=True)
 LOCAL_ADMIN = acl("User:admin", "ALTER", cluster=True, host="10.0.0.1")
 ORDERS = acl("User:a", topic="orders")
+GROUP = acl("User:a", group="billing")
 
 
 def warnings(
@@ -97,6 +98,23 @@ def test_plan_warns(
     assert len(found) == len(expected), found
     for text, beginning in zip(found, expected, strict=True):
         assert text.startswith(beginning), found
+
+
+@pytest.mark.parametrize(
+    ("present", "expected"),
+    [
+        ([ORDERS], "the last ACL of topic literal `orders`: if allow.everyone"),
+        ([ORDERS, GROUP], "the last ACL of topic literal `orders` and 1 other pattern: if allow"),
+        ([], ""),
+    ],
+)
+def test_unknown_default_is_mentioned_where_it_would_matter(
+    present: list[Acl], expected: str
+) -> None:
+    changes = make_changes(present, [], Selector(None))
+    proposal = Proposal(snapshot_of(*present), snapshot_of(), changes, CLOSED, False)
+    assert expected in "".join(find_warnings(proposal))
+    assert len(list(find_warnings(proposal))) == bool(present)
 
 
 def test_caller_who_loses_its_right_comes_first() -> None:

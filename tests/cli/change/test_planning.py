@@ -26,16 +26,19 @@ EVIL = acl("User:\x1b[31mevil\u202e", "WRITE", topic="orders")
 
 REPORT = """\
 topic literal `orders`
-  + ALLOW User:carol READ from any host
-  + DENY User:mallory ALL from any host
++   ALLOW User:carol READ from any host
++   DENY User:mallory ALL from any host
 topic prefix `payments.`
-  - ALLOW User:bob WRITE from any host
+-   ALLOW User:bob WRITE from any host
 
 2 ACLs to create (1 DENY, 1 ALLOW), 1 to delete (1 ALLOW, 0 DENY): 2 before, 3 after
 this plan manages ALL ACLs: each one that is not desired is to be deleted, 1 of 2
 as listed by now.txt, with 2 ACLs
 with super.users= (--super-users), allow.everyone.if.no.acl.found=false (assumed); pass --config \
 FILE to use the daemon's settings
+warning: this plan removes the last ACL of topic prefix `payments.`: if \
+allow.everyone.if.no.acl.found is true, everyone may then do everything there. Its value is not \
+known; pass it
 written to plan.json
 """
 
@@ -184,7 +187,8 @@ def test_files_that_manage_nothing_are_rejected(
         ("desired.txt --principal User:bob", ", and 2 more: select it too"),
         ("absent.txt", "absent.txt: No such file or directory"),
         ("desired.txt --tests absent.yaml", "absent.yaml"),
-        ("desired.txt --out no/plan.json", "--out: no/plan.json: No such file or directory"),
+        ("desired.txt --out .", ".: expected a file or nothing, found something else"),
+        ("desired.txt --out no/plan.json", "no/plan.json: not written: No such file or directory"),
     ],
 )
 def test_fault_ends_with_1(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,7 +292,7 @@ def test_surprises_of_added_acls_are_warnings(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "odd.txt").write_text(format_acls([acl("User:a", topic="*x")]))
-    assert plan("odd.txt --out plan.json") == 10
+    assert plan("odd.txt now.txt --out plan.json") == 10
     (warning,) = written(folder).warnings
     assert warning.startswith("name '*x': * is an ordinary character here")
     assert f"\nwarning: {warning}\n" in capsys.readouterr().out

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 import trio
 
+from authorizerd.acl.batches import split_batches
 from authorizerd.acl.model import Acl
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader
-from authorizerd.cli.transfer.batches import split_batches
 from authorizerd.cli.transfer.cluster_place import VISIBLE_SECONDS_MAX, create_acls, make_draft
 from authorizerd.cli.transfer.model import AclsFound, Written
 from authorizerd.daemon.errors import StartError
