@@ -67,6 +67,10 @@ CREATION: Final = Right("Alter", "create", "creating")
 BROKER_CONFIGS: Final = 4
 """Kafka's ConfigResource.Type.BROKER."""
 AUTHORIZER: Final = "authorizer.class.name"
+_UNLISTABLE: Final = """\
+a broker lists no ACLs at all if one of them has a code that its Kafka version does not know.
+Its server.log names the cause. Its log directory can be read (--log-dir).
+"""
 LISTING_OFFSET: Final = -1
 """The offset of a snapshot that a broker listed: a listing has none."""
 
@@ -199,7 +203,8 @@ class BrokerReader:
             reason = "the broker has no authorizer, so it has no ACLs: everyone may do anything"
             return StartError(_describe(self._place, reason))
         if error.cause is None:
-            return StartError(_describe(self._place, str(error)))
+            is_odd = right is LISTING and error.error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+            return StartError(_describe(self._place, str(error), _UNLISTABLE if is_odd else ""))
         # The advice says more than the name of the error's code.
         reason = (error.error.message or error.error.name).removeprefix(f"{self._servers}: ")
         return StartError(_describe(self._place, reason, ADVICE[error.cause]))

@@ -25,7 +25,7 @@ from authorizerd.cli.transfer.arguments import (
     read_export,
     read_import,
 )
-from authorizerd.cli.transfer.model import Draft, Source, Target, Written
+from authorizerd.cli.transfer.model import Draft, Source, Target, Written, leave_out_lost
 from authorizerd.cli.transfer.places import open_source, open_target
 from authorizerd.cli.transfer.report import (
     Place,
@@ -64,7 +64,7 @@ def transfer(request: Request, source: Source, target: Target) -> int:
         StartError, ConfigurationError, MetadataLogError, ChangeError: a place is unusable, and the
             target is unchanged, or the text says what is known of it.
     """
-    found = select(source.read(), request.selects)
+    found = leave_out_lost(select(source.read(), request.selects))
     with target.open() as opened:
         draft = opened.draft(found)
         losses = (*found.losses, *draft.losses)

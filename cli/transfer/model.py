@@ -30,6 +30,16 @@ class AclsFound(msgspec.Struct, frozen=True):
     losses: tuple[Loss, ...] = ()
 
 
+def leave_out_lost(found: AclsFound) -> AclsFound:
+    """Return what was found, without the ACLs that are losses of the reading.
+
+    A format reads a code that it does not know as UNKNOWN. The ACL that it stands for is another
+    one, so this one must not be written.
+    """
+    lost = {loss.acl for loss in found.losses}
+    return msgspec.structs.replace(found, acls=tuple(acl for acl in found.acls if acl not in lost))
+
+
 class Draft(msgspec.Struct, frozen=True):
     """What a target would write.
 

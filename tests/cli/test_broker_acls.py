@@ -191,6 +191,17 @@ async def test_other_authorizer_is_reported(
                 "everyone may do anything"
             ],
         ),
+        (
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            None,
+            [
+                "--bootstrap-server broker:9092: UNKNOWN_SERVER_ERROR: The server experienced an "
+                "unexpected error when processing the request.",
+                "a broker lists no ACLs at all if one of them has a code that its Kafka version "
+                "does not know.",
+                "Its server.log names the cause. Its log directory can be read (--log-dir).",
+            ],
+        ),
     ],
 )
 async def test_refused_listing_names_the_flag_the_cause_and_the_remedy(

@@ -189,3 +189,22 @@ def test_kafkas_tools_and_a_broker_read_an_exported_checkpoint(
     shutil.copy(checkpoint, log_dir / METADATA_TOPIC_DIRECTORY)
     with running_broker(rig, tmp_path / "broker", log_dir) as broker:
         assert kafka_listed(broker) == kafka_listed(origin)
+
+
+def test_acl_of_another_version_is_only_in_the_log(
+    rig: Rig, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A broker with such an ACL lists none. Its log gives all, with their codes."""
+    unknown = acl("User:a", 99, topic="t", deny=True)
+    write_log(tmp_path / "newer", [added(1), added(2, unknown)])
+    node = ["--node-id", "1", "--cluster-id", CLUSTER_ID]
+    newer, log = str(tmp_path / "newer"), str(tmp_path / "log")
+    assert main(["acls", "import", newer, "--log-dir", log, *node]) == 0
+    with running_broker(rig, tmp_path / "broker", tmp_path / "log") as broker:
+        assert broker.run(Program.ACLS, "--list").exit_code == 1
+        capsys.readouterr()
+        assert main(["acls", "export", *connection(broker)]) == 1
+        assert "Its log directory can be read (--log-dir)" in capsys.readouterr().err
+    checkpoint = str(tmp_path / CHECKPOINT)
+    assert main(["acls", "export", "--log-dir", log, "--to", checkpoint]) == 0
+    assert read_acls(tmp_path / CHECKPOINT) == {acl_id(1): added(1).acl, acl_id(2): unknown}

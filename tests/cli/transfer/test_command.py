@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
 from authorizerd.cli.main import main
 from tests.support.acls import acl
@@ -154,6 +155,19 @@ def test_accepted_losses_are_left_out_and_named(command: Command, tmp_path: Path
         "failure": None,
     }
     assert "loss: StandardAcl[" in command.error
+
+
+def test_acl_with_an_unknown_code_in_a_text_is_not_written(
+    command: Command, tmp_path: Path
+) -> None:
+    """A listing of a later Kafka version says UNKNOWN, but the ACL has another code."""
+    (tmp_path / "listing.txt").write_text(format_acls([READ, UNKNOWN]))
+    words = ("import", str(tmp_path / "listing.txt"), "--log-dir", str(tmp_path / "new"))
+    assert command.run(*words, "--node-id", "1") == 3
+    assert "loss: StandardAcl[" in command.error
+    assert not (tmp_path / "new").exists()
+    assert command.run(*words, "--node-id", "1", "--accept-losses") == 0
+    assert set(read_acls(tmp_path / "new").values()) == {READ}
 
 
 def test_loss_of_an_acl_that_is_not_selected_does_not_stop_the_command(

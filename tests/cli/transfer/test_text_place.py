@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
@@ -20,6 +22,7 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.storage import Storage
 from tests.support.acls import acl
 from tests.support.recording_storage import RecordingStorage
+from tests.support.strategies import acls, any_acls
 
 FIRST = acl("User:a", topic="t")
 SECOND = acl("User:b", "WRITE", topic="t", deny=True)
@@ -164,3 +167,13 @@ def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
         read(tmp_path / "none")
     with pytest.raises(StartError, match="Is a directory"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(acls=st.lists(acls(unknown_codes=True) | any_acls, max_size=6, unique=True))
+def test_each_format_names_what_it_does_not_give_back(name: str, acls: list[Acl]) -> None:
+    """Whatever the names and codes are, its text also says nothing else."""
+    with TextTarget(locator(Path("-")), FORMATS[name]).open() as opened:
+        draft = opened.draft(AclsFound(tuple(acls)))
+    assert not any("does not give it back" in loss.reason for loss in draft.losses)
+    assert {*draft.new, *(loss.acl for loss in draft.losses)} >= {*acls}
