@@ -21,6 +21,7 @@ from tests.mutants.copy_mutants import COPY_MUTANTS
 from tests.mutants.decision_mutants import DECISION_MUTANTS
 from tests.mutants.decision_port_mutants import DECISION_PORT_MUTANTS
 from tests.mutants.explanation_mutants import EXPLANATION_MUTANTS
+from tests.mutants.format_mutants import FORMAT_MUTANTS
 from tests.mutants.kafka_mutants import KAFKA_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.login_mutants import LOGIN_MUTANTS
@@ -42,6 +43,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Copy of a followed log": COPY_MUTANTS,
     "Backups": BACKUP_MUTANTS,
     "Import and export": TRANSFER_MUTANTS,
+    "Formats of ACLs": FORMAT_MUTANTS,
     "Rules": DECISION_MUTANTS,
     "Explanations": EXPLANATION_MUTANTS,
     "The past": PAST_MUTANTS,

@@ -1,0 +1,55 @@
+"""Mutants of the formats of ACLs: each grants or removes what a text does not say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_LOSSES: Final = "tests/acl/formats/test_losses.py::test_acl_that_a_format_cannot_say_is_a_loss"
+
+FORMAT_MUTANTS: Final = (
+    Mutant(
+        name="a KafkaUser may have the name of all principals",
+        file="acl/formats/strimzi.py",
+        text="    if not _is_kubernetes_name(name):",
+        becomes="    if False:",
+        found_by="tests/acl/formats/test_strimzi.py::test_fault_is_named_with_its_place",
+    ),
+    Mutant(
+        name="KafkaUsers of two clusters are read as one",
+        file="acl/formats/strimzi.py",
+        text="        if value != present:",
+        becomes="        if False:",
+        found_by="tests/acl/formats/test_strimzi.py::test_users_of_two_clusters_are_rejected",
+    ),
+    Mutant(
+        name="one KafkaUser is written for two principals",
+        file="acl/formats/strimzi.py",
+        text='if is_certificate and f"User:{name}" in plain:',
+        becomes="if False:",
+        found_by=_LOSSES,
+    ),
+    Mutant(
+        name="a topology manages principals whose roles it does not know",
+        file="acl/formats/julie.py",
+        text="frozenset(topology.principals - topology.uncertain)",
+        becomes="frozenset(topology.principals)",
+        found_by="tests/acl/formats/test_julie.py::"
+        "test_principals_with_unknown_access_are_not_in_the_scope",
+    ),
+    Mutant(
+        name="an expression of Terraform is read as a name",
+        file="acl/formats/terraform_values.py",
+        text='if _AMBIGUOUS.search(template) or _BEGINNING.search(_ESCAPED.sub("", template)):',
+        becomes="if False:",
+        found_by="tests/acl/formats/test_terraform.py::test_fault_is_named_with_its_place",
+    ),
+    Mutant(
+        name="a listing is written with lines that could be read as other ACLs",
+        file="acl/formats/listing.py",
+        text='if f"{acl.principal}{_HOST}{acl.host}".split(_HOST) != [acl.principal, acl.host]:',
+        becomes="if False:",
+        found_by=_LOSSES,
+    ),
+)
