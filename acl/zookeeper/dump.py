@@ -1,7 +1,7 @@
 """Dumps: ACLs of ZooKeeper in a text, a znode in each line.
 
     {"path":"/kafka-acl","data":null}
-    {"path":"/kafka-acl/Topic/orders","data":"{\"version\":1,\"acls\":[…]}"}
+    {"path":"/kafka-acl/Topic/orders","data":"{\"acls\":[…],\"version\":1}"}
     {"path":"/kafka-acl-changes/acl_changes_","data":"TOPIC:orders","sequential":true}
 
 ``data`` is the text in the znode. Paths begin at the cluster's chroot. A dump may contain all

@@ -47,7 +47,21 @@ class Export(msgspec.Struct, frozen=True):
 
 
 def plan_export(acls: Iterable[Acl], target: Target) -> Export:
-    """Divide ACLs into those of each pattern's znode, and losses."""
+    """Divide ACLs into those of each new pattern's znode, and losses."""
+    divided = divide(acls, target)
+    losses = list(divided.losses)
+    kept = {}
+    for pattern, entries in divided.patterns.items():
+        lost = find_oversized(pattern, entries, target)
+        if lost:
+            losses += lost
+        else:
+            kept[pattern] = entries
+    return Export(kept, tuple(losses))
+
+
+def divide(acls: Iterable[Acl], target: Target) -> Export:
+    """Divide ACLs as ``plan_export``, whatever the size of a pattern's ACLs."""
     patterns: dict[Pattern, list[Acl]] = {}
     losses: list[Loss] = []
     for acl in dict.fromkeys(acls):
@@ -56,14 +70,8 @@ def plan_export(acls: Iterable[Acl], target: Target) -> Export:
             patterns.setdefault(Pattern.of(acl), []).append(acl)
         else:
             losses.append(Loss(acl, reason))
-    kept = {}
-    for pattern in sorted(patterns, key=pattern_path):
-        lost = find_oversized(pattern, patterns[pattern], target)
-        if lost:
-            losses += lost
-        else:
-            kept[pattern] = tuple(patterns[pattern])
-    return Export(kept, tuple(losses))
+    ordered = sorted(patterns, key=pattern_path)
+    return Export({each: tuple(patterns[each]) for each in ordered}, tuple(losses))
 
 
 def find_oversized(pattern: Pattern, acls: Sequence[Acl], target: Target) -> list[Loss]:

@@ -1,6 +1,6 @@
 """The JSON in a pattern's znode: its ACLs.
 
-    {"version":1,"acls":[{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}]}
+    {"acls":[{"principal":"User:a","permissionType":"Allow","host":"*","operation":"Read"}],"version":1}
 
 **Invariant:** reading is strict where Kafka is not. Kafka reads malformed JSON as no ACLs, and an
 unknown operation as UNKNOWN; here both are errors, so that no DENY is lost. As in Kafka, unknown
@@ -30,12 +30,12 @@ VERSION: Final = 1
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
-    """An element of ``acls``, in Kafka's order of fields."""
+    """An element of ``acls``. The fields have the order in which Kafka writes them."""
 
     principal: str
     permission_type: str = msgspec.field(name="permissionType")
-    operation: str
     host: str
+    operation: str
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -45,10 +45,10 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 
 class _Znode(msgspec.Struct, frozen=True):
-    """The data of a pattern's znode."""
+    """The data of a pattern's znode. The order is Kafka's too."""
 
-    version: int
     acls: tuple[_Entry, ...]
+    version: int
 
 
 _VERSIONED: Final = msgspec.json.Decoder(_Versioned)
@@ -105,15 +105,15 @@ def write_acls(acls: Iterable[Acl]) -> bytes:
     )
     return _ENCODER.encode(
         _Znode(
-            VERSION,
             tuple(
                 _Entry(
                     principal,
                     PERMISSION_TYPE_NAMES[PermissionType(permission_type)],
-                    OPERATION_NAMES[Operation(operation)],
                     host,
+                    OPERATION_NAMES[Operation(operation)],
                 )
                 for principal, permission_type, operation, host in entries
             ),
+            VERSION,
         )
     )

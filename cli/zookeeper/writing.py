@@ -25,7 +25,7 @@ from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.zookeeper.change_events import ChangeEvent, new_change_event
 from authorizerd.acl.zookeeper.dump import list_parents
-from authorizerd.acl.zookeeper.export import find_oversized, plan_export
+from authorizerd.acl.zookeeper.export import divide, find_oversized
 from authorizerd.acl.zookeeper.ownership import CONTROLLER_EPOCH
 from authorizerd.acl.zookeeper.paths import LITERAL_ROOT, Pattern, pattern_path
 from authorizerd.acl.zookeeper.znode import write_acls
@@ -74,7 +74,7 @@ class AclWriter:
         """Return what would be written, after all checks that need no writing."""
         check_chroot(self._session)
         self._refresh_guard()
-        export = plan_export(acls, self._target)
+        export = divide(acls, self._target)
         patterns = list(export.patterns)
         self._check_parents(patterns)
         new: list[Acl] = []

@@ -18,7 +18,6 @@ from ops.kafka_rig.rig import SOURCES, Rig, RigError, java_environment
 START_TIMEOUT_SECONDS: Final = 180.0
 STOP_TIMEOUT_SECONDS: Final = 30.0
 
-_STARTED: Final = "Kafka Server started"
 _POLL_SECONDS: Final = 0.05
 _SHOWN_LINES: Final = 30
 
@@ -29,6 +28,8 @@ class KafkaProcess:
     Args:
         name: the word for the node in errors, and the name of its log.
         audit_level: INFO audits only denials.
+        main_class: the class that runs with ``config`` as its argument.
+        started: what the node logs once it is ready.
     """
 
     def __init__(
@@ -40,15 +41,18 @@ class KafkaProcess:
         name: str,
         jvm_options: Sequence[str],
         audit_level: str,
+        main_class: str = "kafka.Kafka",
+        started: str = "Kafka Server started",
     ) -> None:
         self.audit_log = directory / "kafka-authorizer.log"
         self._name = name
+        self._started = started
         self._log = directory / f"{name}.log"
         self._log_start = 0
         self._is_paused = False
         self._process: subprocess.Popen[bytes] | None = None
         self._command = rig.command(
-            "kafka.Kafka",
+            main_class,
             config,
             options=(
                 *jvm_options,
@@ -98,7 +102,7 @@ class KafkaProcess:
             ended = not self.is_running
             said = self._read_log()
             # A node may print this and end at once.
-            if _STARTED in said and not ended:
+            if self._started in said and not ended:
                 return
             if ended or time.monotonic() > give_up:
                 what = "ended" if ended else f"was not ready in {START_TIMEOUT_SECONDS:g} s"

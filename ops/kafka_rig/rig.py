@@ -138,30 +138,35 @@ class Rig:
             return self.run(Program.METADATA_SHELL, "--snapshot", copy, *command)
 
 
-def prepare(directory: Path = DIRECTORY) -> Rig | Absent:
+def prepare(directory: Path = DIRECTORY, sources: Path | None = None) -> Rig | Absent:
     """Return the rig, or the reason for its absence.
+
+    Args:
+        sources: the directory of Maven's ``pom.xml`` and of our classes; None for Kafka's newest
+            release. ``SOURCES / "zookeeper"`` is for the last one with ZooKeeper.
 
     The first call resolves the jars with Maven and compiles our classes, below ``directory``. This
     takes seconds if Maven has the jars, and minutes if it must download them.
     """
     if shutil.which("java") is None:
         return Absent("no java")
-    built = directory.absolute() / _digest()
+    sources = sources or SOURCES
+    built = directory.absolute() / _digest(sources)
     try:
-        jars = _jars(built) or _build(built)
+        jars = _jars(built) or _build(built, sources)
     except RigError as error:
         return Absent(str(error))
     return Rig(os.pathsep.join((str(built / "classes"), jars)))
 
 
-def _java_sources() -> list[Path]:
-    return sorted((SOURCES / "java").rglob("*.java"))
+def _java_sources(sources: Path) -> list[Path]:
+    return sorted((sources / "java").rglob("*.java"))
 
 
-def _digest() -> str:
+def _digest(sources: Path) -> str:
     """Return a name for the build of these sources."""
     digest = hashlib.sha256()
-    for path in (SOURCES / "pom.xml", *_java_sources()):
+    for path in (sources / "pom.xml", *_java_sources(sources)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -177,7 +182,7 @@ def _jars(built: Path) -> str | None:
     return jars if is_whole else None
 
 
-def _build(built: Path) -> str:
+def _build(built: Path, sources: Path) -> str:
     """Resolve the jars, compile our classes, and return the class path of the jars.
 
     ``built`` is created atomically.
@@ -193,11 +198,12 @@ def _build(built: Path) -> str:
         # A subdirectory, since the temporary one itself is removed at the end.
         directory = Path(name) / "built"
         directory.mkdir()
-        _resolve(directory / "classpath.txt")
+        _resolve(sources, directory / "classpath.txt")
         jars = _jars(directory)
         if jars is None:
             raise RigError("mvn: no jars, or missing jars, in the class path")
-        _compile(jars, directory / "classes")
+        if java := _java_sources(sources):
+            _compile(java, jars, directory / "classes")
         # A build whose jars are gone would prevent the rename.
         shutil.rmtree(built, ignore_errors=True)
         with suppress(OSError):  # another process was faster, and built the same
@@ -205,18 +211,16 @@ def _build(built: Path) -> str:
     return jars
 
 
-def _resolve(jars_path: Path) -> None:
+def _resolve(sources: Path, jars_path: Path) -> None:
     _demand(
-        ["mvn", "-q", "-B", "-f", SOURCES / "pom.xml", _RESOLVE, f"-Dmdep.outputFile={jars_path}"],
+        ["mvn", "-q", "-B", "-f", sources / "pom.xml", _RESOLVE, f"-Dmdep.outputFile={jars_path}"],
         timeout_seconds=_RESOLVE_TIMEOUT_SECONDS,
     )
 
 
-def _compile(jars: str, classes: Path) -> None:
+def _compile(java: Sequence[Path], jars: str, classes: Path) -> None:
     options = ("--release", "17", "-proc:none", "-cp", jars, "-d", str(classes))
-    _demand(
-        ["javac", *options, *map(str, _java_sources())], timeout_seconds=_COMPILE_TIMEOUT_SECONDS
-    )
+    _demand(["javac", *options, *map(str, java)], timeout_seconds=_COMPILE_TIMEOUT_SECONDS)
 
 
 def _demand(command: Sequence[Argument], *, timeout_seconds: float) -> None:

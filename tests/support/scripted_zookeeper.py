@@ -17,8 +17,6 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Final, NamedTuple
 
-import msgspec
-
 from tests.support.jute import Acl, Error, Op, Reader, receive, send, skip_rest, write_buffer
 from tests.support.znode_tree import OPEN, Node, Refused, Users, ZnodeTree
 
@@ -203,7 +201,7 @@ class ScriptedZooKeeper:
                 return Error.OK, self.tree.run(op, path, reader, users)
             except Refused as refused:
                 return refused.code, b""
-        before = {path: msgspec.structs.replace(node) for path, node in self.tree.nodes.items()}
+        before = self.tree.copy([path for _, path, _ in parts])
         results: list[bytes] = []
         for kind, path, reader in parts:
             try:

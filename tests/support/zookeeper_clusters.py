@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from authorizerd.acl.model import Acl
 from authorizerd.acl.zookeeper.dump import list_parents
-from authorizerd.acl.zookeeper.export import Target
+from authorizerd.acl.zookeeper.export import Target, plan_export
 from authorizerd.acl.zookeeper.paths import Pattern, parse_path, pattern_path
 from authorizerd.acl.zookeeper.znode import read_acls, write_acls
 from authorizerd.cli.zookeeper.address import parse_address
@@ -16,6 +17,7 @@ from authorizerd.cli.zookeeper.reading import read_all
 from authorizerd.cli.zookeeper.session import Session, open_session
 from authorizerd.cli.zookeeper.settings import Login, ZooKeeperSettings
 from authorizerd.cli.zookeeper.writing import AclWriter, Added
+from tests.support.acls import acl
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, running_zookeeper
 
 ACCEPTS_OPEN = WriteOptions(accepts_open=True)
@@ -75,3 +77,13 @@ def stored(server: ScriptedZooKeeper) -> set[Acl]:
         if (pattern := parse_path(path)) is not None
         for acl in read_acls(pattern, node.data)
     }
+
+
+def new_largest_pattern() -> list[Acl]:
+    """Return as many ACLs of one pattern as an export writes; with one more, all are losses."""
+    crowd = [acl(f"User:{number:05}", topic="big") for number in range(14_000)]
+    first_lost = bisect_left(
+        range(len(crowd)), True, key=lambda size: bool(plan_export(crowd[:size], Target()).losses)
+    )
+    assert first_lost < len(crowd)
+    return crowd[: first_lost - 1]

@@ -24,11 +24,11 @@ def test_dump_lists_parents_then_each_znode_with_its_event() -> None:
     nodes = [json.loads(line) for line in written.text.splitlines()]
     parents = list_parents(Target().oldest)
     assert nodes[: len(parents)] == [{"path": path, "data": None} for path in parents]
-    entry = '"permissionType":"Allow","operation":"Read","host":"*"}]}'
+    entry = '"permissionType":"Allow","host":"*","operation":"Read"}],"version":1}'
     assert nodes[len(parents) :] == [
         {
             "path": "/kafka-acl-extended/prefixed/Group/g",
-            "data": f'{{"version":1,"acls":[{{"principal":"User:a",{entry}',
+            "data": f'{{"acls":[{{"principal":"User:a",{entry}',
         },
         {
             "path": "/kafka-acl-extended-changes/acl_changes_",
@@ -37,7 +37,7 @@ def test_dump_lists_parents_then_each_znode_with_its_event() -> None:
         },
         {
             "path": "/kafka-acl/Topic/t",
-            "data": f'{{"version":1,"acls":[{{"principal":"User:ä",{entry}',
+            "data": f'{{"acls":[{{"principal":"User:ä",{entry}',
         },
         {"path": "/kafka-acl-changes/acl_changes_", "data": "TOPIC:t", "sequential": True},
     ]

@@ -27,9 +27,9 @@ def znode(version: object = 1, **changes: object) -> bytes:
 def test_data_is_the_json_that_kafka_writes() -> None:
     acls = [acl("User:b", "IDEMPOTENT_WRITE", cluster=True), acl("User:ä", cluster=True, deny=True)]
     assert write_acls(acls).decode() == (
-        '{"version":1,"acls":['
-        '{"principal":"User:b","permissionType":"Allow","operation":"IdempotentWrite","host":"*"},'
-        '{"principal":"User:ä","permissionType":"Deny","operation":"Read","host":"*"}]}'
+        '{"acls":['
+        '{"principal":"User:b","permissionType":"Allow","host":"*","operation":"IdempotentWrite"},'
+        '{"principal":"User:ä","permissionType":"Deny","host":"*","operation":"Read"}],"version":1}'
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 
@@ -15,8 +14,6 @@ from authorizerd.acl.zookeeper.dump import list_parents
 from authorizerd.acl.zookeeper.export import (
     JUTE_MAX_BUFFER,
     REQUEST_OVERHEAD,
-    Target,
-    plan_export,
 )
 from authorizerd.acl.zookeeper.znode import write_acls
 from authorizerd.cli.zookeeper.address import parse_address
@@ -33,6 +30,7 @@ from tests.support.zookeeper_clusters import (
     ACCEPTS_OPEN,
     EVENTS,
     add,
+    new_largest_pattern,
     read,
     session_of,
     store,
@@ -285,14 +283,12 @@ def test_pattern_that_grows_beyond_the_buffer_is_a_loss(cluster: ScriptedZooKeep
 
 def test_largest_pattern_that_is_no_loss_fits_into_a_request(cluster: ScriptedZooKeeper) -> None:
     """The scripted server closes the connection of a longer request, as a real one does."""
-    crowd = [acl(f"User:{number:05}", topic="t") for number in range(14_000)]
-    fits = bisect_left(
-        range(len(crowd)), True, key=lambda n: bool(plan_export(crowd[:n], Target()).losses)
-    )
-    largest = crowd[: fits - 1]
+    largest = new_largest_pattern()
     assert len(write_acls(largest)) > JUTE_MAX_BUFFER - 2 * REQUEST_OVERHEAD
     add(cluster, largest)
     assert read(cluster) == set(largest)
     with session_of(cluster) as session:
-        missing = AclWriter(session, ACCEPTS_OPEN).find_missing(crowd[:fits])
-    assert (missing.new, len(missing.losses)) == ((), fits)
+        more = [*largest, acl("User:one more", topic="big")]
+        missing = AclWriter(session, ACCEPTS_OPEN).find_missing(more)
+    assert missing.new == ()
+    assert [each.acl for each in missing.losses] == more[-1:]

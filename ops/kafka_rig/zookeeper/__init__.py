@@ -1,0 +1,1 @@
+"""Run a real ZooKeeper, and a real Kafka broker that keeps its ACLs in it."""
