@@ -20,12 +20,19 @@ from authorizerd.cli.question_words import MOMENT_HELP
 from authorizerd.cli.questions.answers import add_json_argument
 from authorizerd.cli.transfer.locator import Kind, Locator, LocatorError, parse_locator
 from authorizerd.cli.transfer.selection import add_selection_arguments, read_selection
+from authorizerd.cli.zookeeper.options import (
+    WriteOptions,
+    add_write_arguments,
+    read_write_options,
+)
 
 Refuse: TypeAlias = Callable[[str], NoReturn]
 
 PLACES: Final = """\
 A place is one of:
   kafka://HOST:PORT,...   a cluster, or a daemon
+  zookeeper://HOST:PORT,.../CHROOT
+                          a cluster that keeps its ACLs in ZooKeeper
   DIR, DIR/ or log:DIR    a log directory, which contains __cluster_metadata-0
   FILE.checkpoint         a checkpoint of a log
   FILE or FORMAT:FILE     a file of ACLs
@@ -56,6 +63,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         format: of the file, in an export that of the target, in an import that of the source.
         selects: whether an ACL is selected; None if all are.
+        zookeeper: what is stated about a target in ZooKeeper.
     """
 
     source: Side
@@ -70,6 +78,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     as_json: bool
     selects: Callable[[Acl], bool] | None
+    zookeeper: WriteOptions
     refuse: Refuse
 
 
@@ -190,7 +199,8 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     clients.add_argument(
         "--command-config",
         metavar="FILE",
-        help="a properties file with Kafka's client keys for the log-in and TLS",
+        help="a properties file with Kafka's client keys for the log-in and TLS; for ZooKeeper, "
+        "with a broker's zookeeper.* keys",
     )
     for word, place in (("from", "the ACLs come from"), ("to", "the ACLs go to")):
         clients.add_argument(
@@ -198,6 +208,7 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="FILE",
             help=f"the same for the cluster that {place}, if both places are clusters",
         )
+    add_write_arguments(parser)
     add_selection_arguments(parser)
     parser.add_argument(
         "--accept-losses",
@@ -279,6 +290,7 @@ def _read_request(
         dry_run=given.dry_run,
         as_json=given.json,
         selects=read_selection(given),
+        zookeeper=read_write_options(given),
         refuse=refuse,
     )
 
@@ -329,6 +341,9 @@ def _check_target_flags(given: argparse.Namespace, target: Locator, refuse: Refu
     for flag, value in (("--node-id", given.node_id), ("--cluster-id", given.cluster_id)):
         if value is not None and target.kind is not Kind.LOG:
             refuse(f"{flag}: expected a log directory as the target, found {target.text}")
+    if target.kind is not Kind.ZOOKEEPER:
+        for flag in read_write_options(given).flags:
+            refuse(f"{flag}: expected zookeeper://HOST:PORT as the target, found {target.text}")
     if given.node_id is not None and given.config is not None and "source" in given:
         refuse("--node-id: expected either --config or --node-id, found both")
 

@@ -52,7 +52,9 @@ def open_source(request: Request) -> Source:
 
             return ClusterPlace(side.locator.value, side.command_config, side.locator.text)
         case Kind.ZOOKEEPER:
-            raise _unsupported(side.locator)
+            from authorizerd.cli.zookeeper.places import ZooKeeperSource
+
+            return ZooKeeperSource(*_describe_zookeeper(side))
         case _:
             assert_never(side.locator.kind)
 
@@ -83,7 +85,9 @@ def open_target(request: Request) -> Target:
 
             return ClusterPlace(locator.value, side.command_config, locator.text)
         case Kind.ZOOKEEPER:
-            raise _unsupported(locator)
+            from authorizerd.cli.zookeeper.places import ZooKeeperTarget
+
+            return ZooKeeperTarget(*_describe_zookeeper(side), request.zookeeper)
         case _:
             assert_never(locator.kind)
 
@@ -137,5 +141,7 @@ def _find_format(locator: Locator, given: str | None) -> Format:
     return FORMATS[name]
 
 
-def _unsupported(locator: Locator) -> StartError:
-    return StartError(f"{locator.text}: ZooKeeper is not supported")
+def _describe_zookeeper(side: Side) -> tuple[str, Path | None, str]:
+    """Return the addresses, the file with the settings of the client, and the user's words."""
+    config = None if side.command_config is None else Path(side.command_config)
+    return side.locator.value, config, side.locator.text

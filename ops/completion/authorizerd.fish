@@ -52,7 +52,7 @@ function _shtab_authorizerd_using
 end
 
 set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore acls 'acls plan' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history shell
-set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --from --from-config --group --group-prefix --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --next-offset --node-id --num-executors --operation --out --output --override --principal --principal-prefix --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without -k -s
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --from --from-config --group --group-prefix --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --next-offset --node-id --num-executors --operation --out --output --override --principal --principal-prefix --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without --zk-jute-maxbuffer --zk-oldest-broker -k -s
 
 complete -c authorizerd -e
 complete -c authorizerd -f
@@ -173,9 +173,12 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l format -xka
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l overwrite -d 'replace a file or checkpoint that exists'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l node-id -x -d 'node.id of a new log directory, without --config'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l cluster-id -x -d 'the cluster id of a new log directory (default: random)'
-complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l command-config -x -d 'a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l command-config -x -d 'a properties file with Kafka'"'"'s client keys for the log-in and TLS; for ZooKeeper, with a broker'"'"'s zookeeper.* keys'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l from-config -x -d 'the same for the cluster that the ACLs come from, if both places are clusters'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l to-config -x -d 'the same for the cluster that the ACLs go to, if both places are clusters'
+complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l zk-oldest-broker -x -d 'the Kafka version of the oldest broker: what it does not know would be lost (default: 3.9, if the znodes that brokers create at their start agree)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l zk-open-acls -d 'accept that everybody who can connect may change the new znodes, as those of brokers with zookeeper.set.acl=false'
+complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l zk-jute-maxbuffer -x -d 'jute.maxbuffer of the ZooKeeper servers: no request may be longer (default: 1048575)'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l principal -x -d 'only the ACLs of this principal; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l topic -x -d 'only the ACLs of this topic; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l group -x -d 'only the ACLs of this group; may be repeated'
@@ -199,9 +202,12 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l to -x -d 'a
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l overwrite -d 'replace a file or checkpoint that exists'
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l node-id -x -d 'node.id of a new log directory, without --config'
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l cluster-id -x -d 'the cluster id of a new log directory (default: random)'
-complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l command-config -x -d 'a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l command-config -x -d 'a properties file with Kafka'"'"'s client keys for the log-in and TLS; for ZooKeeper, with a broker'"'"'s zookeeper.* keys'
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l from-config -x -d 'the same for the cluster that the ACLs come from, if both places are clusters'
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l to-config -x -d 'the same for the cluster that the ACLs go to, if both places are clusters'
+complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l zk-oldest-broker -x -d 'the Kafka version of the oldest broker: what it does not know would be lost (default: 3.9, if the znodes that brokers create at their start agree)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l zk-open-acls -d 'accept that everybody who can connect may change the new znodes, as those of brokers with zookeeper.set.acl=false'
+complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l zk-jute-maxbuffer -x -d 'jute.maxbuffer of the ZooKeeper servers: no request may be longer (default: 1048575)'
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l principal -x -d 'only the ACLs of this principal; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l topic -x -d 'only the ACLs of this topic; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using acls import' -l group -x -d 'only the ACLs of this group; may be repeated'

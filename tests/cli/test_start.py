@@ -21,6 +21,7 @@ SLOW = frozenset(
         "cryptography",
         "httptools",
         "immutables",
+        "kazoo",  # only for zookeeper://
         "kio.static.primitive",  # every one of Kafka's message definitions imports it
         "msgspec",
         "prometheus_client",
@@ -63,12 +64,15 @@ def places(tmp_path: Path) -> dict[str, Path]:
     policy, listing = tmp_path / "policy.yaml", tmp_path / "acls.txt"
     policy.write_text("tests: [nobody may READ any topic]")
     listing.touch()
+    impatient = tmp_path / "impatient.properties"
+    impatient.write_text("zookeeper.connection.timeout.ms=100\n")
     return {
         "config": write_config(tmp_path, log_dir),
         "log": log_dir,
         "broker": broker,
         "policy": policy,
         "listing": listing,
+        "impatient": impatient,
         "out": tmp_path / "out.checkpoint",
     }
 
@@ -118,6 +122,11 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("acls export --help", VALUES),
         ("acls export --log-dir {log} --format listing", VALUES),
         ("acls import {listing} --log-dir {log}", VALUES),
+        ("acls import zookeeper://none: --log-dir {log}", VALUES),
+        (
+            "acls import zookeeper://127.0.0.1:1 --log-dir {log} --command-config {impatient}",
+            VALUES | {"kazoo", "ssl"},
+        ),
     ],
 )
 def test_command_loads_only_what_it_needs(

@@ -1,0 +1,225 @@
+"""``acls import`` and ``acls export`` with a scripted ZooKeeper on one side."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.acl.formats.listing import read_listing
+from authorizerd.acl.model import Acl
+from authorizerd.cli.main import main
+from tests.support.acls import acl
+from tests.support.jute import Op
+from tests.support.log_files import added, write_log
+from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper
+from tests.support.zookeeper_clusters import EVENTS, read, store
+
+ALLOW = acl("User:a", topic="orders")
+DENY = acl("User:b", "WRITE", topic="or", pattern="PREFIXED", deny=True)
+SLASH = acl("User:a", group="a/b")
+SLASH_DENY = acl("User:a", group="a/b", deny=True)
+KRAFT = b'{"version":2,"brokerid":3000,"timestamp":"1","kraftControllerEpoch":1}'
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs ``acls`` in this process: exit code, standard output, standard error."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        try:
+            code = main(["acls", *map(str, words)])
+        except SystemExit as end:
+            code = int(str(end.code))
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+def log_of(tmp_path: Path, *acls: Acl) -> str:
+    write_log(tmp_path / "log", [added(number, each) for number, each in enumerate(acls, 1)])
+    return str(tmp_path / "log")
+
+
+def test_log_is_exported_to_zookeeper_and_back(
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path
+) -> None:
+    log, place = log_of(tmp_path, ALLOW, DENY), f"zookeeper://{cluster.address}"
+    assert run("export", "--log-dir", log, "--to", place, "--zk-open-acls") == (
+        0,
+        f"read 2 ACLs from {log}\n"
+        f"wrote 2 ACLs to {place} (ZooKeeper)\n"
+        "brokers were told by 2 change events\n"
+        f"ACLs that {log} lacks stay: `authorizerd acls plan` also removes\n",
+        "",
+    )
+    assert read(cluster) == {ALLOW, DENY}
+    code, out, _ = run("export", "--from", place, "--to", "yaml:-")
+    assert code == 0
+    assert set(FORMATS["yaml"].read(out).acls) == {ALLOW, DENY}
+    code, out, _ = run("export", "--log-dir", log, "--to", place, "--zk-open-acls", "--json")
+    report: Mapping[str, Any] = json.loads(out)
+    assert (code, report["present"], report["new"], report["written"]) == (0, 2, 0, 0)
+    assert len(cluster.data(EVENTS)) == 1
+
+
+def test_zookeeper_is_imported_into_a_log(
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path
+) -> None:
+    store(cluster, ALLOW)
+    store(cluster, DENY)
+    target = tmp_path / "new"
+    words = ("import", f"zookeeper://{cluster.address}/", "--log-dir", target, "--node-id", 1)
+    assert run(*words)[0] == 0
+    code, out, _ = run("--log-dir", target, "--list")
+    assert code == 0
+    assert set(read_listing(out)) == {ALLOW, DENY}
+
+
+def test_acls_of_a_real_broker_go_to_zookeeper_and_back(
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path, real_log_dir: Path
+) -> None:
+    listing, back = real_log_dir / "acls-list.txt", tmp_path / "back.yaml"
+    place = f"zookeeper://{cluster.address}"
+    assert run("import", listing, "--to", place, "--zk-open-acls")[0] == 0
+    assert run("import", place, "--to", back)[0] == 0
+    expected = set(read_listing(listing.read_text(encoding="utf-8")))
+    assert len(expected) == 1751
+    assert set(FORMATS["yaml"].read(back.read_text(encoding="utf-8")).acls) == expected
+    dump = tmp_path / "dump.jsonl"
+    assert run("import", place, "--to", f"zookeeper:{dump}")[0] == 0
+    assert set(FORMATS["zookeeper"].read(dump.read_text(encoding="utf-8")).acls) == expected
+
+
+def test_loss_stops_the_export_unless_it_is_accepted(
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path
+) -> None:
+    words = ["export", "--log-dir", log_of(tmp_path, ALLOW, SLASH), "--zk-open-acls"]
+    words += ["--to", f"zookeeper://{cluster.address}"]
+    code, _, error = run(*words)
+    assert code == 3
+    assert "a znode's name cannot contain /" in error
+    assert read(cluster) == set()
+    assert run(*words, "--accept-losses")[0] == 0
+    assert read(cluster) == {ALLOW}
+
+
+@pytest.mark.parametrize(
+    ("lost", "flags"),
+    [(SLASH_DENY, ()), (DENY, ("--zk-oldest-broker", "1.1"))],
+)
+def test_lost_denial_is_never_accepted(
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path, lost: Acl, flags: tuple[str, ...]
+) -> None:
+    words = ["export", "--log-dir", log_of(tmp_path, ALLOW, lost), "--zk-open-acls", *flags]
+    words += ["--to", f"zookeeper://{cluster.address}"]
+    assert run(*words)[0] == 3
+    code, _, error = run(*words, "--accept-losses")
+    assert code == 1
+    assert "nothing was written: 1 ACL that must deny would be lost" in error
+    assert read(cluster) == set()
+
+
+def test_dry_run_writes_nothing(cluster: ScriptedZooKeeper, run: Run, tmp_path: Path) -> None:
+    log, place = log_of(tmp_path, ALLOW), f"zookeeper://{cluster.address}"
+    code, out, _ = run("export", "--log-dir", log, "--to", place, "--zk-open-acls", "--dry-run")
+    assert code == 0
+    assert f"would write 1 ACL (0 DENY, 1 ALLOW) to {place} (ZooKeeper)" in out
+    assert read(cluster) == set()
+    assert not [op for op, _ in cluster.requests if op in (Op.CREATE, Op.SET_DATA)]
+
+
+def test_failure_half_way_is_reported(cluster: ScriptedZooKeeper, run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("zookeeper.connection.timeout.ms=1000\n")
+    other = acl("User:a", topic="second")
+    log, place = log_of(tmp_path, ALLOW, other), f"zookeeper://{cluster.address}"
+    cluster.on(Op.CREATE, "/kafka-acl/Topic/second", cluster.close)
+    code, out, error = run(
+        "export", "--log-dir", log, "--to", place, "--zk-open-acls", "--to-config", config
+    )
+    assert code == 1
+    assert f"wrote 1 ACL to {place}" in out
+    assert "no answer within 1 s" in error
+    assert "1 of 2 ACLs were certainly written, each with its change event. Run the" in error
+
+
+def test_import_warns_that_a_kraft_controller_owns_the_cluster(
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path
+) -> None:
+    store(cluster, ALLOW)
+    cluster.put("/controller", KRAFT)
+    code, out, error = run("import", f"zookeeper://{cluster.address}", "--to", "yaml:-")
+    assert code == 0
+    assert set(FORMATS["yaml"].read(out).acls) == {ALLOW}
+    assert "a KRaft controller owns this cluster's metadata, and ZooKeeper may lack" in error
+
+
+def test_tls_and_log_in_come_from_the_properties_file(run: Run, tmp_path: Path) -> None:
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    config = tmp_path / "server.properties"
+    config.write_text(
+        "zookeeper.ssl.client.enable=true\nzookeeper.connection.timeout.ms=1000\n"
+        f"zookeeper.ssl.truststore.location={tmp_path / 'ca.pem'}\n"
+        "authorizerd.zookeeper.digest=kafka:Pa55-word\n"
+    )
+    with running_zookeeper(context) as server:
+        place = f"zookeeper://{server.address}"
+        words = ("export", "--log-dir", log_of(tmp_path, ALLOW), "--to", place)
+        assert run(*words, "--command-config", config)[0] == 0
+        assert all(
+            each.acls[0][1] == "digest" for path, each in server.tree.nodes.items() if path != "/"
+        )
+        code, out, error = run("import", place, "--to", "listing:-", "--command-config", config)
+        assert (code, set(read_listing(out))) == (0, {ALLOW})
+        config.write_text(config.read_text().replace("ca.pem", "none.pem"))
+        code, _, error = run(*words, "--command-config", config)
+        assert code == 1
+        assert "--command-config: zookeeper.ssl.truststore.location: " in error
+
+
+def test_missing_kazoo_names_the_package_to_install(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kazoo", None)
+    for name in list(sys.modules):
+        if name.startswith("kazoo.") or name == "authorizerd.cli.zookeeper.session":
+            monkeypatch.delitem(sys.modules, name)
+    code, _, error = run("import", "zookeeper://127.0.0.1:1", "--to", "yaml:-")
+    assert code == 1
+    assert "pip install 'authorizerd[zookeeper]'" in error
+
+
+@pytest.mark.parametrize("flag", ["--zk-open-acls", "--zk-oldest-broker=2.0"])
+def test_flags_for_zookeeper_need_it_as_the_target(run: Run, tmp_path: Path, flag: str) -> None:
+    code, _, error = run("export", "--log-dir", log_of(tmp_path, ALLOW), flag)
+    assert code == 2
+    assert f"{flag.partition('=')[0]}: expected zookeeper://HOST:PORT as the target" in error
+
+
+def test_password_in_the_address_is_not_shown(run: Run) -> None:
+    code, out, error = run("import", "zookeeper://kafka:Pa55-word@host:2181", "--to", "yaml:-")
+    assert code == 1
+    assert "Pa55-word" not in out + error
+
+
+def test_hanging_server_is_given_up(cluster: ScriptedZooKeeper, run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("zookeeper.connection.timeout.ms=500\n")
+    cluster.on(Op.GET_CHILDREN, "/", Fate.UNANSWERED)
+    place = f"zookeeper://{cluster.address}"
+    code, _, error = run("import", place, "--to", "yaml:-", "--command-config", config)
+    assert code == 1
+    assert f"{place}: no answer within 0.5 s" in error
