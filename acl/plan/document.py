@@ -182,6 +182,11 @@ def decode_plan(data: bytes) -> Plan:
         raise PlanError(f"byte {error.start}", f"not valid UTF-8: {_MAKE_ANEW}") from error
     except AclTextError as error:
         raise PlanError(error.place, f"{error.reason}: {_MAKE_ANEW}") from error
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError as error:
+        reason = f"expected text, found half of a surrogate pair: {_MAKE_ANEW}"
+        raise PlanError("document", reason) from error
     _check_version(value)
     try:
         plan = msgspec.convert(value, Plan)

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -53,11 +54,11 @@ def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str
 
     Args:
         caller: the principal that will apply the plan; None if it is not known.
-
-    Raises:
-        SearchLimitError: ACLs of the cluster name too many hosts.
     """
-    yield from _find_lost_administrators(proposal, caller)
+    try:
+        yield from _find_lost_administrators(proposal, caller)
+    except SearchLimitError as error:
+        yield f"it is not known who loses ALTER on the cluster: {error}"
     if proposal.settings.allow_everyone_if_no_acl_found:
         yield from _shorten(_find_opened(proposal))
         yield from _shorten(_find_closed(proposal))

@@ -168,6 +168,7 @@ def test_altered_plan_is_rejected(
         (b"", "line 1: not JSON"),
         (b"[]", "format: expected authorizerd-acl-plan"),
         (b"\xff", "byte 0: not valid UTF-8"),
+        (b'{"format": "\\ud800"}', "expected text, found half of a surrogate pair"),
         (b'{"format": 1, "format": 2}', "duplicate key 'format'"),
     ],
 )

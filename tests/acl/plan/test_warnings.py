@@ -11,6 +11,7 @@ from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.plan.changes import make_changes
 from authorizerd.acl.plan.selector import Selector
 from authorizerd.acl.plan.warnings import LISTED_MAX, Proposal, find_warnings
+from authorizerd.acl.search.joined_rules import HOSTS_MAX
 from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import acls
 
@@ -120,6 +121,15 @@ def test_unknown_default_is_mentioned_where_it_would_matter(
 def test_caller_who_loses_its_right_comes_first() -> None:
     found = warnings([OTHER_ADMIN, ADMIN], [], ROOT, caller="User:other")
     assert [each.partition(" loses")[0] for each in found] == ["User:other (you)", "User:admin"]
+
+
+def test_too_many_hosts_do_not_prevent_a_plan() -> None:
+    many = [
+        acl("User:admin", "ALTER", cluster=True, host=f"10.{number >> 8}.0.{number & 255}")
+        for number in range(HOSTS_MAX + 1)
+    ]
+    (warning,) = warnings(many, many, CLOSED)
+    assert warning.startswith("it is not known who loses ALTER on the cluster: rules for more than")
 
 
 def test_warnings_of_one_kind_are_limited() -> None:
