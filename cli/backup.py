@@ -53,7 +53,9 @@ def _run(arguments: argparse.Namespace) -> int:
         target /= checkpoint_name(state.content.end_offset, state.content.epoch)
     backup = _find_same(target, state)
     is_new = backup is None
-    if backup is None:
+    if backup is not None:
+        _touch(backup)
+    else:
         try:
             backup = write_backup(state, target, time.time_ns() // 1_000_000)
         except OSError as error:
@@ -106,6 +108,20 @@ def _find_same(path: Path, state: LogState) -> Backup | None:
             f"{backup.facts.cluster_id}; nothing was written: name another file"
         )
     return backup
+
+
+def _touch(backup: Backup) -> None:
+    """Let the file's age say when the log last had this state, so that no clean-up removes it.
+
+    Raises:
+        BackupError: the time cannot be changed.
+    """
+    try:
+        os.utime(backup.path)
+        if checksum_path(backup.path).exists():
+            os.utime(checksum_path(backup.path))
+    except OSError as error:
+        raise BackupError(f"{backup.path}: {error.strerror or error}") from error
 
 
 def _print(backup: Backup, as_json: bool, *, is_new: bool) -> None:

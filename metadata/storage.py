@@ -6,7 +6,6 @@ simulates a crash, a full disk, or a sync that lies.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import os.path
@@ -212,10 +211,14 @@ class DiskStorage:
         source.replace(target)
 
     def exchange(self, first: Path, second: Path) -> None:
-        # Python has no function for this system call.
-        call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-        if call is None:
-            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(second))
+        # Python has no function for this system call. Why not import ctypes at the top? It makes
+        # executable memory, which a hardened service may not have (MemoryDenyWriteExecute=).
+        try:
+            import ctypes
+
+            call = ctypes.CDLL(None, use_errno=True).renameat2
+        except (ImportError, MemoryError, AttributeError) as error:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(second)) from error
         if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE):
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(second))

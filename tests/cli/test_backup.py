@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -80,13 +81,16 @@ def test_json_has_the_facts(
 def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
     log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So a timer can run the command as often as it likes."""
+    """So a timer can run the command as often as it likes. The newest file never looks old."""
     folder = tmp_path / "backups"
     folder.mkdir()
     for said in ("written", "has this state already"):
+        for path in folder.iterdir():
+            os.utime(path, (0, 0))
         assert main(["backup", "--log-dir", str(log_dir), f"{folder}/"]) == 0
         assert capsys.readouterr().out.startswith(f"{folder / KAFKAS_NAME}: {said}\n")
     assert sorted(path.name for path in folder.iterdir()) == [KAFKAS_NAME, f"{KAFKAS_NAME}.sha256"]
+    assert all(path.stat().st_mtime > 0 for path in folder.iterdir())
 
 
 def test_backup_of_another_state_is_not_replaced(

@@ -158,3 +158,19 @@ def test_broker_continues_our_log(rig: Rig, formatted: Path, tmp_path: Path) -> 
     assert len(theirs - ours) == 1
     assert ours < theirs
     assert bindings(run("acls", "--list", "--log-dir", log_dir).stdout) == theirs
+
+
+def test_broker_continues_a_restored_log(rig: Rig, formatted: Path, tmp_path: Path) -> None:
+    """It needs no segment before the restored checkpoint, and no file of the replaced log."""
+    log_dir, backup = tmp_path / "log", tmp_path / "nightly.checkpoint"
+    shutil.copytree(formatted, log_dir)
+    write_example(log_dir)
+    expected = bindings(run("acls", "--list", "--log-dir", log_dir).stdout)
+    assert run("backup", "--log-dir", log_dir, backup).returncode == 0
+    write_log(log_dir, CHANGES)
+    done = run("restore", backup, "--log-dir", log_dir)
+    assert done.returncode == 0, done
+    (replaced,) = log_dir.glob("replaced-*")
+    replaced.rename(tmp_path / replaced.name)  # a broker would take it for a topic's directory
+    with running_broker(rig, tmp_path, log_dir) as broker:
+        assert bindings(broker.run(Program.ACLS, "--list").stdout) == expected

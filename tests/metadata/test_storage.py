@@ -2,6 +2,9 @@
 
 import ast
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -132,9 +135,22 @@ def test_exchange_needs_both_names(tmp_path: Path) -> None:
     assert (tmp_path / "first").exists()
 
 
-def test_disk_without_exchange_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An old C library has no such call."""
-    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
+def no_memory(*_: object, **__: object) -> object:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("library", [lambda *_, **__: object(), no_memory])
+def test_disk_without_exchange_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Callable[..., object]
+) -> None:
+    """An old C library has no such call, and a hardened process cannot load it."""
+    monkeypatch.setattr("ctypes.CDLL", library)
     with pytest.raises(OSError, match="Function not implemented") as raised:
         DISK.exchange(tmp_path, tmp_path)
     assert raised.value.errno in NO_EXCHANGE
+
+
+def test_storage_does_not_load_ctypes() -> None:
+    """Its import makes executable memory, which the daemon's service may not have."""
+    code = "import sys, authorizerd.metadata.storage; sys.exit('ctypes' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

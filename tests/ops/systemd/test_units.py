@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import time
 from configparser import ConfigParser
 from pathlib import Path
 from typing import Final
@@ -18,11 +20,13 @@ from authorizerd.daemon.endpoints import (
     DECISION_STREAM,
     METRICS_HTTP,
 )
-from tests.support.daemon_process import run
+from tests.support.daemon_process import new_log, run, write_config
 
 FILES: Final = Path(__file__).parents[3] / "ops/systemd"
 SERVICE: Final = FILES / "authorizerd.service"
 SOCKETS: Final = sorted(FILES.glob("*.socket"))
+BACKUP: Final = FILES / "authorizerd-backup.service"
+TIMER: Final = FILES / "authorizerd-backup.timer"
 COMMAND: Final = "/opt/authorizerd/bin/authorizerd"
 
 
@@ -51,18 +55,19 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     """The daemon is not installed here, so another program replaces it."""
     analyze = tool("systemd-analyze")
     installed = shutil.copytree(FILES, tmp_path / "units")
-    unit = installed / SERVICE.name
-    text = unit.read_text()
-    assert COMMAND in text
-    unit.write_text(text.replace(COMMAND, "/bin/true"))
-    units = [unit, *(installed / each.name for each in SOCKETS)]
+    units = [installed / each.name for each in (SERVICE, BACKUP, TIMER, *SOCKETS)]
+    for unit in units[:2]:
+        text = unit.read_text()
+        assert COMMAND in text
+        unit.write_text(text.replace(COMMAND, "/bin/true"))
     done = call(analyze, "verify", "--man=no", *units)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_exposure_of_the_service_is_at_most_2_of_10() -> None:
+@pytest.mark.parametrize("unit", [SERVICE, BACKUP], ids=lambda unit: unit.stem)
+def test_exposure_of_a_service_is_at_most_2_of_10(unit: Path) -> None:
     options = ("--offline=true", "--no-pager", "--threshold=20")
-    done = call(tool("systemd-analyze"), "security", *options, SERVICE)
+    done = call(tool("systemd-analyze"), "security", *options, unit)
     assert done.returncode == 0, done.stdout
 
 
@@ -150,3 +155,23 @@ def test_commands_of_the_readme_install_every_file() -> None:
     assert {path.name for path in FILES.iterdir() if path.suffix != ".md"} <= named | {
         path.name for path in SOCKETS if "authorizerd-*.socket" in named
     }
+
+
+def test_backup_service_writes_a_backup_and_removes_old_ones(tmp_path: Path) -> None:
+    """Its commands run here with other paths."""
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for name, age in (("old.checkpoint", 40), ("old.checkpoint.sha256", 40), ("new.checkpoint", 9)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age * 86_400,) * 2)
+    config = write_config(tmp_path, new_log(tmp_path))
+    lines = re.findall(r"^ExecStart=(.*)$", BACKUP.read_text(), re.MULTILINE)
+    for line in lines:
+        line = line.replace("/etc/authorizerd/server.properties", str(config))
+        program, *words = shlex.split(line.replace("/var/backups/authorizerd", str(folder)))
+        done = run(*words) if program == COMMAND else call(program, *words)
+        assert done.returncode == 0, done
+    left = sorted(path.name for path in folder.iterdir())
+    assert [re.sub("^[0-9-]+", "N", name) for name in left] == [
+        "N.checkpoint", "N.checkpoint.sha256", "new.checkpoint",
+    ]  # fmt: skip
