@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ops.kafka_rig.rig import Output, Rig
 
+TRIES_MAX = 10
 PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
 
 
@@ -25,6 +26,18 @@ def dump_records(rig: Rig, file: Path) -> list[tuple[str, dict[str, object]]]:
     assert "isvalid: false" not in done.stdout, done
     payloads = map(json.loads, PAYLOAD.findall(done.stdout))
     return [(payload["type"], payload["data"]) for payload in payloads]
+
+
+def tree_acls(rig: Rig, file: Path) -> dict[str, str]:
+    """Return the ACLs by id that the metadata shell shows of a file with ACLs.
+
+    Kafka's shell sometimes runs the command before it has loaded the file, and shows none.
+    """
+    for _ in range(TRIES_MAX):
+        found = shell_acls(rig.metadata_shell(file, "tree", "/image/acls"))
+        if found:
+            return found
+    raise AssertionError(f"the metadata shell shows no ACLs of {file}")
 
 
 def shell_acls(done: Output) -> dict[str, str]:

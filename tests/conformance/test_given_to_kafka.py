@@ -17,7 +17,7 @@ from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, R
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from ops.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Program, Rig
-from tests.conformance.kafka_files import dump_records, shell_acls
+from tests.conformance.kafka_files import dump_records, tree_acls
 from tests.support.acls import acl
 from tests.support.admin_client import create_acls, new_admin
 from tests.support.daemon_process import DaemonProcess, run, running, wait_until, write_config
@@ -140,7 +140,7 @@ def test_kafka_dump_log_reads_every_file(rig: Rig, left: LeftBehind) -> None:
 def test_the_metadata_shell_shows_the_newest_checkpoint(rig: Rig, left: LeftBehind) -> None:
     """It has the ACLs up to some moment, which depends on timing."""
     newest = files(left.log_dir, ".checkpoint")[-1]
-    found = shell_acls(rig.metadata_shell(newest, "tree", "/image/acls"))
+    found = tree_acls(rig, newest)
     assert found
     assert sorted(found.values()) == sorted(map(str, (*ACLS, LAST)[: len(found)]))
 
@@ -150,7 +150,7 @@ def test_the_metadata_shell_shows_the_log(rig: Rig, left: LeftBehind, tmp_path: 
     whole = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
     whole.parent.mkdir()
     whole.write_bytes(b"".join(segment.read_bytes() for segment in files(left.log_dir, ".log")))
-    found = shell_acls(rig.metadata_shell(whole, "tree", "/image/acls"))
+    found = tree_acls(rig, whole)
     assert sorted(found.values()) == sorted(map(str, (*ACLS, LAST)))
 
 

@@ -20,7 +20,7 @@ from authorizerd.kafka_client.client import KafkaClient
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from ops.kafka_rig.broker import ADMIN, CLUSTER_ID, Broker, format_storage, running_broker
 from ops.kafka_rig.rig import Program, Rig
-from tests.conformance.kafka_files import dump_records, shell_acls
+from tests.conformance.kafka_files import dump_records, tree_acls
 from tests.support.acls import acl
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import acl_id, added, read_acls, write_log
@@ -181,7 +181,7 @@ def test_kafkas_tools_and_a_broker_read_an_exported_checkpoint(
     assert records[0] == (
         "FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 30}
     )  # fmt: skip
-    shown = shell_acls(rig.metadata_shell(checkpoint, "tree", "/image/acls"))
+    shown = tree_acls(rig, checkpoint)
     assert sorted(shown.values()) == sorted(map(str, read_acls(checkpoint).values()))
     log_dir = tmp_path / "log"
     format_storage(rig, tmp_path / "formatted", log_dir)

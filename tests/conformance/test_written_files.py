@@ -21,7 +21,7 @@ from ops.example.log import ACLS
 from ops.example.log import write_log as write_example
 from ops.kafka_rig.broker import running_broker
 from ops.kafka_rig.rig import Program, Rig
-from tests.conformance.kafka_files import dump_records, shell_acls
+from tests.conformance.kafka_files import dump_records, tree_acls
 from tests.support.acls import acl
 from tests.support.daemon_process import run
 from tests.support.kafka_acls_output import bindings
@@ -117,7 +117,7 @@ def test_kafka_reads_a_backup(rig: Rig, real_log_dir: Path, tmp_path: Path) -> N
     dumped = [each for each in records if each[0] == "ACCESS_CONTROL_ENTRY_RECORD"]
     assert {data["id"] for _, data in dumped} == set(map(uuid, acls))
     assert len(dumped) == len(acls)
-    found = shell_acls(rig.metadata_shell(renamed, "tree", "/image/acls"))
+    found = tree_acls(rig, renamed)
     assert found == {uuid(acl_id): str(acl) for acl_id, acl in acls.items()}
 
 
@@ -132,7 +132,7 @@ def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> Non
 def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path: Path) -> None:
     """The shell prints each ACL as our audit lines do."""
     checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
-    found = shell_acls(rig.metadata_shell(checkpoint, "tree", "/image/acls"))
+    found = tree_acls(rig, checkpoint)
     assert found == {uuid(change.id): str(change.acl) for change in CHANGES}
 
 
@@ -140,7 +140,7 @@ def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Pa
     """The example is the log of ``make run``."""
     write_example(tmp_path)
     segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
-    found = shell_acls(rig.metadata_shell(segment, "tree", "/image/acls"))
+    found = tree_acls(rig, segment)
     assert sorted(found.values()) == sorted(map(str, ACLS))
 
 
