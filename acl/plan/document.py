@@ -22,6 +22,7 @@ from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.names import PlannedAcl, name_acl, parse_acl
 from authorizerd.acl.plan.selector import Everything, Managed, Selector, check_entry
 from authorizerd.acl.plan.state import DIGEST_DIGITS, change_digest
+from authorizerd.acl.plan.traffic import TrafficEvidence
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 
 FORMAT: Final = "authorizerd-acl-plan"
@@ -88,6 +89,7 @@ class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         summary: the result in one line.
         counts: figures by their names.
         broken: what would break, an item in one line each.
+        evidence: the recorded traffic, for the check ``traffic``.
     """
 
     name: str
@@ -95,6 +97,7 @@ class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     summary: str
     counts: Mapping[str, int] = {}
     broken: tuple[str, ...] = ()
+    evidence: TrafficEvidence | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.cli.acl_source import ReadBrokers, add_source_arguments
+from authorizerd.cli.change.traffic_arguments import add_traffic_arguments
 from authorizerd.cli.questions.answers import add_json_argument
 
 
@@ -51,6 +52,7 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="run the policy tests of these files, before and after the plan",
     )
+    add_traffic_arguments(group)
 
 
 def _add_selector(parser: argparse.ArgumentParser) -> None:

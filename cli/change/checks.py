@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from authorizerd.acl.explanation.description import ANY_SERVER
 from authorizerd.acl.explanation.words import count_of
@@ -17,16 +17,11 @@ from authorizerd.acl.plan.document import PlanCheck
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_source import AclSource
+from authorizerd.cli.change.checked import Checked
+from authorizerd.cli.change.traffic import check_traffic
 
 if TYPE_CHECKING:
     from authorizerd.cli.policy.results import Result
-
-
-class Checked(NamedTuple):
-    """The result of a check, and the lines about it for people."""
-
-    result: PlanCheck
-    lines: tuple[str, ...]
 
 
 Check: TypeAlias = Callable[[argparse.Namespace, AclSource, AclSnapshot], Checked | None]
@@ -94,5 +89,5 @@ def _describe(before: list[Result], after: list[Result], server: str) -> Iterato
             yield "      it fails without this plan, too"
 
 
-CHECKS: Final[tuple[Check, ...]] = (check_tests,)
+CHECKS: Final[tuple[Check, ...]] = (check_tests, check_traffic)
 """In the order of the report."""

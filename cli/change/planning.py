@@ -36,7 +36,8 @@ from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.acl_file import read_acls
 from authorizerd.cli.acl_source import AclSource, open_source
-from authorizerd.cli.change.checks import CHECKS, Checked
+from authorizerd.cli.change.checked import Checked
+from authorizerd.cli.change.checks import CHECKS
 from authorizerd.cli.change.report import describe_changes, describe_managed, summarize_changes
 from authorizerd.cli.change.selection import read_selector
 from authorizerd.cli.policy.faults import FaultyFileError

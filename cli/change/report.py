@@ -24,7 +24,7 @@ def describe_changes(changes: AclChanges) -> Iterator[str]:
     ):
         yield f"{name_type(resource_type)} {name_pattern(pattern_type, name)}"
         for sign, acl in group:
-            yield f"{sign}   {_describe_entry(acl)}"
+            yield f"{sign}   {describe_entry(acl)}"
 
 
 def _pattern_of(acl: Acl) -> tuple[int, str, int]:
@@ -35,7 +35,8 @@ def _entry_of(acl: Acl) -> tuple[str, int, str, int]:
     return acl.principal, acl.operation, acl.host, acl.permission_type
 
 
-def _describe_entry(acl: Acl) -> str:
+def describe_entry(acl: Acl) -> str:
+    """Return permission, principal, operation and host of an ACL, without its resource."""
     permission = PermissionType.read(acl.permission_type).name
     host = "any host" if acl.host == WILDCARD else acl.host
     return f"{permission} {acl.principal} {Operation.read(acl.operation).name} from {host}"

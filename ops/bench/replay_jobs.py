@@ -23,9 +23,9 @@ from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.ingest import job as ingest
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
-from authorizerd.replay.report.results import decode_whatif
 from authorizerd.replay.spark.session import session_builder
 from authorizerd.replay.whatif import job as whatif
+from authorizerd.replay.whatif.report import decode_whatif
 from ops.bench.processes import cpu_seconds
 from ops.bench.sets import kind
 

@@ -25,11 +25,11 @@ from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.load.report import LoadReport
-from authorizerd.replay.report.results import decode_whatif
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.java import find_java
 from authorizerd.replay.submit.spark_home import find_spark_home
 from authorizerd.replay.usage.report import decode_usage
+from authorizerd.replay.whatif.report import decode_whatif
 from ops.bench.daemon_process import ready_daemon
 from ops.bench.processes import ProcessError, running
 from ops.replay_demo import expectations

@@ -15,7 +15,7 @@ import msgspec
 from authorizerd.acl.decision import Decision, explain, is_allowed
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.asking import unasked_reason
-from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.local.traffic import Figures, Traffic, TrafficTuple
 from authorizerd.replay.text import format_time
@@ -47,8 +47,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
     Attributes:
         not_evaluated: the tuples that ACLs cannot decide, by reason.
-        not_reproduced: the events whose recorded answer is not the baseline's: they were recorded
-            under other ACLs.
+        not_reproduced: the events whose recorded answer is not that of ``before``: they were
+            recorded under other ACLs.
     """
 
     changes: Sequence[Change]
@@ -56,9 +56,8 @@ class Comparison(msgspec.Struct, frozen=True):
     not_reproduced: Count
 
 
-def compare(tuples: Iterable[TrafficTuple], baseline: AclSet, candidate: AclSet) -> Comparison:
-    """Return what ``candidate`` decides differently from ``baseline``. Blocks."""
-    before, after = build_index(baseline), build_index(candidate)
+def compare(tuples: Iterable[TrafficTuple], before: AclIndex, after: AclIndex) -> Comparison:
+    """Return what ``after`` decides differently from ``before``. Blocks."""
     changes: list[Change] = []
     unasked: defaultdict[str, Counter[str]] = defaultdict(Counter)
     other = Counter[str]()

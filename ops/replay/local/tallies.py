@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -37,6 +37,15 @@ TAIL_BYTES_MAX: Final = 128 * 1024 * 1024
 SECONDS_MAX: Final = 100_000
 
 _match_beginning: Final = re.compile(rf"{BEGINNING}(?={REST})".encode()).match
+_match_json: Final = re.compile(
+    rb'\{(?:"version":[0-9]{1,3},)?"time":"'
+    rb'(2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{3})Z(?=")'
+).match
+"""The beginning of this daemon's JSON lines, whose times are in UTC."""
+_JSON_TIMES: Final = {
+    b'{"time":"2000-01-01T00:00:00.000Z': 946_684_800_000,
+    b'{"time":"2001-01-01T00:00:00.000Z': 978_307_200_000,
+}
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 
 
@@ -98,7 +107,7 @@ class Tallies:
             TrafficError: there are too many distinct requests to keep.
         """
         for line in lines:
-            found = _match_beginning(line)
+            found = _match_beginning(line) or _match_json(line)
             if found is None or len(line) > LENGTH_MAX:
                 self._add_parsed(line)
                 continue
@@ -107,13 +116,12 @@ class Tallies:
                 begin_ms = self._seconds[second]
             except KeyError:
                 begin_ms = self._keep_second(second)
-            if begin_ms is None:
+            tail = line[found.end() :]
+            if begin_ms is None or not (tally := self._tails.get(tail) or self._keep_tail(tail)):
                 self._add_parsed(line)
                 continue
-            tail = line[found.end() :]
             at_ms = begin_ms + _MILLISECONDS[milliseconds]
-            # Not two calls of ``_count`` and ``get``: they would take half as long as all the rest.
-            tally = self._tails.get(tail) or self._keep_tail(tail)
+            # Not a method of the tally: its call would take as long as all the other steps.
             tally.lines += 1
             if at_ms > tally.last_ms:
                 tally.last_ms = at_ms
@@ -125,7 +133,7 @@ class Tallies:
         self._tally_of(reason, 0).lines += 1
 
     def _add_parsed(self, line: bytes) -> None:
-        parsed = parse_line(line, self._zone, self._line_format)
+        parsed = self._parse(line)
         tally = self._tally_of(parsed, len(line))
         tally.lines += 1
         if isinstance(parsed, Event):
@@ -135,19 +143,33 @@ class Tallies:
     def _keep_second(self, second: bytes) -> int | None:
         if len(self._seconds) >= SECONDS_MAX:
             self._seconds.clear()
-        begin_ms = self._seconds[second] = parse_second(second, self._zone)
+        zone = UTC if b"T" in second else self._zone
+        begin_ms = self._seconds[second] = parse_second(second, zone)
         return begin_ms
 
-    def _keep_tail(self, tail: bytes) -> Tally:
-        """Parse a line that ends with ``tail``, and return its tally."""
+    def _keep_tail(self, tail: bytes) -> Tally | None:
+        """Parse a line that ends with ``tail``, and return its tally.
+
+        Return None if the tail of a JSON line contains a time, too.
+        """
+        if tail.startswith(b'"'):
+            for beginning, at_ms in _JSON_TIMES.items():
+                parsed = self._parse(beginning + tail)
+                # A key may occur twice, and the last one counts.
+                if isinstance(parsed, Event) and parsed.at_ms != at_ms:
+                    return None
+        else:
+            parsed = self._parse(ONE_TIME + tail)
         self._tail_bytes += len(tail)
         # Begin again instead of looking for the oldest: what repeats soon comes back.
         if len(self._tails) >= TAILS_MAX or self._tail_bytes > TAIL_BYTES_MAX:
             self._tails.clear()
             self._tail_bytes = len(tail)
-        parsed = parse_line(ONE_TIME + tail, self._zone, self._line_format)
         tally = self._tails[tail] = self._tally_of(parsed, len(tail))
         return tally
+
+    def _parse(self, line: bytes) -> Event | Reason | None:
+        return parse_line(line, self._zone, self._line_format)
 
     def _tally_of(self, parsed: Event | Reason | None, size: int) -> Tally:
         """Return the tally of a line with ``size`` bytes."""

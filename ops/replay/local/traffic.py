@@ -17,6 +17,7 @@ from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES
+from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogFile, LogReader, find_files
 from authorizerd.replay.local.tallies import Summand, Tallies, Tally
 from authorizerd.replay.text import format_time
@@ -76,11 +77,15 @@ class TrafficTuple(NamedTuple):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """What was read: the figures of an ingest, the tuples, and the files."""
+    """What was read: the figures of an ingest, the tuples, and the files.
+
+    ``damaged`` are the paths of archives that could not be read to their ends.
+    """
 
     ingested: Ingested
     tuples: Sequence[TrafficTuple]
     files: tuple[LogFile, ...]
+    damaged: tuple[str, ...]
 
 
 def read_traffic(
@@ -97,11 +102,15 @@ def read_traffic(
         bad_ratio_max: the greatest share of lines set aside with which the traffic is accepted.
 
     Raises:
-        TrafficError: a file cannot be read, or there is too much traffic for one process.
-        ValueError: ``time_zone`` is not a time zone.
+        TrafficError: a file cannot be read, there is too much traffic for one process, or
+            ``time_zone`` is not a time zone.
     """
-    tallies = Tallies(find_zone(time_zone), line_format)
-    files = []
+    try:
+        tallies = Tallies(find_zone(time_zone), line_format)
+    except ValueError as error:
+        raise TrafficError(str(error)) from error
+    files: list[LogFile] = []
+    damaged: list[str] = []
     for path in find_files(paths):
         reader = LogReader(path)
         for lines, fault in reader.lines():
@@ -109,6 +118,7 @@ def read_traffic(
                 tallies.add(lines)
             else:
                 tallies.set_aside(fault)
+                damaged.append(str(path))
         files.append(reader.file)
     tuples = merge_tuples(tallies)
     ingested = sum_lines(
@@ -118,7 +128,7 @@ def read_traffic(
         time_zone=time_zone,
         bad_ratio_max=bad_ratio_max,
     )
-    return Traffic(ingested, tuples, tuple(files))
+    return Traffic(ingested, tuples, tuple(files), tuple(damaged))
 
 
 def merge_tuples(tallies: Iterable[tuple[object, Tally]]) -> tuple[TrafficTuple, ...]:

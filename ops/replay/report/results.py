@@ -15,11 +15,10 @@ import msgspec
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
-from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.usage.report import UsageReport, decode_usage
-from authorizerd.replay.whatif.report import RecordedBaseline, WhatIf
+from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 
 BYTES_MAX: Final = 256 * 1024 * 1024
 
@@ -41,27 +40,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     whatif: WhatIf | None = None
     usage: UsageReport | None = None
     load: LoadReport | None = None
-
-
-def decode_whatif(text: str) -> WhatIf:
-    """Return the content of a ``whatif.json``.
-
-    Raises:
-        msgspec.DecodeError: the text is not such a document.
-    """
-    # msgspec cannot decode a union of untagged structs; only a set of ACLs has a digest.
-    parts = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    baseline = msgspec.json.decode(parts.pop("baseline", b"{}"), type=dict[str, Any])
-    kind: type[JudgedBy | RecordedBaseline] = JudgedBy if "digest" in baseline else RecordedBaseline
-    fields = {
-        field.name: msgspec.json.decode(parts[field.name], type=field.type)
-        for field in msgspec.structs.fields(WhatIf)
-        if field.name in parts
-    }
-    try:
-        return WhatIf(**fields, baseline=msgspec.convert(baseline, kind))
-    except TypeError as error:
-        raise msgspec.ValidationError(str(error)) from error
 
 
 DECODERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
 
+from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
+from authorizerd.replay.acls.planned import apply_plan
 from authorizerd.replay.options import resolve_input, resolve_output
 from authorizerd.replay.plans import WhatIfPlan
 
@@ -13,6 +18,13 @@ def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay whatif``."""
     parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
     add_acl_arguments(parser)
+    parser.add_argument(
+        "--plan",
+        type=Path,
+        metavar="PLAN",
+        help="a plan of authorizerd acls plan, made for --acls: compare the ACLs after it with "
+        "--acls, by the settings of the plan",
+    )
     parser.add_argument(
         "--baseline-acls",
         metavar="SOURCE",
@@ -28,17 +40,32 @@ def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPla
 
     Raises:
         PathError: the events do not exist, or the output directory is not empty.
-        AclSourceError: a source cannot be read.
+        AclSourceError: a source cannot be read, or the plan was made for other ACLs.
     """
     events = resolve_input(parsed.events, is_local=is_local)
     out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
-    baseline = parsed.baseline_acls
+    candidate, baseline = _read_sets(parsed)
     return WhatIfPlan(
-        events=events,
-        out=out,
-        candidate=read_acl_set(parsed, parsed.acls, parsed.as_of),
-        baseline=(
-            None if baseline is None else read_acl_set(parsed, baseline, parsed.baseline_as_of)
-        ),
-        overwrite=parsed.overwrite,
+        events=events, out=out, candidate=candidate, baseline=baseline, overwrite=parsed.overwrite
     )
+
+
+def _read_sets(parsed: argparse.Namespace) -> tuple[AclSet, AclSet | None]:
+    """Return the candidate and the baseline."""
+    if parsed.plan is not None:
+        _check_alone(parsed)
+    acls = read_acl_set(parsed, parsed.acls, parsed.as_of)
+    if parsed.plan is not None:
+        return apply_plan(parsed.plan, acls)
+    if parsed.baseline_acls is None:
+        return acls, None
+    return acls, read_acl_set(parsed, parsed.baseline_acls, parsed.baseline_as_of)
+
+
+def _check_alone(parsed: argparse.Namespace) -> None:
+    """End the command with exit code 2 if a flag contradicts ``--plan``."""
+    for flag in ("baseline_acls", "super_users", "allow_everyone_if_no_acl_found"):
+        if getattr(parsed, flag):
+            refuse: Callable[[str], NoReturn] = parsed.refuse
+            name = flag.replace("_", "-")
+            refuse(f"--{name}: expected either --plan or --{name}: the plan says it")

@@ -7,7 +7,7 @@ made, and its lists have one order: most events first, then most tuples, then by
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -98,6 +98,27 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     baseline: JudgedBy | RecordedBaseline
     newly_denied: Changed
     newly_allowed: Changed
+
+
+def decode_whatif(text: str) -> WhatIf:
+    """Return the content of a ``whatif.json``.
+
+    Raises:
+        msgspec.DecodeError: the text is not such a document.
+    """
+    # msgspec cannot decode a union of untagged structs; only a set of ACLs has a digest.
+    parts = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    baseline = msgspec.json.decode(parts.pop("baseline", b"{}"), type=dict[str, Any])
+    kind: type[JudgedBy | RecordedBaseline] = JudgedBy if "digest" in baseline else RecordedBaseline
+    fields = {
+        field.name: msgspec.json.decode(parts[field.name], type=field.type)
+        for field in msgspec.structs.fields(WhatIf)
+        if field.name in parts
+    }
+    try:
+        return WhatIf(**fields, baseline=msgspec.convert(baseline, kind))
+    except TypeError as error:
+        raise msgspec.ValidationError(str(error)) from error
 
 
 def summary_lines(report: WhatIf) -> Iterator[str]:

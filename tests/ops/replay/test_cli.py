@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Operation
+from authorizerd.cli.main import main as authorizerd
 from authorizerd.replay import cli
+from authorizerd.replay.acl_set import digest_of
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.options import SparkOptions
@@ -185,3 +187,55 @@ def test_only_overwrite_allows_a_directory_that_is_not_empty(
     (tmp_path / "empty").mkdir()
     assert not submitted.run("ingest --input events --out empty").overwrite
     assert submitted.run("ingest --input events --out . --overwrite").overwrite
+
+
+def make_plan_of_nothing() -> None:
+    """Write a plan that deletes the ACL of ``acls.txt``, by settings of its own."""
+    words = "acls plan none.txt --acls acls.txt --out plan.json --super-users User:root"
+    assert authorizerd([*words.split(), "--allow-everyone-if-no-acl-found"]) == 10
+
+
+def test_whatif_compares_the_acls_before_and_after_a_plan(submitted: Submitted) -> None:
+    make_plan_of_nothing()
+    plan = submitted.run("whatif --events events --acls acls.txt --plan plan.json --out out")
+    assert isinstance(plan, WhatIfPlan)
+    assert plan.baseline is not None
+    assert [dated.acl.principal for dated in plan.baseline.acls] == ["User:alice"]
+    assert plan.candidate.acls == ()
+    assert plan.candidate.digest == digest_of(())
+    for each in (plan.baseline, plan.candidate):
+        assert each.super_users == ("User:root",)
+        assert each.allow_everyone_if_no_acl_found
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--acls none.txt", "none.txt: expected the 1 ACLs that plan.json was made for, found 0"),
+        ("--acls acls.txt --plan acls.txt", "acls.txt: "),
+        ("--acls acls.txt --plan missing", "missing: No such file or directory"),
+    ],
+)
+def test_whatif_rejects_a_plan_for_other_acls(
+    words: str, message: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_plan_of_nothing()
+    command = f"whatif --events events --out out --plan plan.json {words}"
+    assert cli.main(command.split()) == 1
+    assert f"authorizerd replay: {message}" in capsys.readouterr().err
+    assert not submitted.plans
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["--baseline-acls none.txt", "--super-users User:a", "--allow-everyone-if-no-acl-found"],
+)
+def test_whatif_rejects_flags_that_a_plan_decides(
+    flags: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"whatif --events events --acls acls.txt --plan plan.json --out out {flags}"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words.split())
+    assert ended.value.code == 2
+    assert f"{flags.split()[0]}: expected either --plan or" in capsys.readouterr().err
+    assert not submitted.plans

@@ -110,7 +110,7 @@ def test_changes_equal_those_of_the_spark_job(
     reasons = unasked_reasons(batch)
     asked = batch.filter(reasons.is_null())
     found = find_changes(asked, build_index(candidate), build_index(baseline))
-    comparison = compare(some, baseline, candidate)
+    comparison = compare(some, build_index(baseline), build_index(candidate))
     assert list(map(row_of, comparison.changes)) == [
         row for each in found for row in each.to_pylist()
     ]
@@ -133,4 +133,4 @@ def test_changes_equal_those_of_the_spark_job(
 
 def test_nothing_recorded_changes_nothing() -> None:
     sets = sets_of([topic_read("t")], [], allow_everyone=False)
-    assert compare([], *sets) == Comparison([], {}, Count())
+    assert compare([], *map(build_index, sets)) == Comparison([], {}, Count())

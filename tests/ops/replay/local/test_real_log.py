@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.replay.judging.index import build_index
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.local.causes import ChangedAcls, ChangedRequest
 from authorizerd.replay.local.comparing import Comparison, compare
@@ -22,6 +23,7 @@ class Blocker:
             raise ModuleNotFoundError(f"{name} is not part of the base install", name=name)
 
 sys.meta_path.insert(0, Blocker())
+from authorizerd.replay.judging.index import build_index
 from authorizerd.replay.local.causes import ChangedAcls
 from authorizerd.replay.local.comparing import compare, report_comparison
 from authorizerd.replay.local.traffic import read_traffic
@@ -30,7 +32,7 @@ from authorizerd.replay.acl_set import AclSet, digest_of
 nothing = AclSet(source="none", acls=(), digest=digest_of(()))
 everyone = AclSet(source="none", acls=(), digest=digest_of(()), allow_everyone_if_no_acl_found=True)
 traffic = read_traffic(sys.argv[1:])
-comparison = compare(traffic.tuples, everyone, nothing)
+comparison = compare(traffic.tuples, build_index(everyone), build_index(nothing))
 report = report_comparison(traffic, everyone, nothing, comparison)
 print(report.newly_denied.events, report.newly_denied.tuples, ChangedAcls([], []) and "")
 """
@@ -39,7 +41,7 @@ print(report.newly_denied.events, report.newly_denied.tuples, ChangedAcls([], []
 def judge(use: RecordedUse, log: Path, removed: set[object]) -> Comparison:
     kept = [dated.acl for dated in use.acls.acls if dated.acl not in removed]
     candidate = use.acls.with_acls(kept, "candidate")
-    return compare(read_traffic([str(log)]).tuples, use.acls, candidate)
+    return compare(read_traffic([str(log)]).tuples, build_index(use.acls), build_index(candidate))
 
 
 @pytest.mark.parametrize(("as_of", "count"), [(LAST_CLIENT_LINE, 1616), (None, 1751)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import random
 from pathlib import Path
@@ -10,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 
+from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.document import decode_plan
+from authorizerd.cli.main import main as authorizerd
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.ingest.report import decode_ingested
+from authorizerd.replay.judging.index import build_index
 from authorizerd.replay.local.comparing import compare, report_comparison
 from authorizerd.replay.local.traffic import Figures, Traffic, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.text import encode_json
+from authorizerd.replay.whatif.options import add_whatif_arguments, make_whatif_plan
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.ingest.parse.hostile_lines import BEGINNINGS, MESSAGE, PIECES
 
@@ -108,7 +114,7 @@ def check_same(
         events=str(events), out=str(out), candidate=candidate, baseline=baseline, overwrite=True
     )
     run(spark, plan)
-    comparison = compare(traffic.tuples, baseline, candidate)
+    comparison = compare(traffic.tuples, build_index(baseline), build_index(candidate))
     report = report_comparison(traffic, baseline, candidate, comparison)
     assert encode_json(report) == (out / "whatif.json").read_text()
     return traffic
@@ -138,3 +144,38 @@ def test_real_log_is_read_and_judged_alike(
     traffic = check_same(spark, log, tmp_path, earlier, later)
     assert (len(earlier.acls), len(later.acls)) == (1616, 1751)
     assert (traffic.ingested.events, traffic.ingested.tuples) == (13_518, 4391)
+
+
+def test_report_of_a_plan_is_evidence_for_it(
+    spark: SparkSession, real_log_dir: Path, tmp_path: Path
+) -> None:
+    """The way for large logs gives the evidence that the local engine gives for small ones."""
+    from authorizerd.replay.whatif.job import run
+
+    log = real_log_dir / "kafka-authorizer.log.xz"
+    listing, desired = real_log_dir / "acls-list.txt", tmp_path / "desired.txt"
+    present = read_acl_source(str(listing))
+    kept = [dated.acl for dated in present.acls if dated.acl.principal != "User:growth-svc-31"]
+    desired.write_text(format_acls(kept))
+    made, events = tmp_path / "plan.json", tmp_path / "events"
+    make = f"acls plan {desired} --acls {listing} --super-users User:admin --out {made}"
+    assert authorizerd(make.split()) == 10
+    ingest(spark, log, events)
+    parser = argparse.ArgumentParser()
+    add_whatif_arguments(parser)
+    words = f"--events {events} --acls {listing} --plan {made}"
+    parsed = parser.parse_args(words.split(), argparse.Namespace(out=str(tmp_path / "out")))
+    parsed.overwrite = False
+    assert run(spark, make_whatif_plan(parsed, is_local=True)) == 3
+    found = []
+    for evidence in (f"--traffic {log}", f"--traffic-report {tmp_path}/out/whatif.json"):
+        assert authorizerd(f"{make} {evidence}".split()) == 3
+        (check,) = decode_plan(made.read_bytes()).checks
+        assert check.evidence is not None
+        found.append(check.evidence)
+    here, there = found
+    assert here.newly_denied.tuples == 270
+    assert (here.newly_denied, here.newly_allowed) == (there.newly_denied, there.newly_allowed)
+    assert (here.engine, there.engine) == ("local", "spark")
+    same = ("events", "allowed_events", "tuples", "first_at", "last_at", "not_evaluated")
+    assert [getattr(here, name) for name in same] == [getattr(there, name) for name in same]

@@ -95,6 +95,52 @@ def test_every_beginning_is_read_like_the_line(zone: str) -> None:
     assert sums_of(lines, zone=zone) == sums_of_columns(lines, zone, "auto")
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("line_format", ["auto", "json", "kafka"])
+def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) -> None:
+    times = ("2026-11-21T16:26:26.966Z", "2026-11-21T16:26:27.001Z", "2026-02-30T00:00:00.000Z")
+    rest = (
+        '"principal":"User:a","allowed":true,"operation":"READ","resource_type":"TOPIC",'
+        '"resource_name":'
+    )
+    tails = (
+        "",
+        ',"time":"2001-01-01T00:00:00.000Z"',
+        ',"time":"2000-01-01T00:00:00.000Z"',
+        ',"t\\u0069me":"2026-01-01T00:00:00.000Z"',
+        ',"time":"never"',
+        ',"masked":["principal"]',
+        ',"version":2',
+    )
+    lines = [
+        # Each kind of line has a resource of its own, and so a sum of its own.
+        f'{{{version}"time":"{time}",{rest}"{len(version)} {number}"{tail}}}'.encode()
+        for version in ("", '"version":1,', '"version":1234,')
+        for time in times
+        for number, tail in enumerate(tails)
+    ]
+    lines += [line[:-1] for line in lines]
+    expected = sums_of_columns(lines, zone, line_format)
+    assert sums_of(lines, lines, zone=zone, line_format=line_format) == {
+        counted: (2 * count, *sums) for counted, (count, *sums) in expected.items()
+    }
+
+
+def test_json_lines_that_differ_in_time_are_parsed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+
+    def parse(line: bytes, *rest: Any) -> Event | Reason | None:  # noqa: ANN401
+        parsed.append(line)
+        return parse_line(line, *rest)
+
+    monkeypatch.setattr(tallies_module, "parse_line", parse)
+    line = '{"version":1,"time":"2026-11-21T16:26:%02d.966Z","principal":"User:a"}'
+    assert sums_of([(line % second).encode() for second in range(9)]) == {
+        Reason.BAD_JSON: (9, None, None)
+    }
+    assert len(parsed) == 2
+
+
 @pytest.mark.parametrize("size", [LINE_BYTES_MAX, LINE_BYTES_MAX + 1])
 def test_line_of_maximum_length_is_not_lengthened(size: int) -> None:
     line = (b"2026-11-21 16:26:26,966 INFO " + MESSAGE % (b"a" * LINE_BYTES_MAX))[:size]

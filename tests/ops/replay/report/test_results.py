@@ -7,8 +7,9 @@ import pytest
 
 from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.report.errors import ReportError
-from authorizerd.replay.report.results import decode_whatif, read_results
+from authorizerd.replay.report.results import read_results
 from authorizerd.replay.text import encode_json
+from authorizerd.replay.whatif.report import decode_whatif
 from tests.ops.replay.report import examples
 from tests.ops.replay.report.examples import KINDS, whatif, write_results
 

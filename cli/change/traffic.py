@@ -1,0 +1,199 @@
+"""Check a plan by recorded traffic: what it newly denies or allows, and which of its ACLs do so.
+
+**Invariant:** a plan that newly denies a recorded request breaks. The local engine is loaded only
+if a flag asks for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from authorizerd.acl.explanation.words import name_pattern, name_resource, name_type
+from authorizerd.acl.model import ResourceType
+from authorizerd.acl.plan.document import PlanCheck
+from authorizerd.acl.plan.names import parse_acl
+from authorizerd.acl.plan.traffic import (
+    TrafficCause,
+    TrafficChange,
+    TrafficEvidence,
+    TrafficRequest,
+)
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.acl_source import AclSource
+from authorizerd.cli.change.checked import Checked
+from authorizerd.cli.change.report import describe_entry
+from authorizerd.daemon.errors import StartError
+
+SHOWN_MAX: Final = 20
+"""The most ACLs and requests of each kind that the console shows. The document has more."""
+
+
+class _Words(NamedTuple):
+    """The words for requests that are newly denied, or newly allowed."""
+
+    verb: str
+    participle: str
+    of_created: str
+    of_deleted: str
+
+
+_DENIED: Final = _Words(
+    "denies", "denied", "by which recorded requests are denied", "that recorded requests rely on"
+)
+_ALLOWED: Final = _Words(
+    "allows",
+    "allowed",
+    "by which recorded requests are allowed",
+    "by which recorded requests are denied",
+)
+
+
+def check_traffic(
+    arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
+) -> Checked | None:
+    """Judge the recorded requests before and after the plan. It breaks if one is newly denied.
+
+    Raises:
+        StartError: the traffic cannot be read, or is too much for one process.
+    """
+    if not arguments.traffic and arguments.traffic_report is None:
+        return None
+    if arguments.traffic and arguments.traffic_report is not None:
+        arguments.refuse("--traffic-report: expected either --traffic or --traffic-report")
+    evidence = _find_evidence(arguments, source, after)
+    denied = evidence.newly_denied
+    result = PlanCheck(
+        name="traffic",
+        breaks=denied.events > 0,
+        summary=_summarize(evidence),
+        counts=_counts(evidence),
+        broken=tuple(map(_describe_cause, denied.causes)),
+        evidence=evidence,
+    )
+    return Checked(result, tuple(_describe(evidence)))
+
+
+def _find_evidence(
+    arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
+) -> TrafficEvidence:
+    # Imported here, because plans without recorded traffic need none of it.
+    from authorizerd.replay.local.errors import TrafficError
+    from authorizerd.replay.local.evidence import judge_traffic, read_report
+    from authorizerd.replay.local.traffic import read_traffic
+
+    before, settings = source.snapshot, source.settings
+    try:
+        if arguments.traffic_report is not None:
+            return read_report(arguments.traffic_report, before, after, settings)
+        traffic = read_traffic(
+            arguments.traffic,
+            line_format=arguments.traffic_format,
+            time_zone=arguments.traffic_tz,
+            bad_ratio_max=arguments.traffic_max_bad_ratio,
+        )
+        return judge_traffic(traffic, before, after, settings)
+    except TrafficError as error:
+        flag = "--traffic" if arguments.traffic else "--traffic-report"
+        raise StartError(f"{flag}: {error}") from error
+
+
+def _summarize(evidence: TrafficEvidence) -> str:
+    return (
+        f"recorded traffic: {_count(evidence.newly_denied)} newly denied, "
+        f"{_count(evidence.newly_allowed)} newly allowed"
+    )
+
+
+def _counts(evidence: TrafficEvidence) -> dict[str, int]:
+    return {
+        "events": evidence.events,
+        "judged_events": evidence.judged_events,
+        "newly_denied_events": evidence.newly_denied.events,
+        "newly_denied_requests": evidence.newly_denied.tuples,
+        "newly_allowed_events": evidence.newly_allowed.events,
+        "newly_allowed_requests": evidence.newly_allowed.tuples,
+    }
+
+
+def _count(change: TrafficChange) -> str:
+    return _count_events(change.events, change.tuples) if change.events else "nothing"
+
+
+def _count_events(events: int, tuples: int) -> str:
+    return f"{_number(events, 'event')} of {_number(tuples, 'request')}"
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _describe(evidence: TrafficEvidence) -> Iterator[str]:
+    is_all = evidence.judged_events == evidence.events
+    judged = "all" if is_all else f"{evidence.judged_events / evidence.events:.2%}"
+    yield (
+        f"{_count_events(evidence.events, evidence.tuples)}, recorded from {evidence.first_at} to "
+        f"{evidence.last_at}{_describe_lines(evidence)}; {judged} judged"
+    )
+    for warning in evidence.warnings:
+        yield f"warning: {escape_unprintable(warning)}"
+    yield from _describe_change(_DENIED, evidence.newly_denied)
+    yield from _describe_change(_ALLOWED, evidence.newly_allowed)
+
+
+def _describe_lines(evidence: TrafficEvidence) -> str:
+    lines = evidence.lines
+    if lines is None:
+        return " (read by Spark)"
+    if not lines.set_aside:
+        return f" in {_number(lines.all, 'line')}"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in lines.reasons.items())
+    return (
+        f" in {_number(lines.all, 'line')}, of which {lines.set_aside:,} cannot be read ({reasons})"
+    )
+
+
+def _describe_change(words: _Words, change: TrafficChange) -> Iterator[str]:
+    if not change.events:
+        return
+    yield f"the plan newly {words.verb} {_count(change)}"
+    for kind, effect in (("create", words.of_created), ("delete", words.of_deleted)):
+        causes = [each for each in change.causes if each.change == kind]
+        if causes:
+            yield f"used: the plan {kind}s {_number(len(causes), 'ACL')} {effect}:"
+            yield from _shorten(list(map(_describe_cause, causes)), 0)
+    if change.causes_left_out:
+        yield f"and {_number(change.causes_left_out, 'other ACL')}"
+    yield f"newly {words.participle}, most frequent first:"
+    requests = list(map(_describe_request, change.requests))
+    yield from _shorten(requests, change.requests_left_out)
+
+
+def _shorten(lines: list[str], left_out: int) -> Iterator[str]:
+    for line in lines[:SHOWN_MAX]:
+        yield f"  {line}"
+    more = max(len(lines) - SHOWN_MAX, 0) + left_out
+    if more:
+        yield f"  and {more:,} more"
+
+
+def _describe_cause(cause: TrafficCause) -> str:
+    """Return the ACL, and how often it matters: one line, as an item of ``PlanCheck.broken``."""
+    acl = parse_acl(cause.acl)
+    return escape_unprintable(
+        f"{cause.change} {describe_entry(acl)} on {name_type(acl.resource_type)} "
+        f"{name_pattern(acl.pattern_type, acl.resource_name)}: "
+        f"{_count_events(cause.events, cause.tuples)}, last at {cause.last_at}"
+    )
+
+
+def _describe_request(request: TrafficRequest) -> str:
+    resource_type = int(ResourceType[request.resource_type])
+    host = "an unknown host" if request.host is None else request.host
+    return escape_unprintable(
+        f"{request.principal} {request.operation} "
+        f"{name_resource(resource_type, request.resource_name)} from {host}: "
+        f"{_number(request.events, 'event')}, last at {request.last_at}"
+    )

@@ -1,0 +1,54 @@
+"""The flags of recorded traffic, which ``traffic`` reads."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_traffic_arguments(group: argparse._ArgumentGroup) -> None:
+    """Add the flags that ``check_traffic`` reads."""
+    group.add_argument(
+        "--traffic",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="audit logs, or directories of them: no recorded request may be newly denied",
+    )
+    group.add_argument(
+        "--traffic-format",
+        default="auto",
+        choices=("auto", "json", "kafka"),
+        help="format of --traffic; auto detects it for each line (default: %(default)s)",
+    )
+    group.add_argument(
+        "--traffic-tz",
+        default="UTC",
+        metavar="ZONE",
+        help="time zone of times in --traffic that name none (default: %(default)s)",
+    )
+    group.add_argument(
+        "--traffic-max-bad-ratio",
+        default=0.01,
+        type=_parse_ratio,
+        metavar="R",
+        help="maximum share of lines in --traffic that cannot be read (default: %(default)s)",
+    )
+    group.add_argument(
+        "--traffic-report",
+        type=Path,
+        metavar="FILE",
+        help="for logs of many millions of lines, instead of --traffic: the whatif.json of "
+        "authorizerd replay whatif --plan",
+    )
+
+
+def _parse_ratio(text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
+    return ratio

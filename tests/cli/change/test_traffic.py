@@ -1,0 +1,315 @@
+"""``authorizerd acls plan --traffic``: what it reports, writes and returns."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.formats.listing import format_acls
+from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.document import Plan, PlanCheck, decode_plan
+from authorizerd.acl.plan.names import parse_acl
+from authorizerd.acl.plan.traffic import TrafficCount, TrafficEvidence
+from authorizerd.cli.main import main
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.local.comparing import compare, report_comparison
+from authorizerd.replay.local.traffic import read_traffic
+from authorizerd.replay.text import encode_json
+from tests.ops.replay.acl_sets import acl_set_of
+from tests.support.acls import acl
+from tests.support.recorded_use import RecordedUse, read_recorded_use
+
+ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
+BOB = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
+CAROL = acl("User:carol", "READ", topic="orders")
+NOBODY = acl("User:*", "READ", topic="orders", deny=True)
+LINE = (
+    "[2026-11-21 16:26:{second:02d},500] DEBUG Principal = {principal} is {verdict} operation = "
+    "{operation} from host = 10.0.0.7 on resource = Topic:LITERAL:{topic} for request = Fetch with "
+    "resourceRefCount = 1 (kafka.authorizer.logger)\n"
+)
+FLAGS = "--acls now.txt --super-users="
+REPORT = """\
+2 events of 2 requests, recorded from 2026-11-21T16:26:01.500Z to 2026-11-21T16:26:02.500Z in 2 \
+lines; all judged
+warning: the present ACLs decide 1 event otherwise than recorded: the log was recorded under other \
+ACLs or settings
+the plan newly denies 1 event of 1 request
+used: the plan deletes 1 ACL that recorded requests rely on:
+  delete ALLOW User:bob WRITE from any host on topic prefix `payments.`: 1 event of 1 request, \
+last at 2026-11-21T16:26:02.500Z
+newly denied, most frequent first:
+  User:bob WRITE topic `payments.eu` from 10.0.0.7: 1 event, last at 2026-11-21T16:26:02.500Z
+the plan newly allows 1 event of 1 request
+used: the plan creates 1 ACL by which recorded requests are allowed:
+  create ALLOW User:carol READ from any host on topic literal `orders`: 1 event of 1 request, last \
+at 2026-11-21T16:26:01.500Z
+newly allowed, most frequent first:
+  User:carol READ topic `orders` from 10.0.0.7: 1 event, last at 2026-11-21T16:26:01.500Z
+recorded traffic: 1 event of 1 request newly denied, 1 event of 1 request newly allowed
+"""
+
+
+def line(
+    principal: str, operation: str, topic: str, *, allowed: bool = True, second: int = 1
+) -> str:
+    return LINE.format(
+        principal=principal,
+        operation=operation,
+        topic=topic,
+        verdict="Allowed" if allowed else "Denied",
+        second=second,
+    )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "now.txt").write_text(format_acls([ALICE, BOB]))
+    (tmp_path / "desired.txt").write_text(format_acls([ALICE, CAROL]))
+    (tmp_path / "audit.log").write_text(
+        line("User:carol", "READ", "orders") + line("User:bob", "WRITE", "payments.eu", second=2)
+    )
+    return tmp_path
+
+
+def plan(words: str, source: str = FLAGS) -> int:
+    return main(["acls", "plan", *words.split(), *source.split()])
+
+
+def written(folder: Path) -> Plan:
+    return decode_plan((folder / "plan.json").read_bytes())
+
+
+def check_in(folder: Path) -> tuple[PlanCheck, TrafficEvidence]:
+    (check,) = written(folder).checks
+    assert check.evidence is not None
+    return check, check.evidence
+
+
+def test_changes_are_shown_and_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan("desired.txt --traffic audit.log --out plan.json") == 3
+    printed = capsys.readouterr().out
+    assert REPORT in printed
+    assert printed.endswith("acls apply refuses it, because it would break something\n")
+    check, evidence = check_in(folder)
+    assert check.breaks
+    assert written(folder).breaks
+    assert check.broken == (
+        "delete ALLOW User:bob WRITE from any host on topic prefix `payments.`: 1 event of 1 "
+        "request, last at 2026-11-21T16:26:02.500Z",
+    )
+    assert check.counts == {
+        "events": 2, "judged_events": 2, "newly_denied_events": 1, "newly_denied_requests": 1,
+        "newly_allowed_events": 1, "newly_allowed_requests": 1,
+    }  # fmt: skip
+    assert [parse_acl(each.acl) for each in evidence.newly_denied.causes] == [BOB]
+    assert [parse_acl(each.acl) for each in evidence.newly_allowed.causes] == [CAROL]
+    assert evidence.not_reproduced == TrafficCount(events=1, tuples=1)
+    (file,) = evidence.files
+    assert (file.path, file.bytes) == ("audit.log", (folder / "audit.log").stat().st_size)
+
+
+def test_harmless_plan_does_not_break(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "audit.log").write_text(line("User:alice", "READ", "orders"))
+    assert plan("desired.txt --traffic audit.log --out plan.json --json") == 10
+    made = json.loads(capsys.readouterr().out)
+    assert made["checks"][0]["evidence"]["newly_denied"]["events"] == 0
+    check, evidence = check_in(folder)
+    assert not check.breaks
+    assert check.summary == "recorded traffic: nothing newly denied, nothing newly allowed"
+    assert evidence.warnings == ()
+
+
+def test_created_deny_is_named(folder: Path) -> None:
+    (folder / "desired.txt").write_text(format_acls([ALICE, BOB, NOBODY]))
+    (folder / "audit.log").write_text(line("User:alice", "READ", "orders"))
+    assert plan("desired.txt --traffic audit.log --out plan.json") == 3
+    _, evidence = check_in(folder)
+    assert [(each.change, parse_acl(each.acl)) for each in evidence.newly_denied.causes] == [
+        ("create", NOBODY)
+    ]
+
+
+def test_several_files_are_read_with_their_settings(folder: Path) -> None:
+    logs = folder / "logs"
+    logs.mkdir()
+    (logs / "a.gz").write_bytes(gzip.compress(line("User:alice", "READ", "orders").encode()))
+    (logs / "b").write_text("another message\n\n")
+    flags = "--traffic logs audit.log --traffic-tz Europe/Berlin --traffic-max-bad-ratio 0.2"
+    assert plan(f"desired.txt --out plan.json {flags}") == 3
+    _, evidence = check_in(folder)
+    assert evidence.first_at == "2026-11-21T15:26:01.500Z"
+    assert evidence.lines is not None
+    assert (evidence.lines.all, evidence.lines.blank) == (5, 1)
+    assert evidence.lines.reasons == {"no_decision": 1}
+    assert [file.path for file in evidence.files] == ["logs/a.gz", "logs/b", "audit.log"]
+
+
+def test_record_of_denials_proves_little(folder: Path) -> None:
+    (folder / "audit.log").write_text(
+        line("User:alice", "WRITE", "orders", allowed=False)
+        + line("User:*", "READ", "a", allowed=False)
+    )
+    assert plan("desired.txt --traffic audit.log --out plan.json") == 10
+    _, evidence = check_in(folder)
+    assert [warning.partition(" (")[0] for warning in evidence.warnings] == [
+        "the record contains no allowed request",
+        "1 event cannot be judged: principal User:* 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "text", "message"),
+    [
+        (
+            "",
+            "no audit line\n" * 2,
+            "2 of 2 lines cannot be read (no_decision 2): filter the log, ",
+        ),
+        ("", "\n", "there is no recorded request, so nothing can be judged"),
+        ("--traffic-tz Nowhere", "", "unknown time zone 'Nowhere'"),
+    ],
+)
+def test_traffic_that_proves_nothing_is_rejected(
+    flags: str, text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "audit.log").write_text(text)
+    assert plan(f"desired.txt --traffic audit.log --out plan.json {flags}") == 1
+    assert f"authorizerd: --traffic: {message}" in capsys.readouterr().err
+    assert not (folder / "plan.json").exists()
+
+
+def test_damaged_archive_is_rejected(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packed = gzip.compress(line("User:alice", "READ", "orders").encode() * 100)
+    (folder / "a.gz").write_bytes(packed[:-4])
+    assert plan("desired.txt --traffic a.gz --traffic-max-bad-ratio 1") == 1
+    assert "--traffic: a.gz: the archive is damaged, so recorded" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--traffic audit.log --traffic-report r", "expected either --traffic or --traffic-report"),
+        (
+            "--traffic audit.log --traffic-max-bad-ratio 2",
+            "expected a number from 0 to 1, found '2'",
+        ),
+    ],
+)
+def test_invalid_flags_are_rejected(
+    flags: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        plan(f"desired.txt {flags}")
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def report(folder: Path, before: AclSet, after: AclSet) -> Path:
+    """Write what the Spark job would: ``whatif.json`` of the log."""
+    traffic = read_traffic([str(folder / "audit.log")])
+    comparison = compare(traffic.tuples, build_index(before), build_index(after))
+    path = folder / "whatif.json"
+    path.write_text(encode_json(report_comparison(traffic, before, after, comparison)))
+    return path
+
+
+def test_report_of_spark_gives_the_same_changes(folder: Path) -> None:
+    report(folder, acl_set_of([ALICE, BOB]), acl_set_of([CAROL, ALICE]))
+    assert plan("desired.txt --traffic audit.log --out plan.json") == 3
+    _, here = check_in(folder)
+    assert plan("desired.txt --traffic-report whatif.json --out plan.json") == 3
+    _, there = check_in(folder)
+    assert there.engine == "spark"
+    for evidence in (here, there):
+        assert evidence.newly_denied.tuples == evidence.newly_allowed.tuples == 1
+    assert (there.newly_denied, there.newly_allowed) == (here.newly_denied, here.newly_allowed)
+    assert (there.first_at, there.judged_events) == (here.first_at, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (acl_set_of([ALICE]), acl_set_of([ALICE, CAROL]), "its baseline has other ACLs than the"),
+        (acl_set_of([ALICE, BOB]), acl_set_of([CAROL]), "its candidate has other ACLs than the"),
+        (
+            acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
+            "its baseline has other settings than the present ACLs: run authorizerd replay whatif",
+        ),
+    ],
+)  # fmt: skip
+def test_report_about_other_acls_is_rejected(
+    before: AclSet, after: AclSet, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(folder, before, after)
+    assert plan("desired.txt --traffic-report whatif.json") == 1
+    assert f"--traffic-report: whatif.json: {message}" in capsys.readouterr().err
+
+
+def test_report_against_recorded_decisions_is_rejected(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = report(folder, acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
+    content = json.loads(path.read_text()) | {"baseline": {"source": "recorded"}}
+    path.write_text(json.dumps(content))
+    assert plan("desired.txt --traffic-report whatif.json") == 1
+    assert "it compares with the recorded decisions" in capsys.readouterr().err
+    path.write_text("{}")
+    assert plan("desired.txt --traffic-report whatif.json") == 1
+    assert "expected the whatif.json of replay whatif" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def use(real_log_dir: Path) -> RecordedUse:
+    return read_recorded_use(real_log_dir)
+
+
+def plan_real(log_dir: Path, kept: list[Acl]) -> int:
+    Path("desired.txt").write_text(format_acls(kept))
+    log = log_dir / "kafka-authorizer.log.xz"
+    flags = f"--log-dir {log_dir} --super-users User:admin --traffic {log}"
+    return plan("desired.txt --out plan.json", flags)
+
+
+def test_unused_grants_of_a_real_log_can_go(
+    folder: Path, real_log_dir: Path, use: RecordedUse
+) -> None:
+    unused = set(use.unused)
+    kept = [each.acl for each in use.acls.acls if each.acl not in unused]
+    assert plan_real(real_log_dir, kept) == 10
+    check, evidence = check_in(folder)
+    assert len(written(folder).changes.deleted) == 1456
+    assert check.counts["judged_events"] == evidence.events == 13_518
+    assert (evidence.newly_denied.events, evidence.newly_allowed.events) == (0, 0)
+
+
+def test_used_grants_of_a_real_log_are_named(
+    folder: Path, real_log_dir: Path, use: RecordedUse
+) -> None:
+    ten = set(use.alone[::4][:10])
+    gone = ten | set(use.unused)
+    kept = [each.acl for each in use.acls.acls if each.acl not in gone]
+    assert plan_real(real_log_dir, kept) == 3
+    check, evidence = check_in(folder)
+    assert len(ten) == len(check.broken) == 10
+    assert {parse_acl(each.acl) for each in evidence.newly_denied.causes} == ten
+    assert {each.change for each in evidence.newly_denied.causes} == {"delete"}
+
+
+def test_pyspark_and_pyarrow_are_not_needed(folder: Path) -> None:
+    blocked = (
+        "import sys; sys.modules.update(dict.fromkeys(('pyarrow', 'pyspark', 'py4j', 'jinja2')))\n"
+        "from authorizerd.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = f"acls plan desired.txt --traffic audit.log {FLAGS}".split()
+    done = subprocess.run(
+        [sys.executable, "-c", blocked, *words], cwd=folder, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (3, b"")
