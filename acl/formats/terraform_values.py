@@ -15,15 +15,15 @@ from authorizerd.acl.formats.values import Value, check_text
 
 _BEGINNING: Final = re.compile(r"[$%]\{")
 _ESCAPED: Final = re.compile(r"\$\$\{|%%\{")
-_AMBIGUOUS: Final = re.compile(r"\$\$\$+\{|%%%+\{")
+_BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 def why_not_string(text: str) -> str | None:
     """Return why Terraform would change a text; None if it would not."""
     if unicodedata.normalize("NFC", text) != text:
         return "Terraform changes text to Unicode's normalization form C"
-    if _ESCAPED.search(text):
-        return "Terraform has no unambiguous way to say $${ or %%{"
+    if text.startswith(_BYTE_ORDER_MARK):
+        return "Terraform removes a byte order mark"
     return None
 
 
@@ -32,17 +32,18 @@ def escape_template(text: str) -> str:
     return _BEGINNING.sub(lambda found: f"{found[0][0]}{found[0]}", text)
 
 
-def unescape_template(place: str, value: Value) -> str:
-    """Return the value of a template without expressions.
+def unescape_template(place: str, template: Value) -> str:
+    """Return the value that Terraform would give a template without expressions.
 
     Raises:
         AclTextError: it has an expression, or is not a text.
     """
-    template = check_text(place, value)
-    if _AMBIGUOUS.search(template) or _BEGINNING.search(_ESCAPED.sub("", template)):
+    text = check_text(place, template)
+    if _BEGINNING.search(_ESCAPED.sub("-", text)):
         raise AclTextError(
             place,
-            f"expected a text without an expression, found {template[:80]!r}: use the plan of "
+            f"expected a text without an expression, found {text[:80]!r}: use the plan of "
             "terraform show -json",
         )
-    return _ESCAPED.sub(lambda found: found[0][1:], template)
+    value = _ESCAPED.sub(lambda found: found[0][1:], text)
+    return unicodedata.normalize("NFC", value.removeprefix(_BYTE_ORDER_MARK))

@@ -41,7 +41,7 @@ FORMAT_MUTANTS: Final = (
     Mutant(
         name="an expression of Terraform is read as a name",
         file="acl/formats/terraform_values.py",
-        text='if _AMBIGUOUS.search(template) or _BEGINNING.search(_ESCAPED.sub("", template)):',
+        text='if _BEGINNING.search(_ESCAPED.sub("-", text)):',
         becomes="if False:",
         found_by="tests/acl/formats/test_terraform.py::test_fault_is_named_with_its_place",
     ),

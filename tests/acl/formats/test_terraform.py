@@ -166,6 +166,7 @@ def configuration(value: object) -> str:
 
 @pytest.mark.parametrize(("template", "name"), [
     ("orders", "orders"), ("$${x}", "${x}"), ("%%{if}", "%{if}"), ("a$$b%%", "a$$b%%"), ("$", "$"),
+    ("$$${x}", "$${x}"), ("$$${{", "$${{"), ("e\u0301", "\u00e9"), ("\ufeffx", "x"),
 ])  # fmt: skip
 def test_configuration_without_expressions_is_read(template: str, name: str) -> None:
     assert read(configuration(template)).acls == (acl("User:shop", "WRITE", topic=name),)
@@ -226,7 +227,7 @@ CONFIGURATION = {"root_module": {
     (plan(planned_values={"root_module": []}), "planned_values.root_module", "found list"),
     (configuration("${var.x}"), "kafka_acl.a.resource_name", "without an expression"),
     (configuration("a%{if x}"), "kafka_acl.a.resource_name", "without an expression"),
-    (configuration("$$${x}"), "kafka_acl.a.resource_name", "without an expression"),
+    (configuration("$${${x}"), "kafka_acl.a.resource_name", "without an expression"),
     (configuration(1), "kafka_acl.a.resource_name", "found int '1'"),
     ('{"resource": {"kafka_acl": {"a": {"for_each": []}}}}', "kafka_acl.a.for_each", "found list"),
     ('{"acl": {}, "resource": {}}', "document", "unknown key 'acl'"),

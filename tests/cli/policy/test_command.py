@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls
 from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -92,6 +93,26 @@ def test_planned_change_can_be_a_document(folder: Path, name: str) -> None:
     }  # fmt: skip
     (folder / name).write_text(json.dumps({"acls": [entry, entry | {"principal": "User:eve"}]}))
     assert run(f"policy.yaml --acls acls.txt --without bob.txt --with {name}") == 3
+
+
+def test_acls_may_be_in_the_files_of_another_tool(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What such a file says besides ACLs is a warning."""
+    topic = {"name": "payments.x", "producers": [{"principal": "User:bob"}]}
+    roles = [{"ResourceOwner": [{"principal": "User:bob"}]}]
+    topology = {
+        "context": "c", "projects": [{"name": "p", "rbac": roles}], "special_topics": [topic],
+    }  # fmt: skip
+    (folder / "topology.yaml").write_text(json.dumps(topology))
+    (folder / "state.yaml").write_text(FORMATS["kafka-gitops"].write([ALICE]).text)
+    assert run("policy.yaml --acls state.yaml --with topology.yaml") == 3
+    printed = capsys.readouterr()
+    assert "found:    User:bob may WRITE topic payments.x from any host\n" in printed.out
+    assert "after a planned change: 0 removed, 2 added\n" in printed.out
+    assert printed.err == (
+        "authorizerd: warning: topology.yaml: projects[0].rbac: RBAC has no ACLs in Kafka\n"
+    )
 
 
 def test_principal_that_no_acl_names_is_noted(

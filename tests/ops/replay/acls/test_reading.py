@@ -15,6 +15,7 @@ from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.live import ListingFailedError
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.usage.report import named
+from tests.support.acls import acl
 
 
 def newest_checkpoint(log_dir: Path) -> Path:
@@ -82,6 +83,12 @@ def test_super_users_are_sorted(real_log_dir: Path) -> None:
     assert found.settings.allow_everyone_if_no_acl_found
 
 
+def test_acls_may_be_in_the_file_of_another_tool(tmp_path: Path) -> None:
+    (tmp_path / "users.yaml").write_text("users: {a: {principal: User:a, roles: [writer]}}")
+    (dated,) = read_acl_source(str(tmp_path / "users.yaml")).acls
+    assert dated.acl == acl("User:a", "WRITE", topic="*")
+
+
 def test_repeated_acl_is_read_once(tmp_path: Path) -> None:
     text = (
         "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, "
@@ -101,6 +108,8 @@ def test_repeated_acl_is_read_once(tmp_path: Path) -> None:
     ("acls.json", b"{}", "document", "missing key 'acls'"),
     ("acls.yaml", b"acls:\n- {", "line 3", ""),
     ("acls.yml", b"acls: [1]", "acls[0]", "expected a mapping"),
+    ("topology.yaml", b"context: c\nplatform: {kafka: {rbac: {a: []}}}\n", None,
+     "the file grants what ACLs cannot: platform.kafka.rbac: RBAC has no ACLs in Kafka"),
 ])  # fmt: skip
 def test_fault_is_one_line_with_source_and_place(
     tmp_path: Path, name: str, content: bytes | None, place: str | None, reason: str
