@@ -53,6 +53,19 @@ def accepts(filter: AclFilter, acl: Acl) -> bool:
     )
 
 
+def filter_of(acl: Acl) -> AclFilter:
+    """Return the filter that matches exactly ``acl``, if this version knows all its codes."""
+    return AclFilter(
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
 def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
     wanted, name, pattern_name = filter.pattern_type, filter.resource_name, acl.resource_name
     stored = PatternType.read(acl.pattern_type)

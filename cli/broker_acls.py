@@ -42,7 +42,7 @@ from authorizerd.kafka_client.connection import Call, entity_call
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_listing import read_listing, read_listing_head
+from authorizerd.protocol.kafka.acl_listing import read_listing_head, read_placed_listing
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
@@ -63,6 +63,7 @@ class Right(NamedTuple):
 
 LISTING: Final = Right("Describe", "list", "listing", ", or read a log (--log-dir)")
 CREATION: Final = Right("Alter", "create", "creating")
+CHANGE: Final = Right("Alter", "change", "changing")
 
 BROKER_CONFIGS: Final = 4
 """Kafka's ConfigResource.Type.BROKER."""
@@ -160,14 +161,25 @@ class BrokerReader:
 
     async def list_acls(self) -> Listing:
         """Return all ACLs, without building their index."""
+        listing, _ = await self.read_listing(LISTING_CALL)
+        return listing
+
+    async def read_listing(
+        self, call: Call[tuple[int, bytes | bytearray]]
+    ) -> tuple[Listing, int | None]:
+        """Return all ACLs, and the log offset of the listing if the server tells it.
+
+        Args:
+            call: one of ``listing_call``.
+        """
         try:
             version, body = await self.client.request(
-                LISTING_CALL, name="describeAcls", errors=_listing_errors
+                call, name="describeAcls", errors=_listing_errors
             )
         except RequestFailedError as error:
             raise self.new_error(error) from error
         try:
-            return finish(read_listing(version, body))
+            return finish(read_placed_listing(version, body))
         except DecodeError as error:
             raise StartError(_describe(self._place, f"DescribeAcls: {error}")) from error
 

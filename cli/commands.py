@@ -171,6 +171,12 @@ def _add_acls_import(parser: argparse.ArgumentParser) -> None:
     add_import_command(parser)
 
 
+def _add_acls_apply(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.change.apply_arguments import add_apply_arguments
+
+    add_apply_arguments(parser)
+
+
 COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command("run the daemon", _add_serve),
     "format": Command("create an empty log directory", _add_format),
@@ -204,6 +210,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 
 ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command("show what files of desired ACLs would change", _add_acls_plan),
+    "apply": Command("make exactly the changes of a plan", _add_acls_apply),
     "export": Command("write the ACLs of a cluster, a log or a file elsewhere", _add_acls_export),
     "import": Command("add ACLs from elsewhere to a cluster, a log or a file", _add_acls_import),
 }

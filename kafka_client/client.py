@@ -1,9 +1,9 @@
 """A client of a Kafka cluster: it sends each request to whichever node answers.
 
-**Invariant:** a request is tried on one node after the other until it is answered or its time is
-up, so every request must be safe to repeat. It fails at once if the log-in is refused or missing,
-or if the node lacks the API. It fails after a few attempts if servers refuse or close every
-connection.
+**Invariant:** ``request`` tries a request on one node after the other until it is answered or its
+time is up, so it must be safe to repeat; ``request_once`` sends it at most once. Both fail at once
+if the log-in is refused or missing, or if the node lacks the API, and after a few attempts if
+servers refuse or close every connection.
 One connection is open at a time, with one request under way.
 
 Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
@@ -12,7 +12,7 @@ Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controller
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
 from typing import Final, Self, TypeVar
@@ -28,6 +28,7 @@ from authorizerd.kafka_client.errors import (
     ConnectionFailedError,
     RequestFailedError,
     Stage,
+    UnknownOutcomeError,
     UnservedError,
 )
 from authorizerd.kafka_client.log_in import Credentials
@@ -132,13 +133,41 @@ class KafkaClient:
                 refused or required, the API is not served, no server accepts a connection, or
                 no answer came within ``api_timeout_ms``.
         """
-        settings = self._settings
+        return await self._retry(lambda: self._attempt(call, errors), name)
+
+    async def request_once(self, call: Call[T], *, name: str) -> T:
+        """Return the response to a call that is not safe to repeat.
+
+        Only connecting is tried again. The caller looks for errors in the response.
+
+        Args:
+            name: the call's name in errors.
+
+        Raises:
+            RequestFailedError: the request was not sent. See ``request``.
+            UnknownOutcomeError: it was sent, and no valid answer came.
+        """
+        node = await self._retry(self._open_connection, name)
+        is_answered = False
+        try:
+            response = await node.request(call, self._settings.request_timeout_ms)
+            is_answered = True
+        except ConnectionFailedError as error:
+            raise UnknownOutcomeError(str(error)) from error
+        finally:
+            # After a time-out or cancellation, the late answer would be taken for the next one's.
+            if not is_answered:
+                await self._disconnect()
+        return response
+
+    async def _retry(self, attempt: Callable[[], Awaitable[T]], name: str) -> T:
+        """Return what ``attempt`` returns once no connection fails. Raises as ``request``."""
         delay = _RETRY_FIRST_SECONDS
         unserved = 0
-        with trio.move_on_after(settings.api_timeout_ms / 1000):
+        with trio.move_on_after(self._settings.api_timeout_ms / 1000):
             while True:
                 try:
-                    return await self._attempt(call, errors)
+                    return await attempt()
                 except UnservedError as error:
                     unserved += 1
                     await self._check_unserved(error, unserved)
@@ -177,12 +206,11 @@ class KafkaClient:
     async def _attempt(self, call: Call[T], errors: Callable[[T], Sequence[ApiError]]) -> T:
         answered = False
         try:
-            if self._node is None:
-                self._node = await self._connect()
-            response = await self._node.request(call, self._settings.request_timeout_ms)
+            node = await self._open_connection()
+            response = await node.request(call, self._settings.request_timeout_ms)
             found = errors(response)
             if any(error.code == ErrorCode.NOT_CONTROLLER for error in found):
-                raise ConnectionFailedError(f"{self._node.address}: is not the active controller")
+                raise ConnectionFailedError(f"{node.address}: is not the active controller")
             answered = True
         finally:
             # After a time-out or cancellation, the late answer would be taken for the next one's.
@@ -191,6 +219,12 @@ class KafkaClient:
         if found:
             raise RequestFailedError(found[0])
         return response
+
+    async def _open_connection(self) -> Node:
+        """Return the open connection, or a new one."""
+        if self._node is None:
+            self._node = await self._connect()
+        return self._node
 
     async def _disconnect(self) -> None:
         node, self._node = self._node, None

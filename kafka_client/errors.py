@@ -116,3 +116,10 @@ class UnusableNodeError(ConnectionFailedError):
     def __init__(self, text: str, cause: Cause | None) -> None:
         super().__init__(text)
         self.cause = cause
+
+
+class UnknownOutcomeError(Exception):
+    """A request was sent, and no valid answer came: it may have been carried out, or still be.
+
+    The text names the address.
+    """

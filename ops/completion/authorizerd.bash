@@ -6,7 +6,7 @@
 #    source ~/.local/share/bash_completion/authorizerd
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_authorizerd_acls_subparsers=(plan export import)
+_shtab_authorizerd_acls_subparsers=(plan apply export import)
 _shtab_authorizerd_replay_subparsers=(ingest whatif usage load report)
 _shtab_authorizerd_subparsers=(serve format token import-config reset-copy backup restore acls check-log doctor replay explain who-can what-can can test history shell)
 
@@ -18,6 +18,7 @@ _shtab_authorizerd_reset_copy_option_strings=(-h --help --config --override)
 _shtab_authorizerd_backup_option_strings=(-h --help --log-dir --config --override --json)
 _shtab_authorizerd_restore_option_strings=(-h --help --log-dir --config --override --dry-run --other-cluster --next-offset --json)
 _shtab_authorizerd_acls_plan_option_strings=(-h --help --out --batches --json --tests --traffic --traffic-format --traffic-tz --traffic-max-bad-ratio --traffic-report --principal --principal-prefix --topic --topic-prefix --group --group-prefix --transactional-id --transactional-id-prefix --delegation-token --delegation-token-prefix --user-principal --user-principal-prefix --cluster --resource-pattern-type --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
+_shtab_authorizerd_acls_apply_option_strings=(-h --help --bootstrap-server --command-config --dry-run --batches --accept-breaking --json)
 _shtab_authorizerd_acls_export_option_strings=(-h --help --bootstrap-server --log-dir --config --override --from --acls --as-of --to --format --overwrite --node-id --cluster-id --command-config --from-config --to-config --zk-oldest-broker --zk-open-acls --zk-jute-maxbuffer --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --resource-pattern-type --accept-losses --dry-run --json)
 _shtab_authorizerd_acls_import_option_strings=(-h --help --format --as-of --bootstrap-server --log-dir --config --override --to --overwrite --node-id --cluster-id --command-config --from-config --to-config --zk-oldest-broker --zk-open-acls --zk-jute-maxbuffer --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --resource-pattern-type --accept-losses --dry-run --json)
 _shtab_authorizerd_acls_option_strings=(--add --remove --list --bootstrap-server --bootstrap-controller --command-config --log-dir --as-of --topic --group --cluster --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal --producer --consumer --idempotent --force --help --version)
@@ -57,6 +58,7 @@ _shtab_authorizerd_acls_plan___traffic_report_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___log_dir_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_plan___config_COMPGEN=_shtab_compgen_files
+_shtab_authorizerd_acls_apply_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_export___config_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_export___acls_COMPGEN=_shtab_compgen_files
 _shtab_authorizerd_acls_import___config_COMPGEN=_shtab_compgen_files
@@ -116,7 +118,7 @@ _shtab_authorizerd_acls_export___format_choices=(yaml json listing strimzi julie
 _shtab_authorizerd_acls_export___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
 _shtab_authorizerd_acls_import___format_choices=(yaml json listing strimzi julie kafka-gitops terraform zookeeper)
 _shtab_authorizerd_acls_import___resource_pattern_type_choices=(LITERAL PREFIXED ANY MATCH)
-_shtab_authorizerd_acls_pos_0_choices=(plan export import)
+_shtab_authorizerd_acls_pos_0_choices=(plan apply export import)
 _shtab_authorizerd_replay_ingest___format_choices=(auto json kafka)
 _shtab_authorizerd_replay_ingest___deploy_mode_choices=(client cluster)
 _shtab_authorizerd_replay_whatif___deploy_mode_choices=(client cluster)
@@ -154,6 +156,12 @@ _shtab_authorizerd_acls_plan___tests_nargs=+
 _shtab_authorizerd_acls_plan___traffic_nargs=+
 _shtab_authorizerd_acls_plan___cluster_nargs=0
 _shtab_authorizerd_acls_plan___allow_everyone_if_no_acl_found_nargs=0
+_shtab_authorizerd_acls_apply__h_nargs=0
+_shtab_authorizerd_acls_apply___help_nargs=0
+_shtab_authorizerd_acls_apply___dry_run_nargs=0
+_shtab_authorizerd_acls_apply___batches_nargs=0
+_shtab_authorizerd_acls_apply___accept_breaking_nargs=0
+_shtab_authorizerd_acls_apply___json_nargs=0
 _shtab_authorizerd_acls_export__h_nargs=0
 _shtab_authorizerd_acls_export___help_nargs=0
 _shtab_authorizerd_acls_export___overwrite_nargs=0

@@ -51,7 +51,7 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore acls 'acls plan' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history shell
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore acls 'acls plan' 'acls apply' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' explain who-can what-can can test history shell
 set -g _shtab_authorizerd_opts_with_value --acls --add-scram --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --driver-memory --duration --events --executor-cores --executor-memory --fail-on --format --from --from-config --group --group-prefix --host --id --input --junit --key --lanes --log-dir --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --next-offset --node-id --num-executors --operation --out --output --override --plan --principal --principal-prefix --profile --python --rate --ready-file --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --traffic --traffic-format --traffic-max-bad-ratio --traffic-report --traffic-tz --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without --zk-jute-maxbuffer --zk-oldest-broker -k -s
 
 complete -c authorizerd -e
@@ -164,6 +164,15 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l command-confi
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan; and test $_shtab_authorizerd_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file with the ACLs that there should be, in any format of --acls'
+complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a apply -d 'make exactly the changes of a plan'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l bootstrap-server -x -d 'the brokers or the daemon whose ACLs are changed: host:port,host:port'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l command-config -x -d 'a properties file with Kafka'"'"'s client keys: log-in, TLS, timeouts'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l dry-run -d 'compare the ACLs with the plan, and print the requests instead of sending them'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l batches -d 'apply a plan with more changes than one request of Kafka can make'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l accept-breaking -d 'apply a plan although its tests or its traffic break'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l json -d 'print one JSON document instead of lines'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file of acls plan --out'
 complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a export -d 'Write the ACLs of a cluster, a log or a file to another place.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l bootstrap-server -x -d 'the brokers of a Kafka cluster, or a daemon; separate several with commas'

@@ -35,6 +35,7 @@ _shtab_authorizerd_commands() {
 
 _shtab_authorizerd_acls_commands() {
   local _commands=(
+    apply:'make exactly the changes of a plan'
     export:'Write the ACLs of a cluster, a log or a file to another place.'
     import:'Add ACLs of another place to a cluster, a log or a file.'
     plan:'show what files of desired ACLs would change'
@@ -93,6 +94,20 @@ _shtab_authorizerd_acls_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_acls_defaults_added=0
+
+_shtab_authorizerd_acls_apply_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--bootstrap-server[the brokers or the daemon whose ACLs are changed\: host\:port,host\:port]:bootstrap_server:"
+  "--command-config[a properties file with Kafka\'s client keys\: log-in, TLS, timeouts]:command_config:"
+  "--dry-run[compare the ACLs with the plan, and print the requests instead of sending them]"
+  "--batches[apply a plan with more changes than one request of Kafka can make]"
+  "--accept-breaking[apply a plan although its tests or its traffic break]"
+  "--json[print one JSON document instead of lines]"
+  ":a file of acls plan --out:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_acls_apply_defaults_added=0
 
 _shtab_authorizerd_acls_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -663,6 +678,7 @@ _shtab_authorizerd_acls() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_authorizerd_acls-$line[1]:"
       case $line[1] in
+        apply) _arguments -C -s $_shtab_authorizerd_acls_apply_options ;;
         export) _arguments -C -s $_shtab_authorizerd_acls_export_options ;;
         import) _arguments -C -s $_shtab_authorizerd_acls_import_options ;;
         plan) _arguments -C -s $_shtab_authorizerd_acls_plan_options ;;

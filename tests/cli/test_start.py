@@ -118,6 +118,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("acls --help", LOOP | {"msgspec"}),
         ("acls --list --log-dir {log}", VALUES | LOOP),
         ("acls plan --help", VALUES),
+        ("acls apply --help", {"msgspec"}),
         ("acls plan {listing} --log-dir {log}", VALUES),
         ("acls export --help", VALUES),
         ("acls export --log-dir {log} --format listing", VALUES),

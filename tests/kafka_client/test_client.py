@@ -13,7 +13,12 @@ from authorizerd.acl.steps import finish
 from authorizerd.kafka_client import log_in
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, RequestFailedError
+from authorizerd.kafka_client.errors import (
+    Cause,
+    ConnectionFailedError,
+    RequestFailedError,
+    UnknownOutcomeError,
+)
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey, decode_request
@@ -518,3 +523,50 @@ async def test_unresolvable_hosts_are_detected() -> None:
 def test_ipv6_address_is_written_in_brackets() -> None:
     assert str(Address("::1", 9092)) == "[::1]:9092"
     assert str(Address("localhost", 9092)) == "localhost:9092"
+
+
+async def describe_once(client: Client) -> object:
+    with trio.fail_after(100):
+        return await client.request_once(describe_acls(), name="describeAcls")
+
+
+@pytest.mark.parametrize("given", [HANG_UP, SILENCE, frame(b"\0\0\0\x63\0")])
+async def test_request_of_unknown_outcome_is_not_repeated(
+    cluster: KafkaCluster, autojump_clock: MockClock, given: object
+) -> None:
+    """It may have been carried out. A later call uses a new connection."""
+    node = cluster.add(FIRST, given, described())
+    cluster.add(SECOND, described())
+    async with connected(cluster, FIRST, SECOND) as client:
+        with pytest.raises(UnknownOutcomeError, match="host0:9000"):
+            await describe_once(client)
+        assert node.names == ["API_VERSIONS 4", "DESCRIBE_ACLS 3"]
+        assert await client.describe() == []
+    assert node.names.count("API_VERSIONS 4") == 2
+
+
+async def test_connecting_is_repeated_for_a_request_that_is_sent_once(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    node = cluster.add(SECOND, described())
+    async with connected(cluster, FIRST, SECOND) as client:
+        assert await describe_once(client) == []
+    assert cluster.tried == [FIRST, SECOND]
+    assert node.names.count("DESCRIBE_ACLS 3") == 1
+
+
+async def test_request_that_cannot_be_sent_is_no_unknown_outcome(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    async with connected(cluster) as client:
+        with pytest.raises(RequestFailedError):
+            await describe_once(client)
+
+
+async def test_error_in_the_answer_is_left_to_the_caller_of_a_request_that_is_sent_once(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    node = cluster.add(FIRST, NOT_CONTROLLER)
+    async with connected(cluster) as client:
+        assert await describe_once(client) == ApiError(ErrorCode.NOT_CONTROLLER, None)
+    assert len(node.names) == 2

@@ -52,4 +52,32 @@ CHANGE_MUTANTS: Final = (
         ),
         found_by="tests/protocol/kafka/test_offset_tag.py::test_malformed_field_is_an_error_of_the_request",
     ),
+    Mutant(
+        name="a plan is applied to other ACLs than it was made for",
+        file="cli/change/execution.py",
+        text="changes).get(listed.digest)\n",
+        becomes="changes).get(listed.digest, 0)\n",
+        found_by="tests/cli/change/test_execution.py::test_moved_state_is_left_alone",
+    ),
+    Mutant(
+        name="a plan does not expect the offset of its listing",
+        file="cli/change/execution.py",
+        text="await self._server.send(request, before.offset)\n",
+        becomes="await self._server.send(request, None)\n",
+        found_by="tests/cli/change/test_execution.py::test_races_are_rejected_or_reported",
+    ),
+    Mutant(
+        name="a race on a broker is not noticed",
+        file="cli/change/execution.py",
+        text="            if after.digest == digest:\n",
+        becomes="            if not compare(before.acls, request, after.acls).unseen:\n",
+        found_by="tests/cli/change/test_execution.py::test_races_are_rejected_or_reported",
+    ),
+    Mutant(
+        name="a change whose answer is lost is sent again without looking",
+        file="kafka_client/client.py",
+        text="            raise UnknownOutcomeError(str(error)) from error\n",
+        becomes="            return await self.request(call, name=name, errors=lambda _: [])\n",
+        found_by="tests/kafka_client/test_client.py::test_request_of_unknown_outcome_is_not_repeated",
+    ),
 )

@@ -12,7 +12,7 @@ import pytest
 from authorizerd.cli import check_log, import_config
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
-from authorizerd.cli.change import planning
+from authorizerd.cli.change import applying, planning
 from authorizerd.cli.commands import ACLS_COMMANDS
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.main import main
@@ -110,6 +110,7 @@ def test_every_exit_code_is_explained() -> None:
         "acls": {0} | exit_codes(acl_command),
         "acls plan": general | exit_codes(planning),
         **dict.fromkeys(("acls export", "acls import"), general | exit_codes(transfer)),
+        "acls apply": general | exit_codes(applying),
         "check-log": {0} | exit_codes(check_log),
         "doctor": {0} | exit_codes(doctor),
         "replay": exit_codes(messages),
@@ -131,6 +132,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
     }
     assert holders == {
         "acls/command.py",
+        "change/applying.py",
         "change/planning.py",
         "check_log.py",
         "doctor/command.py",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from authorizerd.acl.filters import filter_of
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import Deleted
@@ -118,7 +119,7 @@ def _read_deleted(results: list[FilterResult], errors: _Errors) -> Steps[Answers
         for match in result.matches:
             acls.append(match.acl)
             if match.error is None:
-                answers.deleted.append(_exactly(match.acl))
+                answers.deleted.append(filter_of(match.acl))
             else:
                 failures[match.acl] = errors.get(match.error)
             work += 1
@@ -131,18 +132,6 @@ def _read_deleted(results: list[FilterResult], errors: _Errors) -> Steps[Answers
         if work % ITEMS_PER_STEP == 0:
             yield
     return answers
-
-
-def _exactly(acl: Acl) -> AclFilter:
-    return AclFilter(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
 
 
 def leave_unread(items: Sequence[object]) -> Steps[list[object]]:

@@ -16,7 +16,7 @@ def test_tree_has_every_command_with_its_flags() -> None:
         "authorizerd",
         *(f"authorizerd {name}" for name in ("serve", "format", "token", "import-config")),
         *(f"authorizerd {name}" for name in ("reset-copy", "backup", "restore", "acls")),
-        *(f"authorizerd acls {name}" for name in ("plan", "export", "import")),
+        *(f"authorizerd acls {name}" for name in ("plan", "apply", "export", "import")),
         "authorizerd check-log",
         *("authorizerd doctor", "authorizerd replay"),
         *(f"authorizerd replay {name}" for name in ("ingest", "whatif", "usage", "load", "report")),

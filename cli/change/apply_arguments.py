@@ -1,0 +1,47 @@
+"""The flags of ``authorizerd acls apply``. The modules that run it are imported once it runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from authorizerd.cli.questions.answers import add_json_argument
+
+
+def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run this command."""
+    parser.set_defaults(run=_run)
+    parser.add_argument("plan", type=Path, metavar="PLAN", help="a file of acls plan --out")
+    parser.add_argument(
+        "--bootstrap-server",
+        required=True,
+        metavar="SERVERS",
+        help="the brokers or the daemon whose ACLs are changed: host:port,host:port",
+    )
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a properties file with Kafka's client keys: log-in, TLS, timeouts",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="compare the ACLs with the plan, and print the requests instead of sending them",
+    )
+    parser.add_argument(
+        "--batches",
+        action="store_true",
+        help="apply a plan with more changes than one request of Kafka can make",
+    )
+    parser.add_argument(
+        "--accept-breaking",
+        action="store_true",
+        help="apply a plan although its tests or its traffic break",
+    )
+    add_json_argument(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from authorizerd.cli.change.applying import apply_plan
+
+    return apply_plan(arguments)

@@ -1,0 +1,92 @@
+"""The Kafka server on which a plan is carried out: its listings and its answers.
+
+Source: KIP-140 (CreateAcls, DeleteAcls); docs/acl-offsets.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from authorizerd.acl.filters import filter_of
+from authorizerd.acl.plan.changes import AclRequest
+from authorizerd.acl.plan.progress import digest_ids
+from authorizerd.acl.steps import finish
+from authorizerd.cli.broker_acls import CHANGE, BrokerReader
+from authorizerd.cli.change.execution import Answered, Listed, Unanswered
+from authorizerd.kafka_client.connection import Call
+from authorizerd.kafka_client.errors import RequestFailedError, UnknownOutcomeError
+from authorizerd.kafka_client.listing_call import PLACED_LISTING_CALL
+from authorizerd.protocol.kafka.acl_forwarding import (
+    decode_created,
+    decode_deleted,
+    encode_creations,
+    encode_deletions,
+)
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+
+class KafkaAclServer:
+    """Send a plan's requests through one client. See ``AclServer``."""
+
+    def __init__(self, reader: BrokerReader) -> None:
+        self._reader: Final = reader
+
+    async def list_acls(self) -> Listed:
+        listing, offset = await self._reader.read_listing(PLACED_LISTING_CALL)
+        acls = dict(listing.items())
+        return Listed(acls, offset, digest_ids(acls))
+
+    async def send(self, request: AclRequest, expected_offset: int | None) -> Answered | Unanswered:
+        call = _create(request, expected_offset)
+        name = "createAcls"
+        if not request.is_creation:
+            call, name = _delete(request, expected_offset), "deleteAcls"
+        try:
+            answer = await self._reader.client.request_once(call, name=name)
+        except UnknownOutcomeError as error:
+            return Unanswered(str(error))
+        except RequestFailedError as error:
+            raise self._reader.new_error(error, right=CHANGE) from error
+        for each in answer.errors:
+            if each.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise self._reader.new_error(RequestFailedError(each), right=CHANGE)
+        return answer
+
+
+def _create(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
+    def encode(version: int) -> bytes:
+        return bytes(finish(encode_creations(version, request.acls, expected_offset)))
+
+    def decode(version: int, body: bytes | bytearray) -> Answered:
+        results, offset = finish(decode_created(version, body, len(request.acls)))
+        return Answered(tuple(each for each in results if each is not None), offset)
+
+    return Call(api_key=ApiKey.CREATE_ACLS, encode=encode, decode=decode)
+
+
+def _delete(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
+    filters = [filter_of(acl) for acl in request.acls]
+
+    def encode(version: int) -> bytes:
+        return bytes(finish(encode_deletions(version, filters, expected_offset)))
+
+    def decode(version: int, body: bytes | bytearray) -> Answered:
+        results, offset = finish(decode_deleted(version, body, len(filters)))
+        errors = tuple(error for each in results if (error := _error_of(each)) is not None)
+        unmatched = tuple(
+            acl
+            for acl, result in zip(request.acls, results, strict=True)
+            if not result.matches and result.error is None
+        )
+        return Answered(errors, offset, unmatched)
+
+    return Call(api_key=ApiKey.DELETE_ACLS, encode=encode, decode=decode)
+
+
+def _error_of(result: FilterResult) -> ApiError | None:
+    """Return the error of a filter, or that of an ACL that it matched."""
+    if result.error is not None:
+        return result.error
+    return next((each.error for each in result.matches if each.error is not None), None)

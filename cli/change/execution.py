@@ -1,0 +1,363 @@
+"""Carry out a plan on a server: send its requests one after the other, and stop at any surprise.
+
+**Invariant:** a request is sent only if the listing, or the answer before it, shows exactly the
+state that the plan expects there. A server that compares offsets rejects it if an ACL has changed
+since. On all others, the ACLs are listed again after each request, before the next one is sent: a
+change by somebody else is found, reported, and ends the plan. Nothing is reported as done that the
+server has not acknowledged or a listing does not show.
+
+Whatever the answer is, or if none comes, the next listing tells what has happened. So a request
+may be sent again: it is rejected or changes nothing if the first one was applied after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Protocol
+
+import trio
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.changes import AclRequest, split_requests
+from authorizerd.acl.plan.document import Plan
+from authorizerd.acl.plan.progress import (
+    NO_CHANGE,
+    Comparison,
+    apply_request,
+    compare,
+    digest_ids,
+    find_added,
+    make_states,
+    skip_changes,
+)
+from authorizerd.daemon.errors import StartError
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+SETTLE_SECONDS: Final = 5.0
+"""How long a broker may take until its listings show a change that it has acknowledged."""
+ATTEMPTS_MAX: Final = 5
+"""How often one request is sent if nothing shows that it was applied."""
+
+_PAUSE_FIRST_SECONDS: Final = 0.05
+_PAUSE_LAST_SECONDS: Final = 1.0
+_TEMPORARY: Final = frozenset(
+    (
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.AUTHORIZER_NOT_READY,
+    )
+)
+"""Errors after which the same request may succeed, if the state is still the expected one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All ACLs of a server by derived ids; ``offset`` is None if the server does not compare."""
+
+    acls: Mapping[bytes, Acl]
+    offset: int | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a request.
+
+    Attributes:
+        errors: those of its items.
+        offset: where it was written, if the server has compared.
+        unmatched: ACLs that the request should have deleted, but did not find.
+    """
+
+    errors: tuple[ApiError, ...] = ()
+    offset: int | None = None
+    unmatched: tuple[Acl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """No valid answer came, so the request may have been applied, or may still be."""
+
+    reason: str
+
+
+class AclServer(Protocol):
+    """The server whose ACLs are changed."""
+
+    async def list_acls(self) -> Listed:
+        """Return all ACLs.
+
+        Raises:
+            StartError: no server lists them.
+        """
+
+    async def send(self, request: AclRequest, expected_offset: int | None) -> Answered | Unanswered:
+        """Send a request once.
+
+        Args:
+            expected_offset: the server must reject the request if an ACL has changed since. None:
+                it does not compare.
+
+        Raises:
+            StartError: the request was not sent.
+        """
+
+
+class Ending(Enum):
+    """How the execution has ended."""
+
+    RUNNING = "interrupted"
+    NOTHING_TO_DO = "nothing to do"
+    POSSIBLE = "possible"
+    """A dry run: the plan could be applied."""
+    APPLIED = "applied"
+    MOVED = "moved"
+    """The ACLs are not those that the plan expects. The request was not applied."""
+    RACED = "raced"
+    """Somebody else has changed ACLs around a request that was applied."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A request that is applied; ``offset`` is None if the server does not compare."""
+
+    request: AclRequest
+    offset: int | None
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is known about an execution, at any moment.
+
+    Attributes:
+        requests: those that the plan needs, in order.
+        made_before: the number of the plan's changes that were there at the start.
+        in_doubt: the request that was sent, until its outcome is known.
+        left: the changes that were not made, or are in doubt.
+        others: what others have changed, and what is not visible of the request in doubt.
+    """
+
+    left: int
+    requests: tuple[AclRequest, ...] = ()
+    ending: Ending = Ending.RUNNING
+    compares: bool = False
+    made_before: int = 0
+    done: list[Done] = field(default_factory=list)
+    in_doubt: AclRequest | None = None
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    others: Comparison = NO_CHANGE
+
+
+class _Stop(Exception):
+    """The plan cannot go on."""
+
+    def __init__(self, ending: Ending, *reasons: str, others: Comparison = NO_CHANGE) -> None:
+        super().__init__(*reasons)
+        self.ending = ending
+        self.reasons = reasons
+        self.others = others
+
+
+class Execution:
+    """Carry out one plan. ``progress`` is valid at any moment, also after an error.
+
+    Args:
+        report: called with each request once it is applied.
+        settle_seconds: see ``SETTLE_SECONDS``.
+        acls_max: the most ACLs of one request.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        server: AclServer,
+        *,
+        report: Callable[[Done], None],
+        settle_seconds: float = SETTLE_SECONDS,
+        acls_max: int | None = None,
+    ) -> None:
+        self._plan: Final = plan
+        self._server: Final = server
+        self._report: Final = report
+        self._settle_seconds: Final = settle_seconds
+        self._limit: Final = {} if acls_max is None else {"acls_max": acls_max}
+        self.progress: Final = Progress(left=plan.changes.count)
+
+    async def run(self, *, is_dry: bool = False) -> None:
+        """Carry out the plan, or find out whether that is possible.
+
+        Raises:
+            StartError: the ACLs cannot be listed at all. Nothing was sent.
+        """
+        progress = self.progress
+        listed = await self._server.list_acls()
+        progress.compares = listed.offset is not None
+        try:
+            progress.requests = self._find_requests(listed)
+            if not progress.requests:
+                progress.ending = Ending.NOTHING_TO_DO
+            elif is_dry:
+                progress.ending = Ending.POSSIBLE
+            else:
+                for request in progress.requests:
+                    listed = await self._carry_out(request, listed)
+                progress.ending = Ending.APPLIED
+        except _Stop as stop:
+            progress.ending, progress.others = stop.ending, stop.others
+            progress.reasons += stop.reasons
+
+    def _find_requests(self, listed: Listed) -> tuple[AclRequest, ...]:
+        """Return the requests that lead from a state of the plan to its end."""
+        changes = self._plan.changes
+        made = make_states(self._plan.made_for.digest, changes).get(listed.digest)
+        if made is None:
+            raise _Stop(Ending.MOVED, *_describe_move(self._plan, listed))
+        left = skip_changes(changes, made)
+        self.progress.made_before, self.progress.left = made, left.count
+        return tuple(split_requests(left, **self._limit))
+
+    async def _carry_out(self, request: AclRequest, before: Listed) -> Listed:
+        """Return the state after a request that is applied to exactly the state ``before``."""
+        expected = apply_request(before.acls, request)
+        digest = digest_ids(expected)
+        pause = _PAUSE_FIRST_SECONDS
+        reason = ""
+        for _ in range(ATTEMPTS_MAX):
+            answer = await self._send(request, before)
+            if isinstance(answer, Answered) and not answer.errors and answer.offset is not None:
+                self._add(request, answer.offset)
+                return Listed(expected, answer.offset, digest)
+            after = await self._look(request, before, answer, digest)
+            if after.digest == digest:
+                self._note_unmatched(answer)
+                self._add(request, after.offset)
+                return after
+            reason = _describe_failure(answer)
+            self._check_unchanged(request, before, after, answer)
+            before = after
+            await trio.sleep(pause)
+            pause = min(2 * pause, _PAUSE_LAST_SECONDS)
+        raise _Stop(Ending.FAILED, f"the request was sent {ATTEMPTS_MAX} times in vain: {reason}")
+
+    async def _send(self, request: AclRequest, before: Listed) -> Answered | Unanswered:
+        """Send the request once. It is in doubt until its outcome is known."""
+        was_in_doubt = self.progress.in_doubt is not None
+        self.progress.in_doubt = request
+        try:
+            answer = await self._server.send(request, before.offset)
+        except StartError as error:
+            if not was_in_doubt:
+                self.progress.in_doubt = None
+            raise _Stop(Ending.FAILED, str(error)) from error
+        if not was_in_doubt and isinstance(answer, Answered) and _is_rejected(answer):
+            self.progress.in_doubt = None
+        return answer
+
+    def _check_unchanged(
+        self, request: AclRequest, before: Listed, after: Listed, answer: Answered | Unanswered
+    ) -> None:
+        """Return if the request can be sent again: nothing has changed, and it may succeed."""
+        failure = _describe_failure(answer)
+        found = compare(before.acls, request, after.acls)
+        errors = answer.errors if isinstance(answer, Answered) else ()
+        if after.digest == before.digest:
+            if isinstance(answer, Answered) and not errors:
+                # Acknowledged, and not visible: somebody has undone it, or the server is behind.
+                raise _Stop(Ending.RACED, failure, others=found)
+            if any(each.code not in _TEMPORARY for each in errors):
+                self.progress.in_doubt = None
+                raise _Stop(Ending.FAILED, failure)
+        elif isinstance(answer, Answered) and _is_rejected(answer):
+            raise _Stop(Ending.MOVED, failure, others=found)
+        elif found.is_raced or not errors:
+            raise _Stop(Ending.RACED, failure, others=found)
+        else:
+            raise _Stop(Ending.FAILED, failure, others=found)
+
+    async def _look(
+        self, request: AclRequest, before: Listed, answer: Answered | Unanswered, digest: str
+    ) -> Listed:
+        """Return the ACLs after a request.
+
+        A server that does not compare may list an older state for a short time. So wait until it
+        shows the whole request, unless all items have failed.
+        """
+        has_failed = isinstance(answer, Answered) and len(answer.errors) >= len(request.acls)
+        pause = _PAUSE_FIRST_SECONDS
+        end = trio.current_time() + self._settle_seconds
+        while True:
+            after = await self._list_again()
+            if self.progress.compares or has_failed or after.digest == digest:
+                return after
+            if not compare(before.acls, request, after.acls).unseen:
+                return after
+            if trio.current_time() + pause > end:
+                return after
+            await trio.sleep(pause)
+            pause = min(2 * pause, _PAUSE_LAST_SECONDS)
+
+    async def _list_again(self) -> Listed:
+        try:
+            listed = await self._server.list_acls()
+        except StartError as error:
+            raise _Stop(Ending.FAILED, str(error)) from error
+        if (listed.offset is not None) is not self.progress.compares:
+            raise _Stop(
+                Ending.FAILED,
+                "another server answers than before: one of the two compares offsets, and the"
+                " other one does not. Name servers of one kind",
+            )
+        return listed
+
+    def _add(self, request: AclRequest, offset: int | None) -> None:
+        done = Done(request, offset)
+        self.progress.in_doubt = None
+        self.progress.done.append(done)
+        self.progress.left -= len(request.acls)
+        self._report(done)
+
+    def _note_unmatched(self, answer: Answered | Unanswered) -> None:
+        if isinstance(answer, Answered):
+            self.progress.notes += [
+                f"somebody else deleted it first: {acl}" for acl in answer.unmatched
+            ]
+
+
+def _is_rejected(answer: Answered) -> bool:
+    """Return True if the server has compared, and so has changed nothing."""
+    return any(each.code == ErrorCode.INVALID_UPDATE_VERSION for each in answer.errors)
+
+
+def _describe_failure(answer: Answered | Unanswered) -> str:
+    if isinstance(answer, Unanswered):
+        return f"no answer to the request: {answer.reason}"
+    if answer.errors:
+        more = len(answer.errors) - 1
+        return f"{answer.errors[0]}{f' (and {more} more errors)' if more else ''}"
+    return "the request was acknowledged, but the ACLs are not as expected"
+
+
+def _describe_move(plan: Plan, listed: Listed) -> list[str]:
+    """Return what has changed since the plan was made, as far as the plan can tell."""
+    present = listed.acls.values()
+    held = set(present)
+    made_for = plan.made_for
+    at = "" if made_for.offset is None else f" at offset {made_for.offset}"
+    now = "" if listed.offset is None else f" at offset {listed.offset}"
+    lines = [
+        f"the plan was made for {made_for.acls} ACLs{at}; now there are others:"
+        f" {len(held)} ACLs{now}"
+    ]
+    lines += [f"already there: {acl}" for acl in plan.changes.created if acl in held]
+    lines += [f"no longer there: {acl}" for acl in plan.changes.deleted if acl not in held]
+    added = find_added(made_for.digest, listed.acls, listed.digest)
+    lines += [f"created since: {acl}" for acl in added if acl not in plan.changes.created]
+    return lines

@@ -1,0 +1,196 @@
+"""Servers for tests of ``acls apply``: one in memory, and a wrapper that lets others interfere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from authorizerd.acl.listing import derive_id
+from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.changes import AclRequest, StepName, make_changes
+from authorizerd.acl.plan.document import (
+    Plan,
+    PlanCheck,
+    PlanSettings,
+    PlanSource,
+    State,
+    decode_plan,
+    encode_plan,
+    name_steps,
+)
+from authorizerd.acl.plan.progress import apply_request, digest_ids, make_states
+from authorizerd.acl.plan.selector import Selector
+from authorizerd.acl.plan.state import change_digest, digest_acls
+from authorizerd.cli.change.execution import AclServer, Answered, Listed, Unanswered
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.support.acls import acl
+
+Answer = Answered | Unanswered
+MOVED = ApiError(ErrorCode.INVALID_UPDATE_VERSION, "The ACLs have changed")
+
+
+def new_plan(
+    present: Iterable[Acl], desired: Iterable[Acl], *, checks: tuple[PlanCheck, ...] = ()
+) -> Plan:
+    """Return the plan that leads from the one to the other, written and read once."""
+    before = list(present)
+    changes = make_changes(before, desired, Selector(None))
+    digest = digest_acls(before)
+    count = len(before) + len(changes.created) - len(changes.deleted)
+    plan = Plan(
+        made_for=PlanSource(
+            place="brokers", name="broker:9092", offset=None, acls=len(before), digest=digest
+        ),
+        leads_to=State(count, change_digest(digest, changes)),
+        settings=PlanSettings((), False),
+        manages="everything",
+        warnings=(),
+        checks=checks,
+        steps=name_steps(changes),
+    )
+    return decode_plan(encode_plan(plan))
+
+
+def some_acls(numbers: Iterable[int]) -> list[Acl]:
+    """Return an ACL for each number; every third one is a DENY."""
+    return [
+        acl(f"User:u{number % 7}", topic=f"t{number}", deny=number % 3 == 0) for number in numbers
+    ]
+
+
+@dataclass
+class MemoryServer:
+    """A server without a socket.
+
+    Attributes:
+        offset: None for a broker, which does not compare.
+        faults: what happens to the next requests, each a function of the real answer or None. It
+            gets ``apply``, which applies the request and returns its answer.
+        lag: how many of the next listings show the state before the last change.
+    """
+
+    acls: dict[bytes, Acl]
+    offset: int | None = None
+    changed_at: int = 0
+    faults: list[Callable[[Callable[[], Answer]], Answer]] = field(default_factory=list)
+    lag: int = 0
+    sent: list[tuple[AclRequest, int | None]] = field(default_factory=list)
+    listings: int = 0
+    _before: dict[bytes, Acl] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, acls: Iterable[Acl], *, compares: bool) -> MemoryServer:
+        server = cls({derive_id(each): each for each in acls})
+        if compares:
+            server.offset = server.changed_at = 10
+        server._before = server.acls
+        return server
+
+    @property
+    def digest(self) -> str:
+        return digest_ids(self.acls)
+
+    async def list_acls(self) -> Listed:
+        self.listings += 1
+        shown = self.acls
+        if self.lag:
+            self.lag -= 1
+            shown = self._before
+        return Listed(shown, self.offset, digest_ids(shown))
+
+    async def send(self, request: AclRequest, expected_offset: int | None) -> Answer:
+        self.sent.append((request, expected_offset))
+        if self.faults:
+            return self.faults.pop(0)(lambda: self.apply(request, expected_offset))
+        return self.apply(request, expected_offset)
+
+    def apply(self, request: AclRequest, expected_offset: int | None) -> Answer:
+        if expected_offset is not None and self.offset is None:
+            raise AssertionError("a broker is not asked to compare")
+        if expected_offset is not None and self.changed_at > expected_offset:
+            return Answered((MOVED,) * len(request.acls))
+        unmatched = [
+            each
+            for each in request.acls
+            if not request.is_creation and derive_id(each) not in self.acls
+        ]
+        after = apply_request(self.acls, request)
+        if after != self.acls:
+            self._before, self.acls = self.acls, after
+            if self.offset is not None:
+                self.offset += len(request.acls)
+                self.changed_at = self.offset
+        answered = None if expected_offset is None else self.offset
+        return Answered((), answered, tuple(unmatched))
+
+
+@dataclass
+class Race:
+    """A change by somebody else: ``happened`` once it has changed an ACL."""
+
+    request: AclRequest
+    moment: int
+    happened: bool = False
+
+
+class RacingServer:
+    """A server on which others change ACLs between the requests of a plan.
+
+    Moments are counted: one before each listing, one before and one after each request. Each
+    request of the plan that has an effect is compared with the state that it was applied to.
+
+    Attributes:
+        blind: the number of requests that were applied to a state that is not the plan's.
+    """
+
+    def __init__(self, inner: AclServer, plan: Plan, races: Sequence[Race]) -> None:
+        self._inner = inner
+        self._states = make_states(plan.made_for.digest, plan.changes)
+        self._races = races
+        self._moment = 0
+        self._made = 0
+        self.blind = 0
+
+    async def _pass_moment(self) -> None:
+        for race in self._races:
+            if race.moment == self._moment:
+                before = await self._inner.list_acls()
+                answer = await self._inner.send(race.request, None)
+                assert isinstance(answer, Answered)
+                assert not answer.errors
+                race.happened = apply_request(before.acls, race.request) != before.acls
+        self._moment += 1
+
+    async def list_acls(self) -> Listed:
+        await self._pass_moment()
+        return await self._inner.list_acls()
+
+    async def send(self, request: AclRequest, expected_offset: int | None) -> Answer:
+        await self._pass_moment()
+        before = await self._inner.list_acls()
+        answer = await self._inner.send(request, expected_offset)
+        if isinstance(answer, Answered) and not answer.errors:
+            self.blind += before.digest not in self._states
+        await self._pass_moment()
+        return answer
+
+
+def random_race(chance: Random, plan: Plan, present: Sequence[Acl], moments: int) -> Race:
+    """Return a change at a random moment: of an ACL of the plan, or of another one."""
+    moment = chance.randrange(moments)
+    kinds: list[Callable[[], tuple[StepName, Acl]]] = [
+        lambda: ("create_allow", acl("User:other", topic=f"other{chance.randrange(1000)}")),
+        lambda: ("create_deny", acl("User:other", topic="denied", deny=True)),
+    ]
+    if present:
+        kinds.append(lambda: ("delete_allow", chance.choice(present)))
+    if plan.changes.created:
+        kinds.append(lambda: ("delete_deny", chance.choice(plan.changes.created)))
+    if plan.changes.deleted:
+        kinds.append(lambda: ("create_allow", chance.choice(plan.changes.deleted)))
+    step, changed = chance.choice(kinds)()
+    return Race(AclRequest(step, (changed,)), moment)
+
+
+AsyncCheck = Callable[[], Awaitable[None]]

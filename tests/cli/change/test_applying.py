@@ -1,0 +1,284 @@
+"""``acls apply`` on a real daemon: the command, its exit codes, races, restarts."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.changes import AclRequest
+from authorizerd.acl.plan.document import PlanCheck, encode_plan
+from authorizerd.cli.change.execution import Answered, Ending, Execution
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.cli.change.acl_servers import new_plan, some_acls
+from tests.cli.change.kafka_servers import open_server, race_often, set_acls
+from tests.support.acls import acl
+from tests.support.daemon_process import DaemonProcess, new_log, run, running
+
+BEFORE = some_acls(range(12))
+AFTER = some_acls(range(6, 18))
+OTHER = acl("User:other", topic="other")
+BREAKING = PlanCheck(name="tests", breaks=True, summary="1 policy test would fail", counts={})
+
+
+class Stage:
+    """A daemon with the ACLs of ``BEFORE``, and a plan that leads to ``AFTER``."""
+
+    def __init__(self, daemon: DaemonProcess, folder: Path) -> None:
+        self.address: str = daemon.ready["listeners"]["PLAINTEXT"]
+        self.folder = folder
+        self.set_acls(BEFORE)
+
+    def set_acls(self, acls: Sequence[Acl]) -> None:
+        async def change() -> None:
+            async with open_server(self.address) as server:
+                await set_acls(server, acls)
+
+        trio.run(change)
+
+    @property
+    def acls(self) -> set[Acl]:
+        async def read() -> set[Acl]:
+            async with open_server(self.address) as server:
+                return set((await server.list_acls()).acls.values())
+
+        return trio.run(read)
+
+    def apply(
+        self, *flags: str, checks: tuple[PlanCheck, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        path = self.folder / "plan.json"
+        path.write_bytes(encode_plan(new_plan(BEFORE, AFTER, checks=checks)))
+        return run("acls", "apply", path, "--bootstrap-server", self.address, *flags)
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    """Run one daemon for several tests, which make the ACLs that they need."""
+    folder = tmp_path_factory.mktemp("apply")
+    with running(folder, new_log(folder), super_users="User:ANONYMOUS") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def stage(shared_daemon: DaemonProcess, tmp_path: Path) -> Stage:
+    return Stage(shared_daemon, tmp_path)
+
+
+def test_plan_is_applied_once(stage: Stage) -> None:
+    done = stage.apply()
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("the server compares: it rejects a request if an ACL has changed")
+    offsets = [
+        int(found[1])
+        for line in lines[1:-1]
+        if (found := re.fullmatch(r"2 DENY ACLs (?:created|deleted), at offset (\d+)", line))
+        or (found := re.fullmatch(r"4 ALLOW ACLs (?:created|deleted), at offset (\d+)", line))
+    ]
+    assert [later - offsets[0] for later in offsets] == [0, 4, 8, 10]
+    assert lines[-1] == "applied: 12 ACLs now, as planned"
+    assert stage.acls == set(AFTER)
+    again = stage.apply()
+    assert (again.returncode, again.stdout) == (
+        0,
+        "nothing to do: the ACLs are those of the plan (12 ACLs)\n",
+    )
+
+
+def test_dry_run_prints_the_requests(stage: Stage) -> None:
+    done = stage.apply("--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == [
+        "to be sent: 2 DENY ACLs created",
+        "to be sent: 4 ALLOW ACLs created",
+        "to be sent: 4 ALLOW ACLs deleted",
+        "to be sent: 2 DENY ACLs deleted",
+        "dry run: 12 changes would be made, nothing was sent",
+    ]
+    assert stage.acls == set(BEFORE)
+
+
+def test_moved_state_has_its_own_exit_code(stage: Stage) -> None:
+    stage.set_acls([*BEFORE, OTHER])
+    for flags in ([], ["--dry-run"]):
+        done = stage.apply(*flags)
+        assert done.returncode == 4
+        assert f"created since: {OTHER}" in done.stdout
+        assert "Make the plan again" in done.stdout
+    assert stage.acls == {*BEFORE, OTHER}
+
+
+def test_breaking_plan_needs_a_flag(stage: Stage) -> None:
+    done = stage.apply(checks=(BREAKING,))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "1 policy test would fail" in done.stderr
+    assert "pass --accept-breaking" in done.stderr
+    assert stage.acls == set(BEFORE)
+    assert stage.apply("--accept-breaking", checks=(BREAKING,)).returncode == 0
+    assert stage.acls == set(AFTER)
+
+
+def test_json_has_every_request(stage: Stage) -> None:
+    document: Any = json.loads(stage.apply("--json").stdout)
+    assert document["result"] == "applied"
+    assert document["compares"] is True
+    assert [each["step"] for each in document["done"]] == [
+        "create_deny",
+        "create_allow",
+        "delete_allow",
+        "delete_deny",
+    ]
+    stage.set_acls([*BEFORE, OTHER])
+    moved = stage.apply("--json")
+    assert moved.returncode == 4
+    assert json.loads(moved.stdout)["left"] == 12
+
+
+def test_edited_plan_is_rejected(stage: Stage) -> None:
+    path = stage.folder / "plan.json"
+    stage.apply("--dry-run")
+    path.write_text(path.read_text().replace('"t17"', '"t99"'))
+    done = run("acls", "apply", path, "--bootstrap-server", stage.address)
+    assert done.returncode == 1
+    assert "plan.json: steps: " in done.stderr
+    assert stage.acls == set(BEFORE)
+
+
+def test_server_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(encode_plan(new_plan(BEFORE, AFTER)))
+    done = run("acls", "apply", path, "--bootstrap-server", "127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--bootstrap-server 127.0.0.1:1" in done.stderr
+
+
+def test_plan_without_the_right_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(encode_plan(new_plan([], AFTER)))
+    with running(
+        tmp_path, new_log(tmp_path), super_users="User:a", allow_everyone_if_no_acl_found="false"
+    ) as daemon:
+        address = daemon.ready["listeners"]["PLAINTEXT"]
+        done = run("acls", "apply", path, "--bootstrap-server", address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "may not list ACLs" in done.stderr
+
+
+async def test_no_race_on_the_daemon_is_applied_to_an_unseen_state(
+    shared_daemon: DaemonProcess,
+) -> None:
+    """100 changes by somebody else, each at a random moment of a plan."""
+    async with open_server(shared_daemon.ready["listeners"]["PLAINTEXT"]) as server:
+        tally = await race_often(server, 100, settle_seconds=0)
+    assert (tally.races, tally.blind, tally.unreported) == (100, 0, 0)
+    assert tally.stopped > 50
+
+
+async def test_concurrent_changes_are_never_overtaken(shared_daemon: DaemonProcess) -> None:
+    """Another client changes ACLs all the time; each request follows the state that it expects."""
+    address = shared_daemon.ready["listeners"]["PLAINTEXT"]
+    moved = applied = 0
+    expected_codes = {ErrorCode.INVALID_UPDATE_VERSION}
+    async with open_server(address) as server, open_server(address) as other:
+
+        async def churn() -> None:
+            chance = Random(1)
+            while True:
+                await other.send(AclRequest("create_allow", (OTHER,)), None)
+                await other.send(AclRequest("delete_allow", (OTHER,)), None)
+                await trio.sleep(chance.random() / 50)
+
+        await set_acls(server, [])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(churn)
+            with trio.fail_after(60):
+                while min(moved, applied) < 20:
+                    listed = await server.list_acls()
+                    request = AclRequest("create_allow", tuple(BEFORE))
+                    answer = await server.send(request, listed.offset)
+                    assert isinstance(answer, Answered)
+                    if answer.errors:
+                        assert {each.code for each in answer.errors} == expected_codes
+                        moved += 1
+                        continue
+                    assert listed.offset is not None
+                    # Every record after the listing is its own: no other change came between.
+                    assert answer.offset == listed.offset + len(BEFORE)
+                    applied += 1
+                    await server.send(AclRequest("delete_allow", tuple(BEFORE)), None)
+            nursery.cancel_scope.cancel()
+
+
+def test_offset_of_before_a_restart_is_accepted_or_rejected_but_never_wrong(
+    tmp_path: Path,
+) -> None:
+    """The log has no checkpoint, so the daemon finds the last change exactly."""
+    log_dir = new_log(tmp_path)
+
+    async def try_offset(address: str, offset: int) -> Answered:
+        async with open_server(address) as server:
+            answer = await server.send(AclRequest("create_allow", (OTHER,)), offset)
+            assert isinstance(answer, Answered)
+            return answer
+
+    async def list_offset(address: str) -> int:
+        async with open_server(address) as server:
+            listed = await server.list_acls()
+            assert listed.offset is not None
+            return listed.offset
+
+    with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
+        address = daemon.ready["listeners"]["PLAINTEXT"]
+        first = trio.run(list_offset, address)
+        Stage(daemon, tmp_path)
+        second = trio.run(list_offset, address)
+    with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
+        address = daemon.ready["listeners"]["PLAINTEXT"]
+        rejected = trio.run(try_offset, address, first)
+        assert [each.code for each in rejected.errors] == [ErrorCode.INVALID_UPDATE_VERSION]
+        too_new = trio.run(try_offset, address, second + 1000)
+        assert [each.code for each in too_new.errors] == [ErrorCode.INVALID_UPDATE_VERSION]
+        assert trio.run(try_offset, address, second).errors == ()
+
+
+async def test_execution_survives_a_restart_of_the_daemon(tmp_path: Path) -> None:
+    """The connection breaks between two requests; the plan goes on, and is applied once."""
+    log_dir = new_log(tmp_path)
+    plan = new_plan(BEFORE, AFTER)
+    with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
+        port = daemon.ready["listeners"]["PLAINTEXT"].rpartition(":")[2]
+        await trio.to_thread.run_sync(Stage, daemon, tmp_path)
+    listeners = f"PLAINTEXT://127.0.0.1:{port}"
+
+    def run_once() -> Any:  # noqa: ANN401 - a context manager
+        return running(tmp_path, log_dir, super_users="User:ANONYMOUS", listeners=listeners)
+
+    context = run_once()
+    daemon = context.__enter__()
+    restarted = False
+
+    def restart(_: object) -> None:
+        nonlocal context, restarted
+        if not restarted:
+            restarted = True
+            context.__exit__(None, None, None)
+            context = run_once()
+            context.__enter__()
+
+    try:
+        async with open_server(daemon.ready["listeners"]["PLAINTEXT"]) as server:
+            execution = Execution(plan, server, report=restart)
+            await execution.run()
+            assert execution.progress.ending is Ending.APPLIED
+            assert (await server.list_acls()).digest == plan.leads_to.digest
+    finally:
+        context.__exit__(None, None, None)
