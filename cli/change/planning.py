@@ -159,4 +159,6 @@ def _describe(
         yield f"written to {out}" + _NOT_APPLIED * plan.breaks
 
 
-_NOT_APPLIED: Final = ", but acls apply refuses it, because it would break something"
+_NOT_APPLIED: Final = (
+    ", but it would break something: acls apply refuses it without --accept-breaking"
+)

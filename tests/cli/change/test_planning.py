@@ -227,8 +227,10 @@ def test_failing_policy_test_breaks_the_plan(
     assert "\nFAIL  bob may WRITE topics beginning with payments.\n" in out
     assert out.count("      it fails without this plan, too\n") == 1
     assert "\n3 policy tests after this plan: 1 passed, 2 failed, 1 of them because of it\n" in out
-    assert out.endswith("written to plan.json, but acls apply refuses it, because it would break "
-                        "something\n")  # fmt: skip
+    assert out.endswith(
+        "written to plan.json, but it would break something: acls apply refuses it without "
+        "--accept-breaking\n"
+    )
     (check,) = written(folder).checks
     assert check.breaks
     assert check.counts == {"tests": 3, "failed_before": 1, "failed_after": 2}

@@ -97,7 +97,7 @@ def test_changes_are_shown_and_written(folder: Path, capsys: pytest.CaptureFixtu
     assert plan("desired.txt --traffic audit.log --out plan.json") == 3
     printed = capsys.readouterr().out
     assert REPORT in printed
-    assert printed.endswith("acls apply refuses it, because it would break something\n")
+    assert printed.endswith("acls apply refuses it without --accept-breaking\n")
     check, evidence = check_in(folder)
     assert check.breaks
     assert written(folder).breaks
