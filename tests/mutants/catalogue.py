@@ -37,6 +37,7 @@ from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.tls_mutants import TLS_MUTANTS
 from tests.mutants.transfer_mutants import TRANSFER_MUTANTS
 from tests.mutants.write_mutants import WRITE_MUTANTS
+from tests.mutants.zookeeper_mutants import ZOOKEEPER_MUTANTS
 
 CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Log": LOG_MUTANTS,
@@ -44,6 +45,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Backups": BACKUP_MUTANTS,
     "Import and export": TRANSFER_MUTANTS,
     "Formats of ACLs": FORMAT_MUTANTS,
+    "ACLs in ZooKeeper": ZOOKEEPER_MUTANTS,
     "Rules": DECISION_MUTANTS,
     "Explanations": EXPLANATION_MUTANTS,
     "The past": PAST_MUTANTS,

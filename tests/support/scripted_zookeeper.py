@@ -158,7 +158,8 @@ class ScriptedZooKeeper:
                 return True
             if fate in (Fate.ENDLESS, Fate.GARBAGE):
                 long = fate is Fate.ENDLESS
-                connection.sendall(struct.pack(">i", 2**31 - 1) if long else b"\0\0\0\2ab")
+                length = 2**31 - 1 if long else 2
+                connection.sendall(struct.pack(">i", length) + b"ab")
                 return True
             code, body = self._run(op, parts, users)
         if fate is Fate.LOST_AFTER:

@@ -193,7 +193,6 @@ def test_no_password_is_logged(
 def test_server_that_does_not_answer_is_given_up(
     zookeeper: ScriptedZooKeeper, fate: Fate, reason: str
 ) -> None:
-    """Also: an answer that claims to be of 2 GiB takes no memory."""
     for _ in range(50):
         zookeeper.on(Op.GET_DATA, "/a", fate)
     started = time.monotonic()
@@ -203,6 +202,14 @@ def test_server_that_does_not_answer_is_given_up(
     ):
         session.get("/a")
     assert time.monotonic() - started < 8
+
+
+def test_answer_that_claims_to_be_huge_ends_the_connection(zookeeper: ScriptedZooKeeper) -> None:
+    """Memory for it would be taken at once; and the rest of it would never come."""
+    zookeeper.put("/a", b"x")
+    zookeeper.on(Op.GET_DATA, "/a", Fate.ENDLESS)
+    with session_with(zookeeper) as session:
+        assert session.get("/a") == (b"x", 0)
 
 
 def test_closed_port_is_named() -> None:
