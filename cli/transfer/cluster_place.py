@@ -22,6 +22,7 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl
 from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
+from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.transfer.losses import find_cluster_fault
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, is_grant, order_for_writing
 from authorizerd.daemon.errors import StartError
@@ -91,7 +92,12 @@ class _OpenCluster:
     def write(self, draft: Draft, found: AclsFound) -> Written:
         if not draft.new:
             return Written(count=0, requests=0)
-        return self._place.run(partial(create_acls, acls=draft.new))
+        progress = Progress()
+        try:
+            return self._place.run(partial(create_acls, acls=draft.new, progress=progress))
+        except KeyboardInterrupt:
+            warn(f"interrupted: {_describe_certain(draft.new, progress)}")
+            raise
 
 
 async def list_acls(reader: BrokerReader) -> tuple[Acl, ...]:
@@ -107,7 +113,7 @@ def make_draft(found: AclsFound, present: Sequence[Acl]) -> Draft:
     return Draft(order_for_writing(tuple(kept)), len(found.acls) - len(missing), losses)
 
 
-class _Progress(msgspec.Struct):
+class Progress(msgspec.Struct):
     """What the requests so far have done."""
 
     created: int = 0
@@ -116,14 +122,17 @@ class _Progress(msgspec.Struct):
     is_last_unknown: bool = False
 
 
-async def create_acls(reader: BrokerReader, acls: Sequence[Acl]) -> Written:
+async def create_acls(reader: BrokerReader, acls: Sequence[Acl], progress: Progress) -> Written:
     """Create ACLs that the cluster lacks, DENYs first. Stop at the first failed request.
+
+    Args:
+        progress: is updated after each request. A cancelled request may still be carried out.
 
     Raises:
         StartError: the first request is rejected as a whole, so nothing is changed.
     """
-    progress = _Progress()
     for batch in _split_requests(acls):
+        progress.is_last_unknown = True
         await _create(reader, batch, progress)
         if progress.failure:
             break
@@ -137,22 +146,21 @@ def _split_requests(acls: Sequence[Acl]) -> Iterator[list[Acl]]:
         yield from split_batches([acl for acl in acls if is_grant(acl) is grants], lambda acl: acl)
 
 
-async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: _Progress) -> None:
+async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: Progress) -> None:
     try:
         results = await reader.client.request(
             _creation_call(batch), name="createAcls", errors=_find_repeatable
         )
     except RequestFailedError as error:
         progress.failure = str(reader.new_error(error, right=CREATION))
-        progress.is_last_unknown = True
         return
     rejected = [
         (acl, error) for acl, error in zip(batch, results, strict=False) if error is not None
     ]
     if len(results) != len(batch):
         progress.failure = f"expected {len(batch)} results of CreateAcls, found {len(results)}"
-        progress.is_last_unknown = True
         return
+    progress.is_last_unknown = False
     if rejected and rejected[0][1].code in _RIGHTS:
         refused = reader.new_error(RequestFailedError(rejected[0][1]), right=CREATION)
         if not progress.requests:
@@ -188,7 +196,7 @@ def _describe_rejected(rejected: Sequence[tuple[Acl, ApiError]]) -> str:
 
 
 async def _find_missing(
-    reader: BrokerReader, acls: Sequence[Acl], progress: _Progress
+    reader: BrokerReader, acls: Sequence[Acl], progress: Progress
 ) -> frozenset[Acl] | None:
     """Return the ACLs that the cluster does not list; None if it does not list any.
 
@@ -210,7 +218,7 @@ async def _find_missing(
     return missing
 
 
-def _report(acls: Sequence[Acl], progress: _Progress, missing: frozenset[Acl] | None) -> Written:
+def _report(acls: Sequence[Acl], progress: Progress, missing: frozenset[Acl] | None) -> Written:
     if not progress.failure and not missing:
         request = count_of(progress.requests, "request")
         notes = (f"verified: the cluster lists all of them, after {request}",)
@@ -220,12 +228,16 @@ def _report(acls: Sequence[Acl], progress: _Progress, missing: frozenset[Acl] | 
         f" after {VISIBLE_SECONDS_MAX:.0f} s: another client may have removed them"
     )
     if missing is None:
-        done = f"{progress.created} of {len(acls)} ACLs were certainly created"
-        if progress.is_last_unknown:
-            done += "; it is not known whether the last request was carried out"
-        count = progress.created
+        done, count = _describe_certain(acls, progress), progress.created
     else:
         count = len(acls) - len(missing)
         done = f"the cluster now lists {count} of the {len(acls)} ACLs"
     failure = f"{failure}\n{done}. Run the command again: it adds only what is missing"
     return Written(count=count, requests=progress.requests, failure=failure)
+
+
+def _describe_certain(acls: Sequence[Acl], progress: Progress) -> str:
+    done = f"{progress.created} of {len(acls)} ACLs were certainly created"
+    if progress.is_last_unknown:
+        done += "; it is not known whether the last request was carried out"
+    return done

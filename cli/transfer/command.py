@@ -12,11 +12,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.model import Loss
+from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.surprises import find_surprises
 from authorizerd.cli.questions.answers import print_document, print_lines, warn
 from authorizerd.cli.transfer.arguments import (
     Request,
@@ -39,6 +42,7 @@ from authorizerd.cli.transfer.selection import select
 
 EXIT_FAULT: Final = 1
 EXIT_LOSSES: Final = 3
+SURPRISES_SHOWN_MAX: Final = 20
 
 
 def add_export_command(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +71,8 @@ def transfer(request: Request, source: Source, target: Target) -> int:
     found = leave_out_lost(select(source.read(), request.selects))
     with target.open() as opened:
         draft = opened.draft(found)
+        if not request.is_export:
+            _warn_of_surprises(draft.new)
         losses = (*found.losses, *draft.losses)
         stops = bool(losses) and not request.accept_losses
         written = None
@@ -108,6 +114,15 @@ def _print_lines(target: Target, lines: Iterable[str]) -> None:
         sys.stderr.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
     else:
         print_lines(lines)
+
+
+def _warn_of_surprises(acls: Iterable[Acl]) -> None:
+    """Print what probably is not meant, such as `user:alice`, each text once."""
+    texts = dict.fromkeys(text for acl in acls for text in find_surprises(acl))
+    for text in islice(texts, SURPRISES_SHOWN_MAX):
+        warn(f"warning: {text}")
+    if len(texts) > SURPRISES_SHOWN_MAX:
+        warn(f"and {len(texts) - SURPRISES_SHOWN_MAX} more warnings")
 
 
 def _report_faults(losses: tuple[Loss, ...], written: Written | None, *, stops: bool) -> None:

@@ -12,7 +12,13 @@ from authorizerd.acl.batches import split_batches
 from authorizerd.acl.model import Acl
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader
-from authorizerd.cli.transfer.cluster_place import VISIBLE_SECONDS_MAX, create_acls, make_draft
+from authorizerd.cli.transfer.cluster_place import (
+    VISIBLE_SECONDS_MAX,
+    ClusterPlace,
+    Progress,
+    create_acls,
+    make_draft,
+)
 from authorizerd.cli.transfer.model import AclsFound, Written
 from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.address import Address
@@ -20,7 +26,7 @@ from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from tests.daemon.kafka_cluster import HANG_UP, KafkaCluster, KafkaNode, answer, described
+from tests.daemon.kafka_cluster import HANG_UP, SILENCE, KafkaCluster, KafkaNode, answer, described
 from tests.support.acls import acl
 
 ADDRESS = Address("broker", 9092)
@@ -59,11 +65,12 @@ def node(cluster: KafkaCluster) -> KafkaNode:
     return cluster.add(ADDRESS)
 
 
-async def create(cluster: KafkaCluster, *acls: Acl) -> Written:
+async def create(cluster: KafkaCluster, *acls: Acl, progress: Progress | None = None) -> Written:
     settings = ClientSettings(bootstrap=[ADDRESS])
     with trio.fail_after(300):
         async with KafkaClient(settings, lambda _: None, cluster.connect) as client:
-            return await create_acls(BrokerReader(client, "broker:9092", None, PLACE), acls)
+            reader = BrokerReader(client, "broker:9092", None, PLACE)
+            return await create_acls(reader, acls, progress or Progress())
 
 
 def requests(node: KafkaNode) -> list[str]:
@@ -111,8 +118,6 @@ async def test_lost_connection_is_followed_by_what_the_cluster_lists(
 ) -> None:
     """The second request is never answered; the cluster has carried it out in part."""
     del autojump_clock
-    hung_up = [HANG_UP] * 20
-    node.answers = [created(0), *hung_up]
 
     def list_at_last(request: KafkaRequest) -> object:
         return listing(DENIED, READ) if request.api_key is ApiKey.DESCRIBE_ACLS else HANG_UP
@@ -133,6 +138,33 @@ async def test_what_is_unknown_is_said_if_the_cluster_never_comes_back(
     assert (done.count, done.requests) == (1, 1)
     assert "1 of 3 ACLs were certainly created; it is not known whether the last request was" in (
         done.failure
+    )
+
+
+async def test_progress_is_known_if_the_import_is_interrupted(
+    cluster: KafkaCluster, node: KafkaNode, autojump_clock: trio.testing.MockClock
+) -> None:
+    del autojump_clock
+    node.answers = [created(0), SILENCE]
+    progress = Progress()
+    with trio.move_on_after(5):
+        await create(cluster, READ, DENIED, WRITE, progress=progress)
+    assert (progress.created, progress.requests, progress.is_last_unknown) == (1, 1, True)
+
+
+def test_interrupt_is_answered_with_what_is_certain(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ClusterPlace, "run", interrupt)
+    with ClusterPlace("broker:9092", None, PLACE).open() as opened:
+        found = AclsFound((READ, DENIED))
+        with pytest.raises(KeyboardInterrupt):
+            opened.write(make_draft(found, []), found)
+    assert capsys.readouterr().err == (
+        "authorizerd: interrupted: 0 of 2 ACLs were certainly created\n"
     )
 
 

@@ -100,6 +100,16 @@ def test_import_says_what_is_there_and_how_to_remove(command: Command, tmp_path:
     assert command.error == ""
 
 
+def test_import_warns_of_what_is_probably_not_meant(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "acls.yaml").write_text(YAML.replace("User:a", "user:a"))
+    source = str(tmp_path / "acls.yaml")
+    assert command.run("import", source, "--log-dir", command.log, "--node-id", "1") == 0
+    assert command.error.startswith("authorizerd: warning: ")
+    assert "user:a" in command.error
+    assert command.run("export", "--acls", source) == 0
+    assert "warning" not in command.error
+
+
 def write_unknown(tmp_path: Path) -> str:
     write_log(tmp_path / "unknown", [added(1, READ), added(2, UNKNOWN)])
     return str(tmp_path / "unknown")
