@@ -5,11 +5,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import (
+    OPERATIONS,
+    RESOURCE_TYPES,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
 
 ResourceTypeName: TypeAlias = Literal[
     "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"
@@ -63,11 +71,11 @@ def parse_acl(named: PlannedAcl) -> Acl:
     )
 
 
-_KNOWN = (
-    (range(ResourceType.TOPIC, ResourceType.USER + 1)),
-    (range(PatternType.LITERAL, PatternType.PREFIXED + 1)),
-    (range(Operation.ALL, Operation.TWO_PHASE_COMMIT + 1)),
-    (range(PermissionType.DENY, PermissionType.ALLOW + 1)),
+_KNOWN: Final = (
+    RESOURCE_TYPES,
+    range(PatternType.LITERAL, PatternType.PREFIXED + 1),
+    OPERATIONS,
+    range(PermissionType.DENY, PermissionType.ALLOW + 1),
 )
 
 

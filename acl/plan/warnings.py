@@ -55,6 +55,8 @@ def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str
     Args:
         caller: the principal that will apply the plan; None if it is not known.
     """
+    if proposal.changes.deleted and not proposal.after.acls:
+        yield "this plan deletes every ACL, and creates none"
     try:
         yield from _find_lost_administrators(proposal, caller)
     except SearchLimitError as error:

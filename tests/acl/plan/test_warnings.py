@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
-from authorizerd.acl.plan.changes import make_changes
+from authorizerd.acl.plan.changes import AclChanges, make_changes
 from authorizerd.acl.plan.selector import Selector
 from authorizerd.acl.plan.warnings import LISTED_MAX, Proposal, find_warnings
 from authorizerd.acl.search.joined_rules import HOSTS_MAX
@@ -23,6 +23,8 @@ OTHER_ADMIN = acl("User:other", "ALL", cluster=True)
 LOCAL_ADMIN = acl("User:admin", "ALTER", cluster=True, host="10.0.0.1")
 ORDERS = acl("User:a", topic="orders")
 GROUP = acl("User:a", group="billing")
+KEPT = acl("User:kept", group="kept")
+"""It is in every state, because a plan that leaves no ACL has one more warning."""
 
 
 def warnings(
@@ -31,6 +33,7 @@ def warnings(
     rules: AuthorizerSettings,
     caller: str | None = None,
 ) -> list[str]:
+    present, desired = [*present, KEPT], [*desired, KEPT]
     changes = make_changes(present, desired, Selector(None))
     kept = [each for each in present if each not in changes.deleted]
     proposal = Proposal(snapshot_of(*present), snapshot_of(*kept, *changes.created), changes, rules)
@@ -113,9 +116,20 @@ def test_unknown_default_is_mentioned_where_it_would_matter(
     present: list[Acl], expected: str
 ) -> None:
     changes = make_changes(present, [], Selector(None))
-    proposal = Proposal(snapshot_of(*present), snapshot_of(), changes, CLOSED, False)
+    proposal = Proposal(snapshot_of(*present, KEPT), snapshot_of(KEPT), changes, CLOSED, False)
     assert expected in "".join(find_warnings(proposal))
     assert len(list(find_warnings(proposal))) == bool(present)
+
+
+def test_plan_that_leaves_no_acl_says_so_first() -> None:
+    """A desired file may be empty by mistake."""
+    changes = make_changes([ADMIN], [], Selector(None))
+    proposal = Proposal(snapshot_of(ADMIN), snapshot_of(), changes, CLOSED)
+    first, second, *_ = find_warnings(proposal)
+    assert first == "this plan deletes every ACL, and creates none"
+    assert second.startswith(NOBODY)
+    empty = Proposal(snapshot_of(), snapshot_of(), AclChanges(), CLOSED)
+    assert not list(find_warnings(empty))
 
 
 def test_caller_who_loses_its_right_comes_first() -> None:
@@ -157,7 +171,7 @@ def test_flip_of_the_default_is_always_announced(
     for name in (*names, *(f"{each}z" for each in names)):
         stranger = Question("User:stranger", "10.8.8.8", Operation.READ, kind, name)
         was_open, is_open = (
-            is_allowed(snapshot_of(*state), OPEN, stranger) for state in (present, desired)
+            is_allowed(snapshot_of(*state, KEPT), OPEN, stranger) for state in (present, desired)
         )
         if was_open and not is_open:
             assert "adds the first ACL" in texts
