@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from authorizerd.cli.acl_source import BrokerAnswer
     from authorizerd.cli.acls.arguments import Arguments
     from authorizerd.cli.acls.runner import AclReader, Terminal
+    from authorizerd.cli.shell.tree import Folder
 
 
 class Command(NamedTuple):
@@ -138,7 +139,13 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
 def _add_shell(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.shell.command import add_shell_arguments
 
-    add_shell_arguments(parser)
+    add_shell_arguments(parser, _open_brokers)
+
+
+def _open_brokers(servers: str, command_config: str | None) -> tuple[Folder, str]:
+    from authorizerd.cli.shell.broker_tree import open_broker_tree
+
+    return open_broker_tree(servers, command_config)
 
 
 def _read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:

@@ -41,19 +41,26 @@ class Opened(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-OpenBrokers: TypeAlias = Callable[[str, str | None], Opened]
-"""Read the tree of the brokers at these addresses, with this ``--command-config`` file."""
+OpenBrokers: TypeAlias = Callable[[str, str | None], tuple[Folder, str]]
+"""Open the tree of the brokers at these addresses, with this ``--command-config`` file.
+
+Returns: the tree, and what it lacks.
+"""
 
 
-def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``shell``."""
-    parser.set_defaults(run=run_shell, refuse=parser.error)
+def add_shell_arguments(parser: argparse.ArgumentParser, open_brokers: OpenBrokers) -> None:
+    """Add the flags of ``shell``.
+
+    Args:
+        open_brokers: as ``read_brokers`` of ``acl_source.add_source_arguments``.
+    """
+    parser.set_defaults(run=run_shell, open_brokers=open_brokers, refuse=parser.error)
     parser.description = (
         "Look into a metadata log as into folders and files: ls, cat, cd, find, tree. Without "
         "COMMAND, type commands; help lists them."
     )
     group = parser.add_argument_group(
-        "where the metadata is: one of --log-dir, --snapshot and --config"
+        "where the metadata is: one of --log-dir, --snapshot, --config and --bootstrap-server"
     )
     group.add_argument(
         "--log-dir",
@@ -74,6 +81,18 @@ def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
         "--as-of",
         metavar="MOMENT",
         help=f"show the metadata of this moment: {MOMENT_HELP}. It needs --log-dir or --config",
+    )
+    group.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
+        "DESCRIBE and DESCRIBE_CONFIGS on the cluster show most",
+    )
+    group.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
+        "and TLS",
     )
     parser.add_argument(
         "words",
@@ -117,20 +136,42 @@ def _run_lines(shell: Shell) -> int:
 
 def _open(arguments: argparse.Namespace) -> Opened:
     refuse: Refuse = arguments.refuse
-    if arguments.config is None and arguments.override:
-        refuse("--override: expected --config as well")
-    if arguments.log_dir is not None and arguments.snapshot is not None:
-        refuse("--snapshot: expected either --log-dir or --snapshot, found both")
+    _check_flags(arguments, refuse)
+    servers: str | None = arguments.bootstrap_server
+    if servers is not None:
+        open_brokers: OpenBrokers = arguments.open_brokers
+        root, note = open_brokers(servers, arguments.command_config)
+        return Opened(root, f"as told by {servers}", (note,))
     path: Path | None = arguments.log_dir or arguments.snapshot
-    if path is None and arguments.config is not None:
+    if path is None:
         configuration = read_configuration(arguments.config, arguments.override)
         path = Path(configuration.metadata_log_dir)
-    if path is None:
-        refuse("expected --log-dir DIR, or --config FILE, whose log directory is read")
-    as_of = read_moment(arguments.as_of, "--as-of", refuse)
     if path.suffix == ".log":
         raise LogDirectoryError(f"{path}: expected a log directory or a .checkpoint file")
-    contents = read_contents(path, as_of)
+    contents = read_contents(path, read_moment(arguments.as_of, "--as-of", refuse))
     notes = (describe_unread(contents.unread),) if contents.unread else ()
-    offset = contents.provenance.offset
-    return Opened(log_tree(contents), f"{path} at offset {offset}", notes)
+    return Opened(log_tree(contents), f"{path} at offset {contents.provenance.offset}", notes)
+
+
+def _check_flags(arguments: argparse.Namespace, refuse: Refuse) -> None:
+    """End the command if the flags cannot be combined."""
+    sources = {
+        "--bootstrap-server": arguments.bootstrap_server,
+        "--log-dir": arguments.log_dir,
+        "--snapshot": arguments.snapshot,
+        "--config": arguments.config,
+    }
+    given = [flag for flag, value in sources.items() if value is not None]
+    if not given:
+        refuse(
+            "expected --log-dir DIR, --snapshot FILE, --config FILE, whose log directory is read, "
+            "or --bootstrap-server HOST:PORT"
+        )
+    if len(given) > 1 and given != ["--log-dir", "--config"]:
+        refuse(f"{given[1]}: expected either {given[0]} or {given[1]}, found both")
+    if arguments.override and arguments.config is None:
+        refuse("--override: expected --config as well")
+    if arguments.bootstrap_server is None and arguments.command_config is not None:
+        refuse("--command-config: expected --bootstrap-server as well")
+    if arguments.bootstrap_server is not None and arguments.as_of is not None:
+        refuse("--as-of: expected a log: brokers do not tell the past")

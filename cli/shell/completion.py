@@ -12,7 +12,7 @@ from typing import Final
 
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.globs import resolve
-from authorizerd.cli.shell.tree import Folder
+from authorizerd.cli.shell.tree import Folder, utf16_key
 
 _OF_SHELL: Final = frozenset("'\"\\ ")
 _WITH_PATHS: Final = frozenset(("cat", "cd", "find", "ls", "tree"))
@@ -37,8 +37,9 @@ def _complete_path(shell: Shell, prefix: str) -> Iterator[str]:
     if folder is None:
         return
     names = folder.names()
-    following = names[bisect_left(names, last) :] if last.isascii() else names
-    for name in takewhile(lambda each: each.startswith(last), following):
+    # Do not look at each of 500,000 names.
+    first = bisect_left(names, utf16_key(last), key=utf16_key)
+    for name in takewhile(lambda each: each.startswith(last), names[first:]):
         # readline prints candidates as they are, and blanks end a word.
         if name.isprintable() and not _OF_SHELL & set(name):
             is_folder = isinstance(folder.find(name), Folder)

@@ -16,6 +16,7 @@ from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.completion import complete
 from authorizerd.cli.shell.line_words import split_line
+from authorizerd.daemon.errors import StartError
 
 PROMPT: Final = ">> "
 HISTORY_LINES_MAX: Final = 1000
@@ -43,6 +44,8 @@ def converse(shell: Shell, title: str, measure: Callable[[], int]) -> int:
             if shell.remember(line) and readline is not None:
                 readline.add_history(line.strip())
             shell.run(split_line(line))
+        except StartError as error:  # brokers are asked when a folder is opened
+            warn(str(error))
         except KeyboardInterrupt:
             shell.print("^C")
         except EOFError:

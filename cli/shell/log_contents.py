@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.cli.shell.folders import QuotaEntity
 from authorizerd.image.changes import ClusterChange, PartitionChanged
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError, ClusterChangeError
@@ -59,9 +60,6 @@ _MARKERS: Final = frozenset(
         RecordType.ABORT_TRANSACTION,
     )
 )
-
-QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Pairs of a type and a name, sorted by type. A name of None is the default."""
 
 
 class Provenance(msgspec.Struct, frozen=True):

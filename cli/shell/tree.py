@@ -46,14 +46,19 @@ def file_of(text: str) -> File:
     return File((text,))
 
 
-def folder_of(children: Mapping[str, Callable[[], Node]]) -> Folder:
-    """Return a folder with these children, each created when it is asked for."""
+def folder_of(children: Mapping[str, Callable[[], Node | None]]) -> Folder:
+    """Return a folder with these children, each created once, when it is asked for.
+
+    A child whose function returns None is left out.
+    """
+    created: dict[str, Node | None] = {}
 
     def find(name: str) -> Node | None:
-        create = children.get(name)
-        return None if create is None else create()
+        if name not in created and name in children:
+            created[name] = children[name]()
+        return created.get(name)
 
-    return Folder(lambda: children, find)
+    return Folder(lambda: [name for name in children if find(name) is not None], find)
 
 
 def table_of(texts: Mapping[str, str]) -> Folder:
@@ -72,5 +77,10 @@ def sort_names(names: Iterable[str]) -> list[str]:
     if all(map(str.isascii, listed)):
         listed.sort()
     else:
-        listed.sort(key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+        listed.sort(key=utf16_key)
     return listed
+
+
+def utf16_key(name: str) -> bytes:
+    """Return a key that sorts as Java sorts strings."""
+    return name.encode("utf-16-be", "surrogatepass")

@@ -36,7 +36,7 @@ _shtab_authorizerd_what_can_option_strings=(-h --help --operation --resource-typ
 _shtab_authorizerd_can_option_strings=(-h --help --topic --group --transactional-id --delegation-token --user-principal --cluster --host --json --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_test_option_strings=(-h --help --with --without -k --list --json --junit --log-dir --acls --config --override --as-of --bootstrap-server --command-config --super-users --allow-everyone-if-no-acl-found)
 _shtab_authorizerd_history_option_strings=(-h --help --principal --topic --group --transactional-id --delegation-token --user-principal --cluster --operation --host --since --until --json --log-dir --config --override --super-users --allow-everyone-if-no-acl-found)
-_shtab_authorizerd_shell_option_strings=(-h --help --log-dir -s --snapshot --config --override --as-of)
+_shtab_authorizerd_shell_option_strings=(-h --help --log-dir -s --snapshot --config --override --as-of --bootstrap-server --command-config)
 _shtab_authorizerd_option_strings=(-h --help --version)
 
 _shtab_authorizerd_serve___config_COMPGEN=_shtab_compgen_files

@@ -475,3 +475,5 @@ complete -c authorizerd -n '_shtab_authorizerd_using shell' -s s -l snapshot -xk
 complete -c authorizerd -n '_shtab_authorizerd_using shell' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
 complete -c authorizerd -n '_shtab_authorizerd_using shell' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using shell' -l as-of -x -d 'show the metadata of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
+complete -c authorizerd -n '_shtab_authorizerd_using shell' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. DESCRIBE and DESCRIBE_CONFIGS on the cluster show most'
+complete -c authorizerd -n '_shtab_authorizerd_using shell' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'

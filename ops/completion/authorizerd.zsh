@@ -533,6 +533,8 @@ _shtab_authorizerd_shell_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[show the metadata of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. DESCRIBE and DESCRIBE_CONFIGS on the cluster show most]:bootstrap_server:"
+  "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "(-)*::one command and its arguments\: ls, cat, find or tree:"
 )
 

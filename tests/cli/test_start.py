@@ -108,6 +108,10 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("test {policy} --acls {listing}", VALUES | {"yaml"}),
         ("shell --help", VALUES),
         ("shell --log-dir {log} ls", VALUES),
+        (
+            "shell --bootstrap-server 127.0.0.1:1 ls",
+            VALUES | LOOP | {"cryptography", "kio.static.primitive"},
+        ),
         ("check-log --help", VALUES),
         ("check-log {log}", VALUES),
         ("doctor --help", VALUES),

@@ -103,6 +103,9 @@ def test_unread_records_are_reported(tmp_path: Path, capsys: Printed) -> None:
     [
         ("ls", 2, "expected --log-dir DIR"),
         ("--log-dir {log} --snapshot {log} ls", 2, "found both"),
+        ("--bootstrap-server h:1 --log-dir {log} ls", 2, "--log-dir: expected either --boot"),
+        ("--command-config f --log-dir {log} ls", 2, "--command-config: expected --boot"),
+        ("--bootstrap-server h:1 --as-of 1 ls", 2, "--as-of: expected a log"),
         ("--override a=b --log-dir {log} ls", 2, "--override: expected --config as well"),
         ("--as-of yesterday --log-dir {log} ls", 2, "--as-of"),
         ("--as-of 9 --log-dir {log} ls", 1, "offset 9 is in the future"),

@@ -1,0 +1,167 @@
+"""Conversations on a terminal: the history file, and completion."""
+
+from __future__ import annotations
+
+import builtins
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from authorizerd.cli.shell.commands import Shell
+from authorizerd.cli.shell.completion import complete
+from authorizerd.cli.shell.conversation import (
+    HISTORY_LINES_MAX,
+    converse,
+    find_history_file,
+    read_history,
+    write_history,
+)
+from authorizerd.cli.shell.tree import Folder, file_of, folder_of
+from authorizerd.daemon.errors import StartError
+
+
+def tree() -> Folder:
+    names = ("ab", "ac", "b c", "d\x1b", "\U0001f600")
+    return folder_of(
+        {
+            "dir": lambda: folder_of({name: lambda: file_of("") for name in names}),
+            "file": lambda: file_of("text"),
+        }
+    )
+
+
+def new_shell(printed: list[str] | None = None) -> Shell:
+    lines: list[str] = [] if printed is None else printed
+    return Shell(tree(), lines.append, is_interactive=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "candidates"),
+    [
+        ("l", ["ls "]),
+        ("h", ["help ", "history "]),
+        ("x", []),
+        ("man c", ["cat", "cd"]),
+        ("nope /d", []),
+        ("pwd /d", []),
+        ("ls d", ["dir/"]),
+        ("ls /d", ["/dir/"]),
+        ("ls f", ["file "]),
+        ("ls dir/a", ["dir/ab ", "dir/ac "]),
+        ("ls dir/../dir/ab", ["dir/../dir/ab "]),
+        ("ls dir/\U0001f600", ["dir/\U0001f600 "]),
+        # readline ends words at blanks, and would print escape sequences.
+        ("ls dir/b", []),
+        ("ls dir/d", []),
+        ("ls none/a", []),
+        ("ls file/a", []),
+        ("cat file d", ["dir/"]),
+    ],
+)
+def test_word_is_completed(line: str, candidates: list[str]) -> None:
+    *words, prefix = line.split(" ")
+    assert complete(new_shell(), words, prefix) == candidates
+
+
+def test_path_is_completed_from_the_working_directory() -> None:
+    shell = new_shell()
+    shell.run(["cd", "dir"])
+    assert complete(shell, ["cat"], "a") == ["ab ", "ac "]
+    assert complete(shell, ["cat"], "") == ["ab ", "ac ", "\U0001f600 "]
+
+
+@pytest.mark.parametrize(
+    ("environment", "path"),
+    [
+        ({"XDG_STATE_HOME": "/state"}, Path("/state/authorizerd/shell_history")),
+        ({}, Path.home() / ".local/state/authorizerd/shell_history"),
+        ({"XDG_STATE_HOME": "relative"}, Path.home() / ".local/state/authorizerd/shell_history"),
+    ],
+)
+def test_history_is_in_the_state_directory(environment: dict[str, str], path: Path) -> None:
+    assert find_history_file(environment) == path
+
+
+def test_history_is_bounded_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "history"
+    lines = [f"cat {number}" for number in range(HISTORY_LINES_MAX + 5)]
+    write_history(path, lines)
+    write_history(path, [*lines[1:], "last"])
+    assert read_history(path) == [*lines[6:], "last"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [each.name for each in path.parent.iterdir()] == ["history"]
+
+
+def test_history_file_of_another_program_is_read_with_care(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    path.write_bytes(b"ls\n\n\x1b[2J\n\xff\nold " + b"x" * 2_000_000)
+    found = read_history(path)
+    assert found[:2] == ["ls", "\ufffd"]
+    assert sum(map(len, found)) < 1_100_000
+
+
+def test_unusable_history_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    write_history(file / "history", ["ls"])
+    assert read_history(tmp_path) == []
+    assert read_history(tmp_path / "none") == []
+    warnings = capsys.readouterr().err
+    assert "the history is not saved" in warnings
+    assert "the history is not read" in warnings
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> list[str | BaseException]:
+    """Return the lines that are typed; an exception is raised in place of one."""
+    lines: list[str | BaseException] = []
+
+    def answer(_: str) -> str:
+        line = lines.pop(0) if lines else EOFError()
+        if isinstance(line, BaseException):
+            raise line
+        return line
+
+    monkeypatch.setattr(builtins, "input", answer)
+    # As on a machine without readline.
+    monkeypatch.setitem(sys.modules, "readline", None)
+    return lines
+
+
+def test_ctrl_c_drops_a_line_and_ctrl_d_leaves(typed: list[str | BaseException]) -> None:
+    printed: list[str] = []
+    typed += ["pwd", KeyboardInterrupt(), "cat file", EOFError(), "pwd"]
+    assert converse(new_shell(printed), "the log", lambda: 80) == 0
+    assert printed == ["[ the log. Type help for the commands. ]\n", "/\n", "^C\n", "text\n", "\n"]
+    assert typed == ["pwd"]
+
+
+def test_exit_leaves(typed: list[str | BaseException]) -> None:
+    printed: list[str] = []
+    typed += ["exit", "pwd"]
+    assert converse(new_shell(printed), "the log", lambda: 80) == 0
+    assert typed == ["pwd"]
+
+
+def test_names_fill_the_width_of_the_terminal(typed: list[str | BaseException]) -> None:
+    printed: list[str] = []
+    typed += ["ls"]
+    converse(new_shell(printed), "the log", lambda: 80)
+    assert printed[1] == "dir  file\n"
+
+
+def test_broker_that_fails_does_not_end_the_conversation(
+    typed: list[str | BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> Folder:
+        raise StartError("no broker answers")
+
+    printed: list[str] = []
+    shell = Shell(folder_of({"a": fail}), printed.append, is_interactive=True)
+    typed += ["ls a", "pwd"]
+    converse(shell, "the log", lambda: 80)
+    assert printed[1:] == ["/\n", "\n"]
+    assert capsys.readouterr().err == "authorizerd: no broker answers\n"

@@ -1,0 +1,131 @@
+"""The metadata shell on a terminal, and on a running daemon."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import stat
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from authorizerd.cli.main import main
+from ops.example.log import ACLS, write_log
+from tests.support.daemon_process import DaemonProcess, new_log, running
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    folder = tmp_path_factory.mktemp("example")
+    log_dir = new_log(folder)
+    write_log(log_dir)
+    with running(folder, log_dir, super_users="User:root") as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def open_example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    folder = tmp_path_factory.mktemp("open")
+    log_dir = new_log(folder)
+    write_log(log_dir)
+    with running(folder, log_dir, super_users="User:ANONYMOUS") as daemon:
+        yield daemon
+
+
+def test_daemon_shows_its_acls(
+    open_example: DaemonProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = open_example.ready["listeners"]["PLAINTEXT"]
+    assert main(["shell", "--bootstrap-server", address, "cat", "/image/acls/byId/*"]) == 0
+    printed = capsys.readouterr()
+    assert sorted(printed.out.splitlines()) == sorted(map(str, ACLS))
+    assert printed.err.startswith("authorizerd: a broker does not tell the ids of ACLs")
+
+
+def test_daemon_refuses_acls_without_a_right(
+    example: DaemonProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = example.ready["listeners"]["PLAINTEXT"]
+    assert main(["shell", "--bootstrap-server", address, "ls", "/"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "image\nlocal\n"
+    assert "/acl and /image/acls is left out: DESCRIBE_ACLS: " in printed.err
+
+
+SECONDS_MAX = 20
+
+
+class Terminal:
+    """A pseudo-terminal on which the shell runs."""
+
+    def __init__(self, log_dir: Path, state: Path) -> None:
+        self._ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (24, 70))
+        words = [sys.executable, "-m", "authorizerd.cli", "shell", "--log-dir", str(log_dir)]
+        environment = {**os.environ, "TERM": "dumb", "XDG_STATE_HOME": str(state)}
+        environment.pop("COLUMNS", None)
+        self.process: Popen[bytes] = Popen(
+            words,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment,
+            start_new_session=True,
+            # Ctrl-C needs a controlling terminal: the first one that a new session opens.
+            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),
+        )
+        os.close(theirs)
+        self.printed = ""
+
+    def expect(self, text: str) -> str:
+        """Read until ``text`` was printed; return all up to it that was not returned before."""
+        while text not in self.printed:
+            is_ready, _, _ = select.select([self._ours], [], [], SECONDS_MAX)
+            assert is_ready, (text, self.printed)
+            self.printed += os.read(self._ours, 4096).decode()
+        before, _, self.printed = self.printed.partition(text)
+        return re.sub("\\x1b\\[\\?2004[hl]|\r", "", before)
+
+    def enter(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def close(self) -> int:
+        code: int = self.process.wait(SECONDS_MAX)
+        os.close(self._ours)
+        return code
+
+
+def test_conversation_on_a_terminal(tmp_path: Path) -> None:
+    """The tab key completes, Ctrl-C drops a line, Ctrl-D leaves, and the history is kept."""
+    write_log(tmp_path)
+    state = tmp_path / "state"
+    terminal = Terminal(tmp_path, state)
+    assert terminal.expect(">> ").strip() == (
+        f"[ {tmp_path} at offset 8. Type help for the commands. ]"
+    )
+    terminal.enter("cat /im\tfeat\tmeta\t\n")
+    assert terminal.expect(">> ") == ("cat /image/features/metadataVersion \nOptional[4.3-IV0]\n")
+    terminal.enter("cd /image\n")
+    terminal.expect(">> ")
+    terminal.enter("ls\n")
+    assert terminal.expect(">> ") == (
+        "ls\n"
+        "acls          cluster  delegationToken  producerIds  scram\n"
+        "clientQuotas  configs  features         provenance   topics\n"
+    )
+    terminal.enter("ls nothing")
+    terminal.expect("ls nothing")  # Python may miss a signal before it waits for a key
+    terminal.enter("\x03")
+    terminal.expect("^C")
+    terminal.expect(">> ")
+    terminal.enter("\x04")
+    assert terminal.close() == 0
+    history = state / "authorizerd" / "shell_history"
+    assert history.read_text() == "cat /image/features/metadataVersion\ncd /image\nls\n"
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
