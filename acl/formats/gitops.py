@@ -10,7 +10,7 @@ three kinds of services.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -36,7 +36,7 @@ from authorizerd.acl.formats.values import (
     check_word,
     parse_document,
 )
-from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.formats.writing import free_name, keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import (
@@ -60,8 +60,6 @@ _RESOURCE_TYPES: Final = {code.name: code for code in OLD_RESOURCE_TYPES}
 _OPERATIONS: Final = {code.name: code for code in OLD_OPERATIONS}
 _PATTERN_TYPES: Final = {code.name: code for code in (PatternType.LITERAL, PatternType.PREFIXED)}
 _PERMISSION_TYPES: Final = {code.name: code for code in (PermissionType.ALLOW, PermissionType.DENY)}
-_NAME_CHARACTERS_MAX: Final = 100
-"""Of a user or an ACL that we name. YAML's keys have at most 1,024 characters."""
 
 
 def read(text: str) -> AclsRead:
@@ -210,23 +208,13 @@ def write(acls: Sequence[Acl]) -> AclsWritten:
     custom: dict[str, Node] = {}
     ordered = sorted(kept, key=lambda acl: (acl.principal, astuple(acl)))
     for principal, group in groupby(ordered, key=lambda acl: acl.principal):
-        name = _free_name(principal, users)
+        name = free_name(principal, users)
         users[name] = {"principal": principal}
         details: dict[str, Node] = {}
         for acl in group:
-            details[_free_name(_describe(acl), details)] = _make_details(acl)
+            details[free_name(_describe(acl), details)] = _make_details(acl)
         custom[name] = details
     return AclsWritten(write_yaml({"users": users, "customUserAcls": custom}), losses)
-
-
-def _free_name(text: str, taken: Mapping[str, Node]) -> str:
-    """Return the beginning of ``text``, with a number if the name is taken."""
-    name = start = text[:_NAME_CHARACTERS_MAX]
-    number = 1
-    while name in taken:
-        number += 1
-        name = f"{start} ({number})"
-    return name
 
 
 def _describe(acl: Acl) -> str:

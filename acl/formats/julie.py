@@ -3,7 +3,7 @@
 The ACLs are those that Julie makes with its default configuration: a topic is named after the
 context, the other keys at the top level, its project and itself, with dots between them. RBAC,
 subjects of schemas, Control Center (whose topics Julie's configuration names) and custom roles
-(which are in a file of their own) are losses.
+without the file of roles as a second document are losses.
 
 The scope is the principals of the topology. Those whose access is lost in part are not in it:
 their other ACLs may come from what is lost.
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from authorizerd.acl.formats import julie_roles
+from authorizerd.acl.formats.julie_custom import USER_KEYS, CustomRoles, fill_in, read_roles
 from authorizerd.acl.formats.limits import check_creatable
 from authorizerd.acl.formats.model import AclsRead, AclTextError, Loss, Scope
 from authorizerd.acl.formats.values import (
@@ -29,7 +30,7 @@ from authorizerd.acl.formats.values import (
     check_list,
     check_mapping,
     check_text,
-    parse_document,
+    parse_documents,
 )
 from authorizerd.acl.model import WILDCARD, Acl
 
@@ -88,8 +89,11 @@ def read(text: str) -> AclsRead:
     Raises:
         AclTextError: Julie Ops would reject the topology, or it has unknown keys.
     """
-    topology = _Topology()
-    acls = tuple(dict.fromkeys(topology.read(parse_document(text))))
+    first, *others = parse_documents(text) or [(DOCUMENT, None)]
+    if len(others) > 1:
+        raise AclTextError(others[1][0], "expected at most a topology and its file of roles")
+    topology = _Topology(read_roles(*others[0]) if others else None)
+    acls = tuple(dict.fromkeys(topology.read(*first)))
     scope = Scope(frozenset(topology.principals - topology.uncertain))
     return AclsRead(acls, tuple(topology.losses), scope)
 
@@ -103,13 +107,14 @@ class _Topology:
         uncertain: principals that may have more ACLs than those that are read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, roles: CustomRoles | None) -> None:
+        self._roles = roles
         self.losses: list[Loss] = []
         self.principals: set[str] = set()
         self.uncertain: set[str] = set()
 
-    def read(self, value: Value) -> Iterator[Acl]:
-        document = check_mapping(DOCUMENT, value)
+    def read(self, place: str, value: Value) -> Iterator[Acl]:
+        document = check_mapping(place, value)
         prefix = [check_text("context", document.get("context"))]
         prefix += (check_text(key, document[key]) for key in document if key not in _SECTIONS)
         for place, project in check_list("projects", document.get("projects") or [], "projects"):
@@ -143,16 +148,24 @@ class _Topology:
         for user in _users(f"{place}.schemas", project.get("schemas"), _SCHEMA_KEYS):
             self._lose(user.place, "subjects of schemas have no ACLs in Kafka")
         for role in sorted(project.keys() - {"name", "topics", *_ROLES}):
-            self._lose_role(f"{place}.{role}", project[role])
+            yield from self._read_custom(f"{place}.{role}", role, project[role])
         if project.get("rbac"):
             self._lose(f"{place}.rbac", "RBAC has no ACLs in Kafka")
 
-    def _lose_role(self, place: str, value: Value) -> None:
-        for item_place, item in check_list(place, value or [], "principals"):
-            principal = check_text(
-                f"{item_place}.principal", check_mapping(item_place, item).get("principal")
-            )
-            self._lose(item_place, "Julie's file of custom roles says what it may", (principal,))
+    def _read_custom(self, place: str, role: str, value: Value) -> Iterator[Acl]:
+        """Yield the ACLs of principals with a custom role; without the roles, they are lost."""
+        users = list(_users(place, value, USER_KEYS))
+        if self._roles is None:
+            for user in users:
+                reason = "Julie's file of custom roles says what it may"
+                self._lose(user.place, reason, (user.principal,))
+            return
+        if role not in self._roles:
+            known = ", ".join(self._roles)
+            raise AclTextError(place, f"unknown role {role!r}: expected one of {known}")
+        for user in users:
+            acls = fill_in(self._roles[role], user.place, user.principal, user.fields)
+            yield from self._check(user, acls)
 
     def _read_users(self, place: str, value: dict[str, Value]) -> _TopicUsers:
         """Return the consumers and producers of a project or a topic."""

@@ -1,7 +1,7 @@
-"""Write ACLs as a topology of Julie Ops, as far as its roles can say them.
+"""Write ACLs as a topology of Julie Ops, and a file of custom roles as the second document.
 
-Julie has no ACLs of its own: it has roles, each of which stands for several ACLs. So an ACL can be
-written only if the others of a role are there, too.
+A role of Julie stands for several ACLs, so it is written only if the principal has all of them. All
+other ACLs of a principal become a custom role.
 
 **Invariant:** no role is written that stands for an ACL which is not in the set.
 
@@ -16,11 +16,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
+from msgspec.structs import astuple
+
 from authorizerd.acl.formats import julie_roles
+from authorizerd.acl.formats.julie_custom import make_role, why_not_custom
 from authorizerd.acl.formats.julie_roles import allow
 from authorizerd.acl.formats.limits import why_not_creatable
 from authorizerd.acl.formats.model import AclsWritten
-from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.formats.writing import free_name, keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml
 from authorizerd.acl.model import (
     WILDCARD,
@@ -37,47 +40,44 @@ _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:
-    """Return a topology whose roles stand for as many of the ACLs as possible."""
+    """Return a topology, and the file of custom roles if there are any."""
+    kept, losses = keep_writable(acls, _why_not)
+    kept.sort(key=lambda acl: (acl.principal, astuple(acl)))
     topics: dict[str, dict[str, list[Node]]] = {}
+    project: dict[str, Node] = {}
+    custom: list[Node] = []
     applications: dict[str, list[Node]] = {"streams": [], "ksql": []}
-    said: set[Acl] = set()
-    possible = sorted({acl for acl in acls if _why_never(acl) is None}, key=_principal_of)
-    for principal, group in groupby(possible, key=_principal_of):
-        roles = _Roles(principal, frozenset(group))
-        said |= roles.said
+    for principal, group in groupby(kept, key=lambda acl: acl.principal):
+        theirs = list(group)
+        roles = _Roles(principal, frozenset(theirs))
         for topic, kind, user in roles.users:
             topics.setdefault(topic, {}).setdefault(kind, []).append(user)
         for kind, application in roles.applications:
             applications[kind].append(application)
-    projects: list[Node] = []
-    if any(applications.values()):
-        used: dict[str, Node] = {key: value for key, value in applications.items() if value}
-        projects = [{"name": _CONTEXT, **used}]
+        if others := [acl for acl in theirs if acl not in roles.said]:
+            name = free_name(f"ACLs of {principal}", project)
+            project[name] = [{"principal": principal}]
+            custom.append(make_role(name, others))
+    project |= {key: value for key, value in applications.items() if value}
     special: list[Node] = [{"name": topic, **topics[topic]} for topic in sorted(topics)]
-    _, losses = keep_writable(acls, lambda acl: None if acl in said else _why_not(acl))
-    document: Node = {"context": _CONTEXT, "projects": projects, "special_topics": special}
-    return AclsWritten(write_yaml(document), losses)
+    documents: list[Node] = [
+        {
+            "context": _CONTEXT,
+            "projects": [{"name": _CONTEXT, **project}] if project else [],
+            "special_topics": special,
+        }
+    ]
+    if custom:
+        documents.append({"roles": custom})
+    return AclsWritten(write_yaml(*documents), losses)
 
 
-def _principal_of(acl: Acl) -> str:
-    return acl.principal
-
-
-def _why_never(acl: Acl) -> str | None:
-    """Return why Julie can say ``acl`` in no set of ACLs; None if it depends on the others."""
+def _why_not(acl: Acl) -> str | None:
     if reason := why_not_creatable(acl):
         return reason
     if acl.permission_type != PermissionType.ALLOW:
         return "Julie has no rules that deny"
-    if acl.host != WILDCARD:
-        return "Julie's rules are for every host"
-    return None
-
-
-def _why_not(acl: Acl) -> str:
-    return _why_never(acl) or (
-        f"no role of Julie gives {acl.principal} this ACL without others that it does not have"
-    )
+    return why_not_custom(acl)
 
 
 class _Roles:

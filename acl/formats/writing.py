@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from typing import Final
 
 from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
+
+_NAME_CHARACTERS_MAX: Final = 100
+"""Of a key that we name. YAML's keys have at most 1,024 characters."""
 
 
 def keep_writable(
@@ -25,3 +29,13 @@ def keep_writable(
         else:
             losses.append(Loss(acl, reason))
     return kept, tuple(losses)
+
+
+def free_name(text: str, taken: Container[str]) -> str:
+    """Return the beginning of ``text``, with a number if the name is taken."""
+    name = start = text[:_NAME_CHARACTERS_MAX]
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{start} ({number})"
+    return name

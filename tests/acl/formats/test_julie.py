@@ -204,12 +204,56 @@ def test_principals_without_topics_are_in_the_scope() -> None:
     assert found.scope == Scope(frozenset(("User:a", "User:b")))
 
 
+ROLES = """
+roles:
+  - name: auditors
+    acls:
+      - {resourceType: Topic, resourceName: "{{topic}}-{{ subject }}x", patternType: PREFIXED,
+         host: 10.0.0.7, operation: describe_configs, permissionType: Allow}
+      - {resourceType: Group, resourceName: "{{group}}", patternType: LITERAL, host: "*",
+         role: Read}
+  - name: others
+    acls: []
+"""
+
+
+def test_custom_roles_are_in_a_second_document() -> None:
+    users = [
+        {"principal": "User:a", "topic": "t", "group": "g", "idempotence": True},
+        {"principal": "User:b", "subject": "s"},
+    ]
+    found = read(f"---\n{project(auditors=users, others=[])}\n---\n{ROLES}")
+    assert found.acls == tuple(
+        each
+        for principal, topic, group in (("User:a", "t-x", "g"), ("User:b", "-sx", "*"))
+        for each in (
+            acl(principal, "DESCRIBE_CONFIGS", topic=topic, pattern="PREFIXED", host="10.0.0.7"),
+            acl(principal, "READ", group=group),
+        )
+    )
+    assert found.losses == ()
+    assert found.scope == Scope(frozenset(("User:a", "User:b")))
+
+
+def with_role(**fields: Any) -> str:  # noqa: ANN401 - any JSON
+    entry = {
+        "resourceType": "TOPIC", "resourceName": "t", "patternType": "LITERAL", "host": "*",
+        "operation": "READ", **fields,
+    }  # fmt: skip
+    entry = {key: value for key, value in entry.items() if value is not ...}
+    roles = {"roles": [{"name": "x", "acls": [entry]}]}
+    topology = project(x=[{"principal": "User:a", "topic": "t"}])
+    return f"---\n{topology}\n---\n{json.dumps(roles)}"
+
+
 TOPIC = {"name": "t"}
+ROLE = "document[1].roles[0].acls[0]"
 
 
 @pytest.mark.parametrize(("text", "place", "reason"), [
     ("", "document", "expected a mapping, found nothing"),
-    ("context: a\n---\ncontext: b\n", "line 2", ""),
+    ("context: a\n---\ncontext: b\n", "document[1]", "unknown key 'context'"),
+    ("context: a\n---\nroles: []\n---\nroles: []\n", "document[2]", "at most a topology and"),
     ("projects: []\n", "context", "found nothing"),
     ("context: c\nplatfrom: {}\n", "platfrom", "expected text in quotes, found dict"),
     ("context: c\nprojects: {}\nname: [x]\n", "name", "found list"),
@@ -233,8 +277,25 @@ TOPIC = {"name": "t"}
     (project(streams=[{"principal": "User:a", "exactlyOnce": "yes"}]),
      "projects[0].streams[0].exactlyOnce", "expected true or false"),
     (project(connectors={"acl": []}), "projects[0].connectors", "unknown key 'acl'"),
-    (project(auditors=[{"topic": "t"}]), "projects[0].auditors[0].principal", "found nothing"),
+    (project(auditors=[{"topic": "t"}]), "projects[0].auditors[0]", "missing key 'principal'"),
     (project(rules={"a": 1}), "projects[0].rules", "expected a list of principals"),
+    (f"---\n{project(y=[{'principal': 'User:a'}])}\n---\n{ROLES}", "projects[0].y",
+     "unknown role 'y': expected one of auditors, others"),
+    (f"---\n{project(others=[{'principal': 'User:a', 'tpoic': 't'}])}\n---\n{ROLES}",
+     "projects[0].others[0]", "unknown key 'tpoic'"),
+    (f"---\n{project(others=[{'principal': 'User:a', 'topic': '{{x}}'}])}\n---\n{ROLES}",
+     "projects[0].others[0].topic", "expected no template"),
+    (f"context: c\n---\n{ROLES}  - {{name: others, acls: []}}\n", "document[1].roles[2]",
+     "repeats the role others"),
+    (with_role(permissionType="DENY"), f"{ROLE}.permissionType", "Julie would allow it"),
+    (with_role(resourceName="{{ topic | upper }}"), f"{ROLE}.resourceName", "only placeholders"),
+    (with_role(resourceName="{% x %}"), f"{ROLE}.resourceName", "only placeholders"),
+    (with_role(resourceName="{{subject}}"), "projects[0].x[0]", "Invalid empty resource name"),
+    (with_role(patternType="Literal"), f"{ROLE}.patternType", "expected one of LITERAL"),
+    (with_role(resourceType="Subject"), f"{ROLE}.resourceType", "unknown ResourceType"),
+    (with_role(host=...), ROLE, "missing key 'host'"),
+    (with_role(operation="TwoPhaseCommit"), f"{ROLE}.operation", "does not know the operation"),
+    (with_role(operation=...), f"{ROLE}.role", "found nothing"),
     (platform(zookeeper={}), "platform", "unknown key 'zookeeper'"),
     (platform(ksql={"instances": [{"principal": "User:a"}]}),
      "platform.ksql.instances[0].ksqlDbId", "found nothing"),

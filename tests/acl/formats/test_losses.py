@@ -67,9 +67,9 @@ NO_NAME = acl(topic="")
     ("terraform", acl(topic="\ufeffx"), "Terraform removes a byte order mark"),
     ("julie", NEWER_OPERATION, f"{INVALID} operation UNKNOWN"),
     ("julie", acl(deny=True), "Julie has no rules that deny"),
-    ("julie", acl(host="0:0:0:0:0:0:0:1"), "Julie's rules are for every host"),
-    ("julie", acl(), "no role of Julie gives User:a this ACL without others"),
-    ("julie", acl("User:usual", "CREATE", cluster=True), "no role of Julie gives User:usual this"),
+    ("julie", acl(operation="TWO_PHASE_COMMIT"), "not know the operation TWO_PHASE_COMMIT"),
+    ("julie", acl(topic="a{{b"), "Julie reads names with {{, {% or {# as templates"),
+    ("julie", acl(topic="a\nb"), "Julie's templates change line breaks in names"),
 ])  # fmt: skip
 def test_acl_that_a_format_cannot_say_is_a_loss(name: str, lost: Acl, reason: str) -> None:
     usual = [acl("User:usual", operation, topic="other") for operation in ("WRITE", "DESCRIBE")]
@@ -98,6 +98,7 @@ NEW = (
     *product(("yaml", "json", "listing"), (*UNUSUAL, *OTHER_PRINCIPALS, *NEW)),
     *product(("zookeeper",), (*UNUSUAL, *OTHER_PRINCIPALS)),
     *product(("strimzi",), UNUSUAL),
+    *product(("julie",), (*UNUSUAL[1:], *OTHER_PRINCIPALS, *NEW[:2], *NEW[3:])),
     *product(("kafka-gitops", "terraform"), (*UNUSUAL, *OTHER_PRINCIPALS, *NEW[3:])),
     ("terraform", acl(topic="${x}%{y}$${z}%%%{~\u00e9")),
 ])  # fmt: skip
