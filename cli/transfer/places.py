@@ -19,14 +19,15 @@ from authorizerd.cli.transfer.model import Source, Target
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import StartError
 
-BY_SUFFIX: Final = {
+BY_ENDING: Final = {
     ".yaml": "yaml",
     ".yml": "yaml",
+    ".tf.json": "terraform",
     ".json": "json",
     ".txt": "listing",
     ".list": "listing",
 }
-"""The format that a file is written in, if none is named."""
+"""The format that a file is written in, by the end of its name, if none is named."""
 STANDARD_FORMAT: Final = "yaml"
 
 
@@ -131,8 +132,11 @@ def _find_format(locator: Locator, given: str | None) -> Format:
         StartError: neither the user nor the file's name tells it.
     """
     name = locator.format or given
+    if name is None and locator.is_standard:
+        name = STANDARD_FORMAT
     if name is None:
-        name = STANDARD_FORMAT if locator.is_standard else BY_SUFFIX.get(locator.path.suffix)
+        file = locator.path.name
+        name = next((BY_ENDING[each] for each in BY_ENDING if file.endswith(each)), None)
     if name is None:
         raise StartError(
             f"{locator.text}: expected a format: use FORMAT:{locator.value} with one of "

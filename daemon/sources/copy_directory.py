@@ -100,9 +100,8 @@ def _read_mark(log_dir: Path, storage: Storage) -> CopyMark | None:
             raise StartError(
                 f"{log_dir}: expected an empty directory or a copy of the followed cluster, found "
                 "a log of its own: name another directory in log.dirs (or metadata.log.dir). To "
-                "carry the ACLs over, list them with "
-                f"`authorizerd acls --list --log-dir {log_dir}`, and create them in the cluster "
-                "with kafka-acls"
+                "carry the ACLs over into the cluster, run "
+                f"`authorizerd acls import {log_dir} --bootstrap-server HOST:PORT`"
             )
     return mark
 
@@ -121,6 +120,6 @@ def refuse_copy(log_dir: Path, storage: Storage) -> None:
         raise StartError(
             f"{log_dir}: expected a log of its own, found a copy of a followed cluster "
             f"({MARK_NAME}): set {key} to follow the cluster again, or name another directory in "
-            "log.dirs (or metadata.log.dir). To carry the ACLs over, list them with "
-            f"`authorizerd acls --list --log-dir {log_dir}`, and create them with kafka-acls"
+            "log.dirs (or metadata.log.dir). To carry the ACLs over, run "
+            f"`authorizerd acls export --log-dir {log_dir} --to FILE`, and import the file"
         )

@@ -74,6 +74,28 @@ def test_standard_output_gets_the_named_format(command: Command, words: tuple[st
     assert len(json.loads(command.out)["acls"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.yaml", "yaml"),
+        ("a.yml", "yaml"),
+        ("a.json", "json"),
+        ("a.tf.json", "terraform"),
+        ("a.txt", "listing"),
+        ("a.list", "listing"),
+    ],
+)
+def test_end_of_a_file_name_tells_the_format(
+    command: Command, tmp_path: Path, name: str, kind: str
+) -> None:
+    target = str(tmp_path / name)
+    words = ("export", "--log-dir", command.log, "--principal", "User:a", "--to", target)
+    assert command.run(*words, "--json") == 0
+    assert command.report["to"]["kind"] == kind
+    assert command.run("import", target, "--log-dir", command.log, "--node-id", "1") == 0
+    assert "1 of them are already in" in command.out
+
+
 def test_standard_input_is_read_in_any_format(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
