@@ -12,7 +12,7 @@ from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.acl.plan.progress import digest_ids
 from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import CHANGE, BrokerReader
-from authorizerd.cli.change.execution import Answered, Listed, Unanswered
+from authorizerd.cli.change.acl_server import Answered, Listed, Unanswered
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError, UnknownOutcomeError
 from authorizerd.kafka_client.listing_call import PLACED_LISTING_CALL

@@ -15,6 +15,7 @@ from authorizerd.acl.plan.document import Plan, decode_plan
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
+from authorizerd.cli.change.acl_server import AclServer
 from authorizerd.cli.change.apply_report import (
     describe_done,
     describe_ending,
@@ -22,7 +23,7 @@ from authorizerd.cli.change.apply_report import (
     new_document,
 )
 from authorizerd.cli.change.apply_server import KafkaAclServer
-from authorizerd.cli.change.execution import AclServer, Done, Ending, Execution
+from authorizerd.cli.change.execution import Done, Ending, Execution
 from authorizerd.cli.questions.answers import print_document, print_lines, warn
 from authorizerd.daemon.errors import StartError
 

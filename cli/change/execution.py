@@ -12,10 +12,10 @@ may be sent again: it is rejected or changes nothing if the first one was applie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
@@ -32,13 +32,16 @@ from authorizerd.acl.plan.progress import (
     make_states,
     skip_changes,
 )
+from authorizerd.cli.change.acl_server import AclServer, Answered, Listed, Unanswered
 from authorizerd.daemon.errors import StartError
-from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 SETTLE_SECONDS: Final = 5.0
 """How long a broker may take until its listings show a change that it has acknowledged."""
 ATTEMPTS_MAX: Final = 5
 """How often one request is sent if nothing shows that it was applied."""
+ACLS_NAMED_MAX: Final = 20
+"""The most ACLs of one kind that a reason names."""
 
 _PAUSE_FIRST_SECONDS: Final = 0.05
 _PAUSE_LAST_SECONDS: Final = 1.0
@@ -54,59 +57,6 @@ _TEMPORARY: Final = frozenset(
     )
 )
 """Errors after which the same request may succeed, if the state is still the expected one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """All ACLs of a server by derived ids; ``offset`` is None if the server does not compare."""
-
-    acls: Mapping[bytes, Acl]
-    offset: int | None
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The answer to a request.
-
-    Attributes:
-        errors: those of its items.
-        offset: where it was written, if the server has compared.
-        unmatched: ACLs that the request should have deleted, but did not find.
-    """
-
-    errors: tuple[ApiError, ...] = ()
-    offset: int | None = None
-    unmatched: tuple[Acl, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """No valid answer came, so the request may have been applied, or may still be."""
-
-    reason: str
-
-
-class AclServer(Protocol):
-    """The server whose ACLs are changed."""
-
-    async def list_acls(self) -> Listed:
-        """Return all ACLs.
-
-        Raises:
-            StartError: no server lists them.
-        """
-
-    async def send(self, request: AclRequest, expected_offset: int | None) -> Answered | Unanswered:
-        """Send a request once.
-
-        Args:
-            expected_offset: the server must reject the request if an ACL has changed since. None:
-                it does not compare.
-
-        Raises:
-            StartError: the request was not sent.
-        """
 
 
 class Ending(Enum):
@@ -347,17 +297,22 @@ def _describe_failure(answer: Answered | Unanswered) -> str:
 
 def _describe_move(plan: Plan, listed: Listed) -> list[str]:
     """Return what has changed since the plan was made, as far as the plan can tell."""
-    present = listed.acls.values()
-    held = set(present)
-    made_for = plan.made_for
+    held = set(listed.acls.values())
+    made_for, changes = plan.made_for, plan.changes
     at = "" if made_for.offset is None else f" at offset {made_for.offset}"
     now = "" if listed.offset is None else f" at offset {listed.offset}"
-    lines = [
-        f"the plan was made for {made_for.acls} ACLs{at}; now there are others:"
-        f" {len(held)} ACLs{now}"
-    ]
-    lines += [f"already there: {acl}" for acl in plan.changes.created if acl in held]
-    lines += [f"no longer there: {acl}" for acl in plan.changes.deleted if acl not in held]
     added = find_added(made_for.digest, listed.acls, listed.digest)
-    lines += [f"created since: {acl}" for acl in added if acl not in plan.changes.created]
-    return lines
+    return [
+        f"the plan was made for {made_for.acls} ACLs{at}; now there are others:"
+        f" {len(held)} ACLs{now}",
+        *_name_some("already there", [acl for acl in changes.created if acl in held]),
+        *_name_some("no longer there", [acl for acl in changes.deleted if acl not in held]),
+        *_name_some("created since", [acl for acl in added if acl not in changes.created]),
+    ]
+
+
+def _name_some(what: str, acls: Sequence[Acl]) -> Iterator[str]:
+    for acl in acls[:ACLS_NAMED_MAX]:
+        yield f"{what}: {acl}"
+    if len(acls) > ACLS_NAMED_MAX:
+        yield f"{what}: {len(acls) - ACLS_NAMED_MAX} more"

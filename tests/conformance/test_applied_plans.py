@@ -7,7 +7,8 @@ cannot be prevented. It must be found afterwards.
 from __future__ import annotations
 
 from authorizerd.acl.plan.changes import AclRequest
-from authorizerd.cli.change.execution import Answered, Ending, Execution
+from authorizerd.cli.change.acl_server import Answered
+from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from ops.kafka_rig.broker import ADMIN, Broker
 from tests.cli.change.acl_servers import new_plan, some_acls

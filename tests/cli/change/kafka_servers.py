@@ -10,11 +10,13 @@ from random import Random
 
 import trio
 
+from authorizerd.acl.batches import split_batches
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclRequest
+from authorizerd.acl.plan.changes import AclRequest, StepName
 from authorizerd.cli.broker_acls import BrokerReader
+from authorizerd.cli.change.acl_server import Answered
 from authorizerd.cli.change.apply_server import KafkaAclServer
-from authorizerd.cli.change.execution import Answered, Ending, Execution
+from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.log_in import Credentials
@@ -39,12 +41,13 @@ async def set_acls(server: KafkaAclServer, acls: Iterable[Acl]) -> None:
     """Make exactly these ACLs, and wait until they are listed."""
     wanted = set(acls)
     present = set((await server.list_acls()).acls.values())
-    for step, changed in (
+    changes: list[tuple[StepName, set[Acl]]] = [
         ("delete_allow", present - wanted),
         ("create_allow", wanted - present),
-    ):
-        if changed:
-            answer = await server.send(AclRequest(step, tuple(changed)), None)  # type: ignore[arg-type]  # a step
+    ]
+    for step, changed in changes:
+        for batch in split_batches(changed, lambda each: each):
+            answer = await server.send(AclRequest(step, tuple(batch)), None)
             assert isinstance(answer, Answered)
             assert not answer.errors
     with trio.fail_after(30):

@@ -16,12 +16,19 @@ import trio
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.acl.plan.document import PlanCheck, encode_plan
-from authorizerd.cli.change.execution import Answered, Ending, Execution
+from authorizerd.acl.steps import finish
+from authorizerd.cli.change import applying
+from authorizerd.cli.change.acl_server import Answered
+from authorizerd.cli.change.execution import Ending, Execution
+from authorizerd.cli.main import main
+from authorizerd.protocol.kafka.acl_forwarding import decode_created, encode_creations
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.cli.change.acl_servers import new_plan, some_acls
+from tests.cli.change.acl_servers import MemoryServer, new_plan, some_acls
 from tests.cli.change.kafka_servers import open_server, race_often, set_acls
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, new_log, run, running
+from tests.support.kafka_connection import KafkaConnection
 
 BEFORE = some_acls(range(12))
 AFTER = some_acls(range(6, 18))
@@ -171,6 +178,72 @@ def test_plan_without_the_right_changes_nothing(tmp_path: Path) -> None:
         done = run("acls", "apply", path, "--bootstrap-server", address)
     assert (done.returncode, done.stdout) == (1, "")
     assert "may not list ACLs" in done.stderr
+
+
+def test_interrupted_command_says_what_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second request has been sent when the user presses Ctrl-C."""
+    server = MemoryServer.of(BEFORE, compares=True)
+
+    def interrupt(apply: object) -> Answered:
+        raise KeyboardInterrupt
+
+    server.faults = [lambda apply: apply(), interrupt]
+    monkeypatch.setattr(applying, "KafkaAclServer", lambda reader: server)
+    monkeypatch.setattr(applying, "run_on_brokers", lambda _, __, use: trio.run(use, None))
+    path = tmp_path / "plan.json"
+    path.write_bytes(encode_plan(new_plan(BEFORE, AFTER)))
+    with pytest.raises(KeyboardInterrupt):
+        main(["acls", "apply", str(path), "--bootstrap-server", "host:1"])
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "2 DENY ACLs created, at offset 12",
+        "interrupted: 2 of 12 changes made, 10 left",
+        "not known: whether the last request is applied (4 ALLOW ACLs created)",
+        "Run the same command again: it goes on from the state that it finds.",
+    ]
+
+
+def test_large_plan_needs_a_flag(stage: Stage, tmp_path: Path) -> None:
+    """The flag divides it into requests, each of which expects the offset of the one before."""
+    path = tmp_path / "large.json"
+    after = [acl("User:a", topic=f"large{number}") for number in range(10_001)]
+    path.write_bytes(encode_plan(new_plan(BEFORE, after)))
+    words = ("acls", "apply", path, "--bootstrap-server", stage.address)
+    refused = run(*words)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "10013 changes: expected at most 10000" in refused.stderr
+    done = run(*words, "--batches")
+    assert done.returncode == 0, done.stdout
+    assert [line.partition(",")[0] for line in done.stdout.splitlines()[1:4]] == [
+        "10000 ALLOW ACLs created",
+        "1 ALLOW ACL created",
+        "8 ALLOW ACLs deleted",
+    ]
+    assert stage.acls == set(after)
+
+
+def test_pipelined_requests_do_not_slip_past_each_other(stage: Stage) -> None:
+    """Both are in the daemon before it answers, and expect the same offset."""
+
+    async def list_offset() -> int:
+        async with open_server(stage.address) as server:
+            listed = await server.list_acls()
+            assert listed.offset is not None
+            return listed.offset
+
+    offset = trio.run(list_offset)
+    connection = KafkaConnection(stage.address)
+    for name in ("first", "second"):
+        created = encode_creations(3, [acl("User:a", topic=name)], offset)
+        connection.send(ApiKey.CREATE_ACLS, 3, bytes(finish(created)))
+    answers = [finish(decode_created(3, connection.receive(), 1)) for _ in range(2)]
+    connection.close()
+    ([first], written), ([second], nothing) = answers
+    assert (first, written, nothing) == (None, offset + 1, None)
+    assert second is not None
+    assert second.code == ErrorCode.INVALID_UPDATE_VERSION
+    assert f"after offset {offset}, but the last one is at offset {offset + 1}" in str(second)
 
 
 async def test_no_race_on_the_daemon_is_applied_to_an_unseen_state(

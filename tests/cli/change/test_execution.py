@@ -12,15 +12,8 @@ from trio.testing import MockClock
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.acl.plan.document import Plan
-from authorizerd.cli.change.execution import (
-    ATTEMPTS_MAX,
-    Answered,
-    Done,
-    Ending,
-    Execution,
-    Listed,
-    Unanswered,
-)
+from authorizerd.cli.change.acl_server import Answered, Listed, Unanswered
+from authorizerd.cli.change.execution import ATTEMPTS_MAX, Done, Ending, Execution
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.cli.change.acl_servers import (
@@ -164,6 +157,13 @@ async def test_move_names_what_the_plan_can_tell(plan: Plan) -> None:
         f"already there: {AFTER[-1]}",
         f"no longer there: {BEFORE[0]}",
     ]
+
+
+async def test_long_lists_of_acls_are_cut() -> None:
+    plan = new_plan([], some_acls(range(50)))
+    execution = await execute(plan, MemoryServer.of(some_acls(range(10, 50)), compares=True))
+    reasons = execution.progress.reasons
+    assert (len(reasons), reasons[-1]) == (22, "already there: 20 more")
 
 
 @each_kind
