@@ -107,7 +107,11 @@ class _OpenZooKeeper:
             )
         if not draft.new:
             return Written(count=0)
-        added = self._writer.add_all(draft.new)
+        try:
+            added = self._writer.add_all(draft.new)
+        except KeyboardInterrupt:
+            warn(f"interrupted: {self._writer.describe_certain(len(draft.new))}")
+            raise
         events = count_of(added.patterns, "change event")
         notes = () if added.failure else (f"brokers were told by {events}",)
         return Written(count=added.count, notes=notes, failure=added.failure)

@@ -248,6 +248,8 @@ class Session:
         reason = self._handler.failure or "no server answers"
         if self._handler.is_hopeless:
             return SessionLostError(f"{self.name}: no connection: {reason}")
+        if self._settings.sasl is not None and self._client.connected:
+            reason += "; it may not support SASL with DIGEST-MD5"  # then it goes on asking
         seconds = self._settings.connection_timeout_ms / 1000
         return SessionLostError(f"{self.name}: no answer within {seconds:g} s: {reason}")
 

@@ -38,6 +38,7 @@ from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, S
 ATTEMPTS_MAX: Final = 10
 """How often a pattern is tried if other writers change it, or connections break. As in Kafka."""
 BACKOFF_SECONDS: Final = 0.1
+_RACES: Final = f"other writers came in between, or the connection broke, {ATTEMPTS_MAX} times"
 Guard = tuple[Check, ...]
 
 
@@ -69,6 +70,7 @@ class AclWriter:
         self._target = options.target
         self._new_znodes = NewZnodes(session, accepts_open=options.accepts_open)
         self._guard: Guard | None = None
+        self._done = 0
 
     def find_missing(self, acls: Iterable[Acl]) -> Missing:
         """Return what would be written, after all checks that need no writing."""
@@ -96,19 +98,22 @@ class AclWriter:
     def add_all(self, acls: Sequence[Acl]) -> Added:
         """Add ACLs that ``find_missing`` has returned. It fails only before the first change."""
         self._create_parents()
-        count = patterns = 0
+        self._done, patterns = 0, 0
         for pattern, entries in _divide(acls):
             try:
                 self._add(pattern, entries)
             except ZooKeeperError as error:
-                done = (
-                    f"{count} of {len(acls)} ACLs were certainly written, each with its change "
-                    "event. Run the command again: it writes only what is missing"
-                )
-                return Added(count, patterns, f"{error}\n{done}")
-            count += len(entries)
+                return Added(self._done, patterns, f"{error}\n{self.describe_certain(len(acls))}")
+            self._done += len(entries)
             patterns += 1
-        return Added(count, patterns)
+        return Added(self._done, patterns)
+
+    def describe_certain(self, count: int) -> str:
+        """Return what is known of an ``add_all`` of ``count`` ACLs that did not reach its end."""
+        return (
+            f"{self._done} of {count} ACLs were certainly written, each with its change event. Run "
+            "the command again: it writes only what is missing"
+        )
 
     def _add(self, pattern: Pattern, acls: Sequence[Acl]) -> None:
         """Add ACLs to a pattern's znode."""
@@ -135,7 +140,7 @@ class AclWriter:
             self._guard = None
             if outcome is Outcome.UNKNOWN:
                 self._session.wait_for_connection()
-        raise self._new_error(path, f"other writers came in between {ATTEMPTS_MAX} times")
+        raise self._new_error(path, _RACES)
 
     def _new_event(self, event: ChangeEvent) -> Create:
         permissions = self._new_znodes.choose(event.path)
@@ -181,13 +186,22 @@ class AclWriter:
         if not self._new_znodes.has_missing_parents:
             return
         for path in list_parents(self._target.oldest):
+            self._create_parent(path)
+
+    def _create_parent(self, path: str) -> None:
+        for attempt in range(ATTEMPTS_MAX):
+            time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
             guard = self._guard or self._refresh_guard()
-            if self._session.list_children(path) is None:
-                created = Create(path, b"", self._new_znodes.choose(path))
-                if self._session.commit((*guard, created)) is not Outcome.DONE:
-                    raise self._new_error(
-                        path, "another writer came in between. Run the command again"
-                    )
+            if self._session.list_children(path) is not None:
+                return
+            created = Create(path, b"", self._new_znodes.choose(path))
+            outcome = self._session.commit((*guard, created))
+            if outcome is Outcome.DONE:
+                return
+            self._guard = None
+            if outcome is Outcome.UNKNOWN:
+                self._session.wait_for_connection()
+        raise self._new_error(path, _RACES)
 
     def _new_error(self, path: str, reason: str) -> ZooKeeperError:
         return ZooKeeperError(escape_unprintable(f"{self._session.name}: {path}: {reason}"))

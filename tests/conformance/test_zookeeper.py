@@ -13,12 +13,14 @@ from threading import Thread
 
 import pytest
 
+from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import read_listing
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.zookeeper.dump import list_parents
 from authorizerd.acl.zookeeper.export import Target
 from authorizerd.acl.zookeeper.ownership import MIGRATION
 from authorizerd.acl.zookeeper.paths import Pattern, pattern_path
+from authorizerd.cli.main import main
 from authorizerd.cli.zookeeper.address import parse_address
 from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
@@ -284,19 +286,21 @@ def test_tls_and_log_in_from_a_properties_file(
         f"authorizerd.zookeeper.sasl.jaas.config={LOGIN_MODULE} required "
         f'username="kafka" password="{USERS["kafka"]}";\n'
     )
+    acls, back = tmp_path / "acls.yaml", tmp_path / "back.yaml"
+    acls.write_text(FORMATS["yaml"].write(EVERY_KIND).text)
+    place = f"zookeeper://{zookeeper.tls_address}{CHROOT}"
+    assert main(["acls", "import", str(acls), "--to", place, "--command-config", str(file)]) == 0
+    assert main(["acls", "import", place, "--to", str(back), "--command-config", str(file)]) == 0
+    assert back.read_text() == acls.read_text()
+    await_listed(broker, set(EVERY_KIND))
     settings = read_settings(file)
     assert settings.tls is not None
     context = new_client_context(settings.tls, read_material(settings.tls))
-    address = parse_address(zookeeper.tls_address + CHROOT)
-    with open_session(address, settings, context) as session:
-        writer = AclWriter(session, WriteOptions())
-        added = writer.add_all(writer.find_missing(EVERY_KIND).new)
-        assert (added.count, added.failure) == (len(EVERY_KIND), "")
-        assert set(read_all(session)) == set(EVERY_KIND)
-    await_listed(broker, set(EVERY_KIND))
-    clear = parse_address(zookeeper.address + CHROOT)
+    clear, secured = (
+        parse_address(each + CHROOT) for each in (zookeeper.address, zookeeper.tls_address)
+    )
     quick = ZooKeeperSettings(connection_timeout_ms=1_000)
-    for where, using in ((address, None), (clear, context)):
+    for where, using in ((secured, None), (clear, context)):
         with pytest.raises(SessionLostError), open_session(where, quick, using) as session:
             session.get("/")
 

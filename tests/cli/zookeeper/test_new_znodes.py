@@ -24,7 +24,8 @@ from authorizerd.cli.zookeeper.permissions import (
 )
 from authorizerd.cli.zookeeper.settings import Login
 from tests.support.acls import acl
-from tests.support.scripted_zookeeper import ScriptedZooKeeper, running_zookeeper
+from tests.support.jute import Op
+from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper
 from tests.support.znode_tree import Node
 from tests.support.zookeeper_clusters import ACCEPTS_OPEN, EVENTS, add, read
 
@@ -83,6 +84,15 @@ def test_parents_of_a_new_chroot_are_those_that_brokers_create() -> None:
         assert set(list_parents(Target().oldest)) <= set(server.tree.nodes)
         made = {path: node for path, node in server.tree.nodes.items() if path != "/"}
         assert not any(is_open(permissions_of(node)) for node in made.values())
+        assert read(server) == {TOPIC}
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST_BEFORE, Fate.LOST_AFTER])
+def test_lost_connection_leaves_no_parent_out(fate: Fate) -> None:
+    with running_zookeeper() as server:
+        server.on(Op.CREATE, "/kafka-acl/Group", fate)
+        assert add(server, [TOPIC]).failure == ""
+        assert set(list_parents(Target().oldest)) <= set(server.tree.nodes)
         assert read(server) == {TOPIC}
 
 

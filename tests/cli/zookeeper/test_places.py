@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import read_listing
 from authorizerd.acl.model import Acl
 from authorizerd.cli.main import main
+from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.log_files import added, write_log
@@ -151,6 +152,29 @@ def test_failure_half_way_is_reported(cluster: ScriptedZooKeeper, run: Run, tmp_
     assert f"wrote 1 ACL to {place}" in out
     assert "no answer within 1 s" in error
     assert "1 of 2 ACLs were certainly written, each with its change event. Run the" in error
+
+
+def test_interrupt_says_what_is_certain(
+    cluster: ScriptedZooKeeper,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing of the second pattern is sent."""
+    commit = Session.commit
+
+    def interrupt(session: Session, operations: Sequence[Check | SetData | Create]) -> Outcome:
+        if any(each.path == "/kafka-acl/Topic/second" for each in operations):
+            raise KeyboardInterrupt
+        return commit(session, operations)
+
+    monkeypatch.setattr(Session, "commit", interrupt)
+    log = log_of(tmp_path, ALLOW, acl("User:a", topic="second"))
+    with pytest.raises(KeyboardInterrupt):
+        run("export", "--log-dir", log, "--to", f"zookeeper://{cluster.address}", "--zk-open-acls")
+    assert "interrupted: 1 of 2 ACLs were certainly written" in capsys.readouterr().err
+    assert read(cluster) == {ALLOW}
 
 
 def test_import_warns_that_a_kraft_controller_owns_the_cluster(

@@ -178,7 +178,9 @@ def test_endless_races_are_given_up(
         cluster.on(Op.SET_DATA, PATH, partial(store, cluster, OTHER, other))
     added = add(cluster, [TOPIC])
     assert added.count == 0
-    assert f"{PATH}: other writers came in between {ATTEMPTS_MAX} times" in added.failure
+    assert (
+        f"{PATH}: other writers came in between, or the connection broke, 10 times" in added.failure
+    )
     assert "0 of 1 ACLs were certainly written" in added.failure
     assert not cluster.data(EVENTS)
     assert add(cluster, [TOPIC]) == Added(count=1, patterns=1)
