@@ -99,7 +99,8 @@ def _describe(
 ) -> Iterable[str]:
     yield f"read {count_of(read, 'ACL')} from {source.name}"
     if draft.present:
-        yield f"{draft.present} of them are already in {target.name}"
+        verb = "is" if draft.present == 1 else "are"
+        yield f"{draft.present} of them {verb} already in {target.name}"
     if written is not None:
         yield from describe_written(written, target=target.name, kind=target.kind)
     elif request.dry_run:

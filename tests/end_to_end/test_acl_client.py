@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.support.acl_client import (
 )
 from tests.support.certificates import Authority
 from tests.support.daemon_process import DaemonProcess, run, running, write_config
+from tests.support.log_files import added, write_log
 
 Secured = tuple[DaemonProcess, Authority]
 
@@ -136,3 +138,25 @@ def test_unknown_ca_is_named(secured: Secured, tmp_path: Path) -> None:
     printed = list_with(secured, "SSL", "SSL", tmp_path, f"ssl.truststore.location={other}")
     assert "is issued by an unknown CA: OU=Testing CA" in printed.out
     assert "ssl.truststore.location" in printed.error
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_acls_are_imported_and_exported_with_every_protocol(
+    secured: Secured, tmp_path: Path, protocol: str
+) -> None:
+    """The settings of the source are not used for the target, although it is the same listener."""
+    daemon, authority = secured
+    address = daemon.ready["listeners"][protocol]
+    config = str(write_client_config(tmp_path, authority, protocol))
+    write_log(tmp_path / "log", [added(1), added(2)])
+    client = ("--bootstrap-server", address, "--command-config", config)
+    done = run("acls", "import", str(tmp_path / "log"), *client)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    exported = run("acls", "export", *client, "--principal", "User:a", "--format", "listing")
+    assert exported.returncode == 0, exported
+    assert {"name=topic-1", "name=topic-2"} <= {*re.findall(r"name=topic-\d", exported.stdout)}
+    place = f"kafka://{address}"
+    both = run("acls", "import", place, "--to", place, "--from-config", config, "--json")
+    is_open = protocol == "PLAINTEXT"
+    assert both.returncode == (0 if is_open else 1), both
+    assert PASSWORD not in done.stdout + exported.stdout + both.stdout + both.stderr

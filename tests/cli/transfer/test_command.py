@@ -93,7 +93,7 @@ def test_end_of_a_file_name_tells_the_format(
     assert command.run(*words, "--json") == 0
     assert command.report["to"]["kind"] == kind
     assert command.run("import", target, "--log-dir", command.log, "--node-id", "1") == 0
-    assert "1 of them are already in" in command.out
+    assert "1 of them is already in" in command.out
 
 
 def test_standard_input_is_read_in_any_format(
@@ -115,7 +115,7 @@ def test_import_says_what_is_there_and_how_to_remove(command: Command, tmp_path:
     assert code == 0
     assert command.out.splitlines() == [
         f"read 1 ACL from {tmp_path / 'acls.yaml'}",
-        f"1 of them are already in {command.log}",
+        f"1 of them is already in {command.log}",
         f"wrote 0 ACLs to {command.log} (log directory)",
         f"ACLs that {tmp_path / 'acls.yaml'} lacks stay: `authorizerd acls plan` also removes",
     ]
