@@ -102,15 +102,18 @@ def _build(key: IndexKey, packed: bytes) -> AclIndex:
         super_users=frozenset(key.super_users),
         allow_everyone_if_no_acl_found=key.allow_everyone_if_no_acl_found,
     )
-    with _collector_off():
+    with collector_off():
         acls = enumerate(_decoder.decode(packed))
         snapshot = build(AclAdded(number.to_bytes(_ID_BYTES, "big"), acl) for number, acl in acls)
     return AclIndex(snapshot, settings)
 
 
 @contextmanager
-def _collector_off() -> Iterator[None]:
-    # The collector would repeatedly walk a growing index, which contains no garbage.
+def collector_off() -> Iterator[None]:
+    """Turn the garbage collector off.
+
+    It would repeatedly walk a growing index or table, which contains no garbage.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

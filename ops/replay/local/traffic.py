@@ -17,6 +17,7 @@ from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES
+from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogFile, LogReader, find_files
 from authorizerd.replay.local.tallies import Summand, Tallies, Tally
@@ -111,16 +112,17 @@ def read_traffic(
         raise TrafficError(str(error)) from error
     files: list[LogFile] = []
     damaged: list[str] = []
-    for path in find_files(paths):
-        reader = LogReader(path)
-        for lines, fault in reader.lines():
-            if fault is None:
-                tallies.add(lines)
-            else:
-                tallies.set_aside(fault)
-                damaged.append(str(path))
-        files.append(reader.file)
-    tuples = merge_tuples(tallies)
+    with collector_off():
+        for path in find_files(paths):
+            reader = LogReader(path)
+            for lines, fault in reader.lines():
+                if fault is None:
+                    tallies.add(lines)
+                else:
+                    tallies.set_aside(fault)
+                    damaged.append(str(path))
+            files.append(reader.file)
+        tuples = merge_tuples(tallies)
     ingested = sum_lines(
         tallies,
         tuples=len(tuples),
