@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import yaml
 
@@ -26,6 +26,8 @@ DOCUMENT: Final = "document"
 """The place of a fault that concerns the whole text."""
 
 _DEPTH_MAX: Final = 16
+_VALUES_MAX: Final = 10_000_000
+"""Of one text, with every alias counted as a copy."""
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -51,7 +53,7 @@ def parse_yaml_documents(text: str) -> list[Value]:
 
 def _parse_yaml(text: str, load: Any) -> Value:  # noqa: ANN401 - yaml has no types
     try:
-        _check_depth(text)
+        _check_size(text)
         return load()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -61,17 +63,41 @@ def _parse_yaml(text: str, load: Any) -> Value:  # noqa: ANN401 - yaml has no ty
         raise AclTextError(DOCUMENT, f"not YAML: {_first_line(error)}") from error
 
 
-def _check_depth(text: str) -> None:
-    """Reject deep nesting, which would crash the process in the loader's native code."""
-    depth = 0
+class _Size(NamedTuple):
+    """The number of values in a value, with itself, and of its levels of collections."""
+
+    values: int
+    levels: int
+
+
+def _check_size(text: str) -> None:
+    """Reject deep nesting, which would crash the process, and texts that aliases make too large.
+
+    An alias counts as a copy of its value. So a few lines of aliases stand for very many values.
+    """
+    anchors: dict[str | None, _Size] = {}
+    outer: list[tuple[str | None, _Size]] = [(None, _Size(0, 0))]
     for event in yaml.parse(text, Loader=_SAFE_LOADER):
+        anchor, size = getattr(event, "anchor", None), _Size(0, 0)
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEPTH_MAX:
-                line = event.start_mark.line + 1
-                raise AclTextError(f"line {line}", f"nested more than {_DEPTH_MAX} levels deep")
+            outer.append((anchor, _Size(1, 1)))
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            anchor, size = outer.pop()
+            anchors[anchor] = size
+        elif isinstance(event, yaml.ScalarEvent):
+            anchors[anchor] = size = _Size(1, 0)
+        elif isinstance(event, yaml.AliasEvent):
+            # A value that has not ended yet would contain itself.
+            size = anchors.get(anchor, _Size(0, _DEPTH_MAX + 1))
+        name, (values, levels) = outer[-1]
+        outer[-1] = name, _Size(values + size.values, max(levels, size.levels + 1))
+        fault = None
+        if len(outer) - 1 + size.levels > _DEPTH_MAX:
+            fault = f"nested more than {_DEPTH_MAX} levels deep"
+        elif values + size.values > _VALUES_MAX:
+            fault = f"aliases make more than {_VALUES_MAX:,} values in all"
+        if fault is not None:
+            raise AclTextError(f"line {event.start_mark.line + 1}", fault)
 
 
 class _StrictLoader(_SAFE_LOADER):  # type: ignore[misc]

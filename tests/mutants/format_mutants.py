@@ -10,6 +10,20 @@ _LOSSES: Final = "tests/acl/formats/test_losses.py::test_acl_that_a_format_canno
 
 FORMAT_MUTANTS: Final = (
     Mutant(
+        name="aliases may make a small file large",
+        file="acl/formats/values.py",
+        text="elif values + size.values > _VALUES_MAX:",
+        becomes="elif False:",
+        found_by="tests/acl/formats/test_document.py::test_aliases_count_as_copies",
+    ),
+    Mutant(
+        name="a custom role that denies is read as one that allows",
+        file="acl/formats/julie_custom.py",
+        text="if ascii_upper(permission_type) != PermissionType.ALLOW.name:",
+        becomes="if False:",
+        found_by="tests/acl/formats/test_julie.py::test_fault_is_named_with_its_place",
+    ),
+    Mutant(
         name="a KafkaUser may have the name of all principals",
         file="acl/formats/strimzi.py",
         text="    if not _is_kubernetes_name(name):",

@@ -129,6 +129,30 @@ def test_deeply_nested_yaml_is_rejected() -> None:
         parse_yaml("- " * 17)
 
 
+@pytest.mark.parametrize(("text", "line", "reason"), [
+    ("a: &a [" + "x, " * 99 + "]\n" + "".join(
+        f"{after}: &{after} [{', '.join([f'*{before}'] * 99)}]\n"
+        for before, after in ("ab", "bc", "cd", "de")
+    ), 4, "aliases make more than 10,000,000 values"),
+    ("a: &a [x]\n" + "".join(
+        f"b{level}: &{chr(98 + level)} [*{chr(97 + level)}]\n" for level in range(20)
+    ), 16, "nested more than 16 levels deep"),
+    ("a:\n- &a [*a]\n", 2, "nested more than 16 levels deep"),
+    ("a:\n- &b [x, *c]\n", 2, "nested more than 16 levels deep"),
+])  # fmt: skip
+def test_aliases_count_as_copies(text: str, line: int, reason: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        parse_yaml(text)
+    assert refused.value.place == f"line {line}"
+    assert reason in refused.value.reason
+
+
+def test_aliases_may_repeat_a_value() -> None:
+    assert parse_yaml("a: &a [x]\nb: [*a, *a]\nc: &c y\nd: *c\n") == {
+        "a": ["x"], "b": [["x"], ["x"]], "c": "y", "d": "y",
+    }  # fmt: skip
+
+
 @given(st.text(max_size=60) | st.text("{}[]:,-&*!|>'\"\n acls#%@", max_size=40))
 def test_any_text_gives_acls_or_a_document_error(text: str) -> None:
     for name in ("yaml", "json"):
