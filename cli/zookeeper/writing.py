@@ -78,7 +78,7 @@ class AclWriter:
         self._refresh_guard()
         export = divide(acls, self._target)
         patterns = list(export.patterns)
-        self._check_parents(patterns)
+        changed: list[Pattern] = []
         new: list[Acl] = []
         losses = list(export.losses)
         present = 0
@@ -91,8 +91,10 @@ class AclWriter:
             oversized = find_oversized(pattern, (*found, *missing), self._target) if missing else ()
             if oversized:
                 losses += [Loss(each, oversized[0].reason) for each in missing]
-            else:
+            elif missing:
                 new += missing
+                changed.append(pattern)
+        self._check_parents(changed)
         return Missing(tuple(new), present, tuple(losses))
 
     def add_all(self, acls: Sequence[Acl]) -> Added:

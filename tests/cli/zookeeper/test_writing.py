@@ -106,7 +106,8 @@ def test_second_run_changes_nothing(cluster: ScriptedZooKeeper) -> None:
     acls = [TOPIC, OTHER, PREFIXED]
     add(cluster, acls)
     before = {path: (node.data, node.version) for path, node in cluster.tree.nodes.items()}
-    assert add(cluster, acls) == Added(count=0, patterns=0)
+    # Nothing is created, so nobody has to accept anything.
+    assert add(cluster, acls, WriteOptions()) == Added(count=0, patterns=0)
     after = {path: (node.data, node.version) for path, node in cluster.tree.nodes.items()}
     assert before == after
 
