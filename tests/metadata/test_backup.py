@@ -18,6 +18,7 @@ from immutables import Map
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.plan.state import digest_acls
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ClusterChangeError
@@ -119,7 +120,8 @@ def test_facts_say_what_the_backup_is(tmp_path: Path) -> None:
 
 
 def test_digest_depends_on_bindings_only() -> None:
-    """Ids and order do not matter, so another log with the same ACLs has the same digest."""
+    """Ids and order do not matter. It is the digest of plans, so the two can be compared."""
+    assert count_contents(CLUSTER, ACLS).acls_digest == digest_acls(ACLS.values())
     others = {bytes([number] * 16): acl for number, acl in enumerate(reversed(ACLS.values()))}
     same = count_contents(CLUSTER, others).acls_digest
     assert same == count_contents(CLUSTER, ACLS).acls_digest
