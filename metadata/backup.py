@@ -62,7 +62,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackupFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup says about itself.
+    """The facts in the footer of a backup.
 
     Attributes:
         cluster_id: empty if it is not known.

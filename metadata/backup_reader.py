@@ -46,7 +46,7 @@ _ANOTHER: Final = "use another backup"
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """What the facts of every version say."""
+    """The facts that every version of the format has."""
 
     format: str = FORMAT
     version: int = VERSION

@@ -45,7 +45,7 @@ _OLD_NAME = "replaced"
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What a restore has done.
+    """The result of a restore.
 
     Attributes:
         end_offset: the offset at which the log continues.

@@ -81,7 +81,7 @@ def test_json_has_the_facts(
 def test_backup_in_a_directory_gets_kafkas_name_and_is_written_once(
     log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So a timer can run the command as often as it likes. The newest file never looks old."""
+    """So a timer can run the command every hour. The newest file never looks old."""
     folder = tmp_path / "backups"
     folder.mkdir()
     for said in ("written", "has this state already"):

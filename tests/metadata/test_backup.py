@@ -307,7 +307,7 @@ def test_crash_leaves_a_whole_backup_or_none(tmp_path: Path) -> None:
 
 
 def test_names_become_durable_after_what_they_name() -> None:
-    """The backup's name comes last: whoever sees it sees all of it, and the file beside it."""
+    """The backup's name comes last: once it is visible, so is the file beside it."""
     storage = RecordingStorage()
     with tempfile.TemporaryDirectory() as folder:
         write_backup(log_state(), Path(folder) / NAME, TIME_MS, storage)
