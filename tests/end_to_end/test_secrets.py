@@ -273,7 +273,7 @@ def break_configuration(installation: Installation, log_dir: Path) -> None:
         path = write_config(installation.folder, log_dir, config)
         installation.command(f"serve {number}", "serve", "--config", path)
         if "ssl." in key:
-            installation.command(f"doctor {number}", "doctor", "--config", path)
+            installation.call(f"doctor {number}", "doctor", "--config", path)
         if key == "ssl.client.auth":  # not a secret: an error may show it
             del installation.markers[f"malformed {key}"]
 
@@ -333,8 +333,8 @@ def test_no_secret_is_in_any_output(tmp_path: Path) -> None:
         use(installation, daemon)
         fail_to_log_in(installation, daemon.ready["listeners"]["SASL"])
         write_config(tmp_path, log_dir, installation.config)
-        installation.command("doctor", "doctor", "--config", config_file)
-        installation.command("doctor --json", "doctor", "--json", "--config", config_file)
+        installation.call("doctor", "doctor", "--config", config_file)
+        installation.call("doctor --json", "doctor", "--json", "--config", config_file)
         write_config(
             tmp_path, log_dir, installation.config | {"ssl.key.password": "", "node.id": "x"}
         )
@@ -344,7 +344,11 @@ def test_no_secret_is_in_any_output(tmp_path: Path) -> None:
     assert exit_code == 0
     break_configuration(installation, log_dir)
     follow_clusters(installation)
-    installation.command("check-log", "check-log", log_dir)
+    installation.call("check-log", "check-log", log_dir)
+    backup = tmp_path / "out.checkpoint"
+    installation.call("backup", "backup", "--json", "--log-dir", log_dir, backup)
+    installation.call("restore", "restore", "--json", backup, "--log-dir", tmp_path / "restored")
+    assert b"acls_digest" in installation.outputs["restore"]
     assert len(installation.outputs) > 15
     assert b"log-in failed" in installation.outputs["log"]
     assert installation.find(ignored=(*_inputs(tmp_path),)) == {}
