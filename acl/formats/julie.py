@@ -5,8 +5,9 @@ context, the other keys at the top level, its project and itself, with dots betw
 subjects of schemas, Control Center (whose topics Julie's configuration names) and custom roles
 without the file of roles as a second document are losses.
 
-The scope is the principals of the topology. Those whose access is lost in part are not in it:
-their other ACLs may come from what is lost.
+The scope is what the principals of the topology are allowed. Denials are not in it, because Julie
+has none. Principals whose access is lost in part are not in it either: their other ACLs may come
+from what is lost.
 
 Source: Julie Ops 4: TopologyCustomDeserializer, TopicCustomDeserializer, AccessControlManager,
 ProjectImpl, Topic.
@@ -33,6 +34,7 @@ from authorizerd.acl.formats.values import (
     parse_documents,
 )
 from authorizerd.acl.model import WILDCARD, Acl
+from authorizerd.acl.plan.selector import Managed
 
 _SEPARATOR: Final = "."
 _SECTIONS: Final = ("context", "projects", "platform", "special_topics")
@@ -94,8 +96,11 @@ def read(text: str) -> AclsRead:
         raise AclTextError(others[1][0], "expected at most a topology and its file of roles")
     topology = _Topology(read_roles(*others[0]) if others else None)
     acls = tuple(dict.fromkeys(topology.read(*first)))
-    scope = Scope(frozenset(topology.principals - topology.uncertain))
-    return AclsRead(acls, tuple(topology.losses), scope)
+    managed = (
+        Managed(principal=principal, permission_type="ALLOW")
+        for principal in sorted(topology.principals - topology.uncertain)
+    )
+    return AclsRead(acls, tuple(topology.losses), Scope(entries=tuple(managed)))
 
 
 class _Topology:

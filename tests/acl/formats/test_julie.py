@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.formats.julie import read
 from authorizerd.acl.formats.model import AclTextError, Scope
 from authorizerd.acl.formats.values import parse_yaml
+from authorizerd.acl.plan.selector import Managed
 from tests.support.acls import acl
 
 TEXT = """
@@ -88,6 +89,15 @@ ACLS = {
 USERS = frozenset(each.principal for each in ACLS)
 
 
+def managed(*principals: str) -> Scope:
+    """Return the scope of a topology with these principals."""
+    return Scope(
+        entries=tuple(
+            Managed(principal=each, permission_type="ALLOW") for each in sorted(principals)
+        )
+    )
+
+
 def project(**fields: Any) -> str:  # noqa: ANN401 - any JSON
     """Return a topology with one project, p of the context c."""
     return json.dumps({"context": "c", "projects": [{"name": "p", **fields}]})
@@ -101,7 +111,7 @@ def test_roles_become_acls() -> None:
     found = read(TEXT)
     assert set(found.acls) == ACLS
     assert len(found.acls) == len(ACLS)
-    assert found.scope == Scope(USERS)
+    assert found.scope == managed(*USERS)
     assert read(json.dumps(parse_yaml(TEXT))) == found
 
 
@@ -187,7 +197,7 @@ def test_platform_has_schema_registries_and_ksql_servers() -> None:
 def test_principals_with_unknown_access_are_not_in_the_scope(text: str, reason: str) -> None:
     found = read(text)
     assert {each.principal for each in found.acls} == {"User:a", "User:b"}
-    assert found.scope == Scope(frozenset(("User:b",)))
+    assert found.scope == managed("User:b")
     (loss,) = found.losses
     assert reason in loss.reason
 
@@ -198,10 +208,18 @@ def test_roles_of_the_platform_are_losses(key: str) -> None:
     assert loss.reason == f"platform.{key}.rbac: RBAC has no ACLs in Kafka"
 
 
+def test_denials_are_not_in_the_scope() -> None:
+    scope = read(TEXT).scope
+    assert scope is not None
+    assert scope.includes(acl("User:web", "ALTER", topic="x"))
+    assert not scope.includes(acl("User:web", "ALTER", topic="x", deny=True))
+    assert not scope.includes(acl("User:other", "ALTER", topic="x"))
+
+
 def test_principals_without_topics_are_in_the_scope() -> None:
     found = read(project(consumers=[{"principal": "User:a"}], producers=[{"principal": "User:b"}]))
     assert found.acls == ()
-    assert found.scope == Scope(frozenset(("User:a", "User:b")))
+    assert found.scope == managed("User:a", "User:b")
 
 
 ROLES = """
@@ -232,7 +250,7 @@ def test_custom_roles_are_in_a_second_document() -> None:
         )
     )
     assert found.losses == ()
-    assert found.scope == Scope(frozenset(("User:a", "User:b")))
+    assert found.scope == managed("User:a", "User:b")
 
 
 def with_role(**fields: Any) -> str:  # noqa: ANN401 - any JSON
