@@ -70,7 +70,7 @@ def find_added(digest: str, acls: Mapping[bytes, Acl], found: str) -> list[Acl]:
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What has happened between two listings, around one request.
+    """The changes between two listings, before and after one request.
 
     Attributes:
         unseen: the ACLs of the request that are not created, or not deleted, in the later one.

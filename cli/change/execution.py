@@ -84,7 +84,7 @@ class Done:
 
 @dataclass(slots=True)
 class Progress:
-    """What is known about an execution, at any moment.
+    """The progress of an execution, valid at any moment.
 
     Attributes:
         requests: those that the plan needs, in order.
@@ -180,14 +180,15 @@ class Execution:
         digest = digest_ids(expected)
         pause = _PAUSE_FIRST_SECONDS
         reason = ""
-        for _ in range(ATTEMPTS_MAX):
+        for attempt in range(ATTEMPTS_MAX):
             answer = await self._send(request, before)
             if isinstance(answer, Answered) and not answer.errors and answer.offset is not None:
                 self._add(request, answer.offset)
                 return Listed(expected, answer.offset, digest)
             after = await self._look(request, before, answer, digest)
             if after.digest == digest:
-                self._note_unmatched(answer)
+                if not attempt:  # else a lost request may have deleted them
+                    self._note_unmatched(answer)
                 self._add(request, after.offset)
                 return after
             reason = _describe_failure(answer)
@@ -226,7 +227,13 @@ class Execution:
                 self.progress.in_doubt = None
                 raise _Stop(Ending.FAILED, failure)
         elif isinstance(answer, Answered) and _is_rejected(answer):
-            raise _Stop(Ending.MOVED, failure, others=found)
+            made = [acl for acl in request.acls if acl not in found.unseen]
+            if not made:
+                # An earlier attempt can no longer be applied: it expects an older offset.
+                self.progress.in_doubt = None
+            is_certain = self.progress.in_doubt is None
+            reasons = _name_some("made by somebody else", made if is_certain else ())
+            raise _Stop(Ending.MOVED, failure, *reasons, others=found)
         elif found.is_raced or not errors:
             raise _Stop(Ending.RACED, failure, others=found)
         else:

@@ -24,6 +24,7 @@ from authorizerd.protocol.kafka import body_reader
 from authorizerd.protocol.kafka.api import APIS, NO_TAGS, REQUEST_ITEMS_MAX, ApiKey, request_type
 from authorizerd.protocol.kafka.body_reader import STRING_BYTES_MAX, TAGS_MAX
 from authorizerd.protocol.kafka.envelope import FORWARDABLE
+from authorizerd.protocol.kafka.offset_tag import encode_end
 from tests.support.kafka_principals import encode_principal
 
 ITEMS: Final = REQUEST_ITEMS_MAX
@@ -235,6 +236,20 @@ def acl_requests(version: int) -> Iterator[Request]:
         ApiKey.DELETE_ACLS, f"{NARROW_FILTERS} single ACLs", narrow, filters=NARROW_FILTERS
     )
     yield request(ApiKey.DELETE_ACLS, f"some {ITEMS} ACLs", OF_CREATED)
+    yield _expecting_offset(created, "that expect an old state")
+    yield _expecting_offset(
+        request(ApiKey.DELETE_ACLS, f"{ITEMS} ACLs", OF_CREATED, filters=ITEMS),
+        "that expect an old state",
+    )
+
+
+def _expecting_offset(request: Request, name: str) -> Request:
+    """Return the request with our tagged field: no ACL may have changed after offset 0."""
+
+    def make_body() -> bytes:
+        return request.make_body().removesuffix(NO_TAGS) + encode_end(0, flexible=True)
+
+    return replace(request, name=f"{request.name} {name}", make_body=make_body)
 
 
 def credential_requests() -> Iterator[Request]:

@@ -57,7 +57,7 @@ async def set_acls(server: KafkaAclServer, acls: Iterable[Acl]) -> None:
 
 @dataclass
 class Tally:
-    """What many executions with races have come to."""
+    """Count the results of many executions with races."""
 
     races: int = 0
     blind: int = 0

@@ -310,6 +310,57 @@ async def test_deletion_by_somebody_else_is_noted(plan: Plan) -> None:
     assert progress.notes == [f"somebody else deleted it first: {gone}"]
 
 
+async def test_deletion_by_a_lost_request_is_not_taken_for_somebody_elses(
+    plan: Plan, autojump_clock: MockClock
+) -> None:
+    """The first request is applied so late that the second one finds nothing to delete."""
+    server = MemoryServer.of(BEFORE, compares=False)
+    late: list[Callable[[], Answer]] = []
+
+    def delay(apply: Callable[[], Answer]) -> Answer:
+        late.append(apply)
+        return Unanswered("slow")
+
+    def precede(apply: Callable[[], Answer]) -> Answer:
+        late.pop()()
+        return apply()
+
+    server.faults = [lambda apply: apply(), lambda apply: apply(), delay, precede]
+    progress = (await execute(plan, server)).progress
+    assert (progress.ending, progress.notes) == (Ending.APPLIED, [])
+
+
+async def test_rejected_request_names_what_somebody_else_has_made(plan: Plan) -> None:
+    """A part of the request was made meanwhile, but not by it."""
+    server = MemoryServer.of(BEFORE, compares=True)
+    first = plan.changes.create_deny[0]
+
+    def overtaken(apply: Callable[[], Answer]) -> Answer:
+        server.apply(AclRequest("create_deny", (first,)), None)
+        return apply()
+
+    server.faults = [overtaken]
+    progress = (await execute(plan, server)).progress
+    assert (progress.ending, progress.in_doubt) == (Ending.MOVED, None)
+    assert progress.reasons[1:] == [f"made by somebody else: {first}"]
+
+
+async def test_lost_request_is_not_in_doubt_once_a_later_one_is_rejected(
+    plan: Plan, autojump_clock: MockClock
+) -> None:
+    """It expects the offset of before the change, so the server would reject it, too."""
+    server = MemoryServer.of(BEFORE, compares=True)
+
+    def overtaken(apply: Callable[[], Answer]) -> Answer:
+        server.apply(AclRequest("create_allow", (OTHER,)), None)
+        return apply()
+
+    server.faults = [lost, overtaken]
+    progress = (await execute(plan, server)).progress
+    assert (progress.ending, progress.in_doubt) == (Ending.MOVED, None)
+    assert progress.others.created == (OTHER,)
+
+
 async def test_change_and_its_reversal_do_not_stop_the_plan(plan: Plan) -> None:
     """The offset has moved, but the ACLs are those that were reviewed."""
     server = MemoryServer.of(BEFORE, compares=True)
