@@ -15,6 +15,7 @@ import msgspec
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.cli.log_directory import add_directory_arguments, read_log_directory
+from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.backup import Backup, check_complete, checksum_path, write_backup
 from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.directory import checkpoint_name
@@ -43,11 +44,17 @@ def _run(arguments: argparse.Namespace) -> int:
 
     Raises:
         StartError, ConfigurationError: the configuration is unusable.
-        MetadataLogError, ChangeError: the log cannot be read, or the backup cannot be written.
+        MetadataLogError: the log cannot be read, or the backup cannot be written.
     """
     log_dir = read_log_directory(arguments).path
     target = _check_target(arguments.out, log_dir)
-    state = read_state(log_dir)
+    try:
+        state = read_state(log_dir)
+    except ChangeError as error:
+        raise BackupError(
+            f"{log_dir}: the log contradicts itself: {error}. Run `authorizerd check-log`, and "
+            "keep older backups"
+        ) from error
     check_complete(state)
     if target.is_dir():
         target /= checkpoint_name(state.content.end_offset, state.content.epoch)

@@ -177,3 +177,14 @@ def test_damaged_checkpoint_is_a_warning(
     assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0
     assert f"warning: {checkpoint}" in capsys.readouterr().err
     assert len(read_backup(out).state.acls) == 2
+
+
+def test_log_that_contradicts_itself_is_named(
+    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error says to keep the older backups, which are sound."""
+    write_log(log_dir, [added(1)], [removed(7)])
+    out = tmp_path / "out.checkpoint"
+    assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 1
+    assert f"{log_dir}: the log contradicts itself: cannot remove" in capsys.readouterr().err
+    assert not out.exists()

@@ -11,14 +11,17 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import TypeVar
 
 import trio
 
+from authorizerd.cli.main import main
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.sources.copy_directory import claim_copy_directory
+from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import DISK
@@ -192,6 +195,43 @@ async def test_killed_daemon_continues_from_its_copy(tmp_path: Path) -> None:
             assert await cluster.list_numbers(daemon) == cluster.numbers
         assert count_snapshot_pieces(cluster) == asked, "the copy had all but the end"
         assert any(each.suffix == ".checkpoint" for each in cluster.log_dir.rglob("*"))
+
+
+async def test_copy_of_a_running_daemon_is_backed_up(tmp_path: Path) -> None:
+    """Each backup is a state of the cluster, while the daemon replaces the copy's files."""
+    states = {-1: set[int]()}
+    checkpoints = set[str]()
+    async with followed(tmp_path) as cluster:
+
+        async def write() -> None:
+            for number in count(1):
+                offset = cluster.add(number)
+                states[offset] = set(cluster.numbers)
+                if number > 20:
+                    offset = cluster.remove(number - 20)
+                    states[offset] = set(cluster.numbers)
+                await trio.sleep(0.005)
+
+        cluster.settings |= {"metadata.log.max.record.bytes.between.snapshots": "5000"}
+        first = cluster.add(0)
+        states[first] = {0}
+        async with cluster.daemon() as daemon, trio.open_nursery() as nursery:
+            await cluster.wait_until_saved(first)
+            nursery.start_soon(write)
+            number = 0
+            while number < 8 or len(checkpoints) < 3:
+                number += 1
+                out = tmp_path / f"{number}.checkpoint"
+                words = ["backup", "--log-dir", str(cluster.log_dir), str(out)]
+                assert await in_thread(main, words) == 0
+                backup = read_backup(out)
+                newest = max(offset for offset in states if offset <= backup.facts.offset)
+                found = {int.from_bytes(acl_id, "big") for acl_id in backup.state.acls}
+                assert found == states[newest]
+                assert backup.facts.cluster_id == cluster.quorum.cluster_id
+                checkpoints |= {each.name for each in cluster.log_dir.rglob("*.checkpoint")}
+            nursery.cancel_scope.cancel()
+            await in_thread(daemon.stop)
 
 
 async def test_daemon_that_is_killed_between_applying_and_saving(tmp_path: Path) -> None:
