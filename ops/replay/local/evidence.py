@@ -46,6 +46,10 @@ _NOTHING_ALLOWED: Final = (
     "the record contains no allowed request (Kafka logs them at DEBUG; the default is INFO), so it "
     "cannot show that nobody loses access"
 )
+_SAMPLED: Final = (
+    "the log is a sample of the allowed requests (authorizerd.audit.sample.allowed), so others are "
+    "not checked"
+)
 
 
 def judge_traffic(
@@ -90,6 +94,7 @@ def judge_traffic(
         newly_allowed=_change(
             [each for each in comparison.changes if each.after.allowed], changed_acls
         ),
+        warnings=(_SAMPLED,) * traffic.is_sampled,
     )
     return _with_warnings(evidence)
 

@@ -49,6 +49,12 @@ _JSON_TIMES: Final = {
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 
 
+_is_sampled: Final = re.compile(
+    rb' \[sampleRate=[^\]]{1,20}\]\r*$|"sample_rate":(?!1(?:\.0)?[,}])'
+).search
+"""This daemon's lines of a sample, in Kafka's format and in JSON."""
+
+
 class Summand(NamedTuple):
     """What a tally counts: the events of one tuple with one answer, rule and level."""
 
@@ -76,7 +82,10 @@ Counted: TypeAlias = Summand | Reason | None
 
 
 class Tallies:
-    """Adds up lines; ``zone`` applies to times without a zone."""
+    """Adds up lines; ``zone`` applies to times without a zone.
+
+    ``is_sampled`` is True once a line says that only a sample of the decisions was logged.
+    """
 
     def __init__(
         self,
@@ -95,6 +104,7 @@ class Tallies:
         self._seconds: dict[bytes, int | None] = {}
         self._tails: dict[bytes, Tally] = {}
         self._tail_bytes = 0
+        self.is_sampled = False
 
     def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
         """Yield what was counted, each once."""
@@ -169,6 +179,7 @@ class Tallies:
         return tally
 
     def _parse(self, line: bytes) -> Event | Reason | None:
+        self.is_sampled = self.is_sampled or _is_sampled(line) is not None
         return parse_line(line, self._zone, self._line_format)
 
     def _tally_of(self, parsed: Event | Reason | None, size: int) -> Tally:

@@ -80,13 +80,15 @@ class TrafficTuple(NamedTuple):
 class Traffic(msgspec.Struct, frozen=True):
     """What was read: the figures of an ingest, the tuples, and the files.
 
-    ``damaged`` are the paths of archives that could not be read to their ends.
+    ``damaged`` are the paths of archives that could not be read to their ends. ``is_sampled`` is
+    True if lines say that only a sample of the decisions was logged.
     """
 
     ingested: Ingested
     tuples: Sequence[TrafficTuple]
     files: tuple[LogFile, ...]
     damaged: tuple[str, ...]
+    is_sampled: bool
 
 
 def read_traffic(
@@ -130,7 +132,7 @@ def read_traffic(
         time_zone=time_zone,
         bad_ratio_max=bad_ratio_max,
     )
-    return Traffic(ingested, tuples, tuple(files), tuple(damaged))
+    return Traffic(ingested, tuples, tuple(files), tuple(damaged), tallies.is_sampled)
 
 
 def merge_tuples(tallies: Iterable[tuple[object, Tally]]) -> tuple[TrafficTuple, ...]:

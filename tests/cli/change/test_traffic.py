@@ -166,6 +166,31 @@ def test_record_of_denials_proves_little(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ending", "is_sampled"),
+    [("", False), (" [sampleRate=0.1]", True), (" [sampleRate=1e-05]", True), (" [t-1]", False)],
+)
+def test_sample_of_a_log_is_a_warning(ending: str, is_sampled: bool, folder: Path) -> None:
+    text = line("User:alice", "READ", "orders").replace("\n", f"{ending}\n")
+    (folder / "audit.log").write_text(text)
+    assert plan("desired.txt --traffic audit.log --out plan.json") == 10
+    _, evidence = check_in(folder)
+    assert any("is a sample" in warning for warning in evidence.warnings) is is_sampled
+
+
+@pytest.mark.parametrize(("rate", "is_sampled"), [(1.0, False), (0.5, True), (1e-05, True)])
+def test_sample_of_a_json_log_is_a_warning(rate: float, is_sampled: bool, folder: Path) -> None:
+    event = {
+        "version": 1, "time": "2026-11-21T16:26:26.966Z", "principal": "User:alice",
+        "allowed": True, "operation": "READ", "resource_type": "TOPIC", "resource_name": "t",
+        "sample_rate": rate,
+    }  # fmt: skip
+    (folder / "audit.log").write_text(json.dumps(event, separators=(",", ":")) + "\n")
+    assert plan("desired.txt --traffic audit.log --out plan.json") == 10
+    _, evidence = check_in(folder)
+    assert any("is a sample" in warning for warning in evidence.warnings) is is_sampled
+
+
+@pytest.mark.parametrize(
     ("flags", "text", "message"),
     [
         (
