@@ -186,7 +186,7 @@ def _walk(path: str, node: Node) -> Iterator[str]:
     if isinstance(node, Folder):
         prefix = path if path == "/" else f"{path}/"
         for name in node.names():
-            child = node.find(name)
+            child = None if node.has_only_files else node.find(name)
             if isinstance(child, Folder):
                 yield from _walk(f"{prefix}{name}", child)
             else:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final
 
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.globs import resolve
 from authorizerd.cli.shell.tree import Folder, utf16_key
 
+CANDIDATES_MAX: Final = 1000
+"""Nobody reads more, and a folder may have 500,000 names."""
 _OF_SHELL: Final = frozenset("'\"\\ ")
 _WITH_PATHS: Final = frozenset(("cat", "cd", "find", "ls", "tree"))
 
@@ -28,7 +30,9 @@ def complete(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
         return [f"{name} " for name in shell.commands if name.startswith(prefix)]
     if words[0] == "man":
         return [name for name in shell.commands if name.startswith(prefix)]
-    return list(_complete_path(shell, prefix)) if words[0] in _WITH_PATHS else []
+    if words[0] not in _WITH_PATHS:
+        return []
+    return list(islice(_complete_path(shell, prefix), CANDIDATES_MAX))
 
 
 def _complete_path(shell: Shell, prefix: str) -> Iterator[str]:

@@ -21,7 +21,6 @@ from authorizerd.daemon.errors import StartError
 PROMPT: Final = ">> "
 HISTORY_LINES_MAX: Final = 1000
 _HISTORY_BYTES_MAX: Final = 1024 * 1024
-_CANDIDATES_MAX: Final = 1000
 _DELIMITERS: Final = " \t"
 
 
@@ -89,8 +88,7 @@ class Completer:
         if number == 0:
             begin = self._readline.get_begidx()
             before = self._readline.get_line_buffer()[:begin]
-            found = complete(self._shell, before.split(), text)
-            self._candidates = found[:_CANDIDATES_MAX]
+            self._candidates = complete(self._shell, before.split(), text)
         return self._candidates[number] if number < len(self._candidates) else None
 
 

@@ -76,7 +76,7 @@ def _acls_folder(acls: Acls, describe: Callable[[bytes, Acl], File]) -> Folder:
         acl = None if acl_id is None else acls.get(acl_id)
         return None if acl_id is None or acl is None else describe(acl_id, acl)
 
-    return Folder(lambda: map(format_uuid, acls), find)
+    return Folder(lambda: map(format_uuid, acls), find, has_only_files=True)
 
 
 def _describe_acl(id: bytes, acl: Acl) -> File:
@@ -114,7 +114,7 @@ def nodes_folder(nodes: Mapping[int, Value], describe: Callable[[Value], str]) -
         found = nodes.get(int(name)) if _INTEGER.fullmatch(name) else None
         return None if found is None else file_of(describe(found))
 
-    return Folder(lambda: map(str, nodes), find)
+    return Folder(lambda: map(str, nodes), find, has_only_files=True)
 
 
 def quotas_folder(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Folder:

@@ -22,13 +22,19 @@ class Folder:
     Args:
         names: return the names of the children, in any order. Called at most once.
         find: return the child of a name, or None. It may know more names than ``names`` returns.
+        has_only_files: True if no child is a folder, so that a search need not create any.
     """
 
     def __init__(
-        self, names: Callable[[], Iterable[str]], find: Callable[[str], Node | None]
+        self,
+        names: Callable[[], Iterable[str]],
+        find: Callable[[str], Node | None],
+        *,
+        has_only_files: bool = False,
     ) -> None:
         self._names: Final = names
         self.find: Final = find
+        self.has_only_files: Final = has_only_files
         self._sorted: list[str] | None = None
 
     def names(self) -> list[str]:
@@ -68,7 +74,7 @@ def table_of(texts: Mapping[str, str]) -> Folder:
         text = texts.get(name)
         return None if text is None else file_of(text)
 
-    return Folder(lambda: texts, find)
+    return Folder(lambda: texts, find, has_only_files=True)
 
 
 def sort_names(names: Iterable[str]) -> list[str]:

@@ -34,6 +34,7 @@ from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.quorum_mutants import QUORUM_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
+from tests.mutants.shell_mutants import SHELL_MUTANTS
 from tests.mutants.tls_mutants import TLS_MUTANTS
 from tests.mutants.transfer_mutants import TRANSFER_MUTANTS
 from tests.mutants.write_mutants import WRITE_MUTANTS
@@ -65,6 +66,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Following brokers": BROKER_MUTANTS,
     "Settings": SETTING_MUTANTS,
     "Commands": COMMAND_MUTANTS,
+    "Metadata shell": SHELL_MUTANTS,
     "Process": PROCESS_MUTANTS,
     "Replay": REPLAY_MUTANTS,
     "Client libraries": CLIENT_MUTANTS,

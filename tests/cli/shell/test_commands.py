@@ -98,6 +98,16 @@ def test_names_are_shown_in_columns_on_a_terminal() -> None:
     assert printed == ["a   ccc   e\n", "bb  dddd  \n"]
 
 
+def test_search_creates_no_file() -> None:
+    """A log may have 500,000 ACLs."""
+
+    def fail(name: str) -> File:
+        raise AssertionError(name)
+
+    files = Folder(lambda: ["b", "a"], fail, has_only_files=True)
+    assert converse(folder_of({"f": lambda: files}), ["find /f"]) == ["/f\n/f/a\n/f/b\n"]
+
+
 def test_help_and_man_name_every_command() -> None:
     helped, *explained = converse(
         small_tree(), ["help", *(f"man {name}" for name in Shell(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.completion import complete
+from authorizerd.cli.shell.completion import CANDIDATES_MAX, complete
 from authorizerd.cli.shell.conversation import (
     HISTORY_LINES_MAX,
     converse,
@@ -18,7 +18,7 @@ from authorizerd.cli.shell.conversation import (
     read_history,
     write_history,
 )
-from authorizerd.cli.shell.tree import Folder, file_of, folder_of
+from authorizerd.cli.shell.tree import Folder, file_of, folder_of, table_of
 from authorizerd.daemon.errors import StartError
 
 
@@ -63,6 +63,12 @@ def new_shell(printed: list[str] | None = None) -> Shell:
 def test_word_is_completed(line: str, candidates: list[str]) -> None:
     *words, prefix = line.split(" ")
     assert complete(new_shell(), words, prefix) == candidates
+
+
+def test_candidates_are_bounded() -> None:
+    names = {f"a{number}": "" for number in range(CANDIDATES_MAX + 5)}
+    shell = Shell(table_of(names), lambda _: None, is_interactive=True)
+    assert len(complete(shell, ["ls"], "a")) == CANDIDATES_MAX
 
 
 def test_path_is_completed_from_the_working_directory() -> None:
