@@ -126,9 +126,9 @@ class RecordApplier:
         self._applied: Published[AclSnapshot | None] = Published(None)
         self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
         self.acls_changed_at = -1
-        """The log offset of the last change of ACLs, -1 before the first.
+        """The log offset of the last change of ACLs that was passed on, -1 before the first.
 
-        After a load, it is not before that change: a checkpoint does not say where it was.
+        A checkpoint does not pass on deletions, so the last one may be as late as its end.
         """
 
     @property

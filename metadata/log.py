@@ -66,11 +66,13 @@ class Progress:
 
     ``damaged_checkpoints``, newest first, is complete from the first batch on. ``torn_tail``,
     ``segment`` and ``segment_bytes`` are set at the end: the file in which the log continues and
-    its valid bytes. ``segment`` is None if the log continues in a new file.
+    its valid bytes. ``segment`` is None if the log continues in a new file. ``checkpoint_offset``
+    is the last offset of the checkpoint that was read, -1 without one.
     """
 
     last_offset: int = -1
     last_epoch: int = 0
+    checkpoint_offset: int = -1
     torn_tail: TornTail | None = None
     segment: Path | None = None
     segment_bytes: int = 0
@@ -116,7 +118,7 @@ class MetadataLog:
             for placed in CheckpointReader(checkpoint, self._storage).batches():
                 yield LogBatch(placed, last, is_checkpoint=True)
             end = checkpoint.end_offset
-            self.progress.last_offset = end - 1
+            self.progress.last_offset = self.progress.checkpoint_offset = last
             self.progress.last_epoch = checkpoint.epoch
         segments = self._segments_from(end)
         for number, segment in enumerate(segments, 1):

@@ -79,7 +79,8 @@ class OwnLogOrigin(Origin):
             applier.cluster,
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
-            acls_changed_at=lambda: applier.acls_changed_at,
+            # A checkpoint has what is left at its end. It may lack every ACL that changed before.
+            acls_changed_at=lambda: max(applier.acls_changed_at, self._source.checkpoint_offset),
             applied_everywhere=neighbours.applied_everywhere,
             heap=neighbours.collector,
         )

@@ -54,6 +54,11 @@ class LocalLogSource:
         return max(self._log.progress.last_offset, self._begun_offset)
 
     @property
+    def checkpoint_offset(self) -> int:
+        """The last offset of the checkpoint that was read, -1 without one."""
+        return self._log.progress.checkpoint_offset
+
+    @property
     def replay(self) -> Replay:
         """The replay of the log, which knows its features and its record types."""
         return self._replay

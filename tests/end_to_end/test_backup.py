@@ -11,10 +11,16 @@ import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from authorizerd.acl.plan.changes import AclRequest
+from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
+from authorizerd.cli.change.acl_server import Answered, Listed
+from authorizerd.cli.change.apply_server import KafkaAclServer
 from authorizerd.cli.main import main
 from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.directory import find_files
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.decision_place import entry
+from tests.support.acls import acl
 from tests.support.admin_client import (
     binding,
     create_acls,
@@ -132,3 +138,31 @@ def test_daemon_serves_exactly_the_restored_acls(
         assert describe_acls(new_admin(daemon)) == {kept, removed, lost}
         assert daemon.stop()[0] == 0
     assert main(["check-log", str(log_dir)]) == 0
+
+
+def test_offset_of_before_a_restore_is_rejected_although_no_acl_is_left(tmp_path: Path) -> None:
+    """A checkpoint without ACLs does not show that there were some before it."""
+    log_dir, out = new_log(tmp_path), tmp_path / "out.checkpoint"
+    listed: list[Listed] = []
+    answers = []
+
+    async def list_acls(reader: BrokerReader) -> None:
+        listed.append(await KafkaAclServer(reader).list_acls())
+
+    async def send(reader: BrokerReader) -> None:
+        request = AclRequest("create_allow", (acl("User:a", topic="late"),))
+        answers.append(await KafkaAclServer(reader).send(request, listed[0].offset))
+
+    with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
+        admin = new_admin(daemon)
+        assert create_acls(admin, binding("seen")) == [None]
+        run_on_brokers(daemon.ready["listeners"]["PLAINTEXT"], None, list_acls)
+        delete_acls(admin, filter_of("seen"))
+        assert main(["backup", "--log-dir", str(log_dir), str(out)]) == 0
+    assert main(["restore", str(out), "--log-dir", str(log_dir)]) == 0
+    with running(tmp_path, log_dir, super_users="User:ANONYMOUS") as daemon:
+        run_on_brokers(daemon.ready["listeners"]["PLAINTEXT"], None, send)
+        assert describe_acls(new_admin(daemon)) == set()
+    (answer,) = answers
+    assert isinstance(answer, Answered)
+    assert [error.code for error in answer.errors] == [ErrorCode.INVALID_UPDATE_VERSION]

@@ -35,6 +35,16 @@ CHANGE_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="after a restart, changes before a checkpoint without ACLs are forgotten",
+        file="daemon/origins/own_log.py",
+        text="max(applier.acls_changed_at, self._source.checkpoint_offset)",
+        becomes="applier.acls_changed_at",
+        found_by=(
+            "tests/end_to_end/test_backup.py"
+            "::test_offset_of_before_a_restore_is_rejected_although_no_acl_is_left"
+        ),
+    ),
+    Mutant(
         name="a follower takes requests that expect an offset",
         file="daemon/kafka/acls.py",
         text="        return self._authorizer.acl_offset() is None\n",
