@@ -84,7 +84,7 @@ def _describe_acl(id: bytes, acl: Acl) -> File:
 
 
 def _acl_as_json(id: bytes, acl: Acl) -> File:
-    """Return the record of an ACL in the form that Kafka 3.2's shell printed."""
+    """Return the record of an ACL in the form that Kafka 3.3's shell printed."""
     fields: dict[str, str | int] = {
         "id": format_uuid(id),
         "resourceType": acl.resource_type,

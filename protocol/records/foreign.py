@@ -3,8 +3,8 @@
 The daemon decides without them, so it skips them. The metadata shell shows them.
 
 **Invariant:** a record is read completely or not at all. A record of a later version, or with
-unknown tagged fields, gives None. A delegation token's record contains no secret: the token's
-HMAC is in no record.
+unknown tagged fields at its end, gives None. A delegation token's record contains no secret: the
+token's HMAC is in no record.
 
 Source: KIP-631 (brokers, quotas, producer ids), KIP-900 (tokens), KIP-919 (controllers), KIP-858
 (directories), KIP-966 (ClearElr), KIP-1066 (cordoned directories); Kafka 4.3 message definitions.

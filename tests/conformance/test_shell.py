@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.cli.main import main
 from authorizerd.cli.shell.log_source import read_contents
 from authorizerd.cli.shell.log_tree import log_tree
 from authorizerd.image.changes import (
@@ -30,7 +31,9 @@ from authorizerd.protocol.records.metadata import (
     EndTransaction,
     MetadataRecord,
 )
-from ops.kafka_rig.rig import Rig
+from ops.kafka_rig.broker import ADMIN, Broker
+from ops.kafka_rig.rig import Program, Rig
+from tests.conformance.kafka_clients import create_topics
 from tests.conformance.kafka_files import dump_records
 from tests.conformance.kafka_shell import converse_with_kafka
 from tests.support.acls import acl
@@ -156,3 +159,44 @@ def test_acl_is_the_json_of_its_record(rig: Rig, real_log_dir: Path) -> None:
     printed = converse(log_tree(read_contents(file)), [f"cat /acl/id/{each}" for each in ids])
     assert [json.loads(each) for each in printed] == records
     assert len(records) > 1000
+
+
+TOLD = (
+    "cat /image/acls/byId/*",
+    "tree /image/features",
+    "tree /image/scram",
+    "ls /image/topics/byName",
+    "cat /image/topics/byName/shell-1/id",
+    "tree /image/configs",
+    "cat /image/configs/TOPIC:shell-1/retention.ms",
+    "tree /image/clientQuotas",
+    "ls /image/cluster/brokers",
+)
+"""Commands that show the same of a broker and of its log, but for the order of lines."""
+PREPARATIONS = (
+    "--alter --add-config retention.ms=1234 --entity-type topics --entity-name shell-1",
+    "--alter --add-config producer_byte_rate=1024 --entity-type users --entity-name u",
+    "--alter --add-config log.cleaner.threads=2 --entity-type brokers --entity-default",
+    "--alter --add-config SCRAM-SHA-512=[password=p] --entity-type users --entity-name shelly",
+)
+
+
+def test_broker_tells_what_its_log_has(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    config = str(broker.client_config(ADMIN))
+    connection = ["--bootstrap-server", broker.sasl_plaintext, "--command-config", config]
+    create_topics(broker, ADMIN, "shell-1")
+    for words in PREPARATIONS:
+        done = broker.run(Program.CONFIGS, *words.split())
+        assert done.exit_code == 0, done
+    rule = ["--allow-principal", "User:shelly", "--operation", "Read", "--topic", "shell-1"]
+    assert main(["acls", *connection, "--add", *rule]) == 0
+    capsys.readouterr()
+    for words in TOLD:
+        found = []
+        for source in (connection, ["--log-dir", str(broker.log_dir)]):
+            assert main(["shell", *source, *words.split()]) == 0
+            found.append(sorted(capsys.readouterr().out.splitlines()))
+        told, logged = found
+        assert told == logged, words
+        assert told, words
+    assert main(["acls", *connection, "--remove", "--force", *rule]) == 0
