@@ -35,7 +35,7 @@ def read_acl_file(path: Path) -> list[Acl]:
 
     Raises:
         StartError: the file cannot be read, or has another form.
-        MetadataLogError, ChangeError: as ``offline.read_snapshot``, for a checkpoint or a log.
+        MetadataLogError: as ``offline.read_snapshot``, for a checkpoint or a log.
     """
     read = read_acls(path)
     warn_of(f"{path}: {loss}" for loss in read.losses)

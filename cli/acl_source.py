@@ -204,7 +204,7 @@ def open_source(arguments: argparse.Namespace) -> AclSource:
 
     Raises:
         StartError, ConfigurationError: the configuration is unusable, or no broker lists its ACLs.
-        MetadataLogError, ChangeError: see ``offline.read_log``.
+        MetadataLogError: see ``offline.read_log``.
     """
     if arguments.bootstrap_server is not None:
         _check_flags(arguments)

@@ -16,7 +16,9 @@ from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import Acl, AclFilter, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
+from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.past import PastLog, check_time, read_past
 from authorizerd.metadata.replay import read_changes
 
@@ -40,16 +42,23 @@ def read_log(path: Path, as_of: AsOf | None = None) -> LogContents:
 
     Raises:
         MetadataLogError: there is no log, or it is damaged, or does not reach the moment.
-        ChangeError: its records contradict each other.
+        StartError: its records contradict each other.
     """
-    if as_of is None:
-        return _build((batch, None) for batch in read_changes(path))
-    check_time(as_of, time.time_ns() // 1_000_000)
+    if as_of is not None:
+        check_time(as_of, time.time_ns() // 1_000_000)
 
     def read(log: PastLog) -> LogContents:
+        assert as_of is not None
         return _build((timed.changes, timed.time_ms) for timed in log.read_until(as_of))
 
-    return read_past(path, read)
+    try:
+        if as_of is None:
+            return _build((batch, None) for batch in read_changes(path))
+        return read_past(path, read)
+    except ChangeError as error:
+        raise StartError(
+            f"{path}: the log contradicts itself: {error}. Run `authorizerd check-log`"
+        ) from error
 
 
 def _build(batches: Iterable[tuple[ChangeBatch, int | None]]) -> LogContents:

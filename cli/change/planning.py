@@ -55,7 +55,7 @@ def plan_changes(arguments: argparse.Namespace) -> int:
 
     Raises:
         StartError, ConfigurationError: the ACLs or a file cannot be read, or PLAN not written.
-        MetadataLogError, ChangeError: the log is damaged.
+        MetadataLogError: the log is damaged.
         PlanError: a desired ACL is invalid or not managed, or there are too many changes.
     """
     if arguments.as_of is not None:

@@ -41,7 +41,7 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
 
     Raises:
         StartError, ConfigurationError: the ACLs cannot be read, or no test is selected.
-        MetadataLogError, ChangeError: the log is damaged.
+        MetadataLogError: the log is damaged.
     """
     try:
         tests = read_policy_files(arguments.files)

@@ -65,7 +65,7 @@ def transfer(request: Request, source: Source, target: Target) -> int:
     """Read the source, write the target, report; return the exit code.
 
     Raises:
-        StartError, ConfigurationError, MetadataLogError, ChangeError: a place is unusable, and the
+        StartError, ConfigurationError, MetadataLogError: a place is unusable, and the
             target is unchanged, or the text says what is known of it.
     """
     found = leave_out_lost(select(source.read(), request.selects))

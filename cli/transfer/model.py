@@ -84,7 +84,7 @@ class Source(Protocol):
         """Return all ACLs. Blocks.
 
         Raises:
-            StartError, MetadataLogError, ChangeError: they cannot be read.
+            StartError, MetadataLogError: they cannot be read.
         """
         ...
 

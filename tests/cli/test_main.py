@@ -15,7 +15,7 @@ from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.kafka_acls_output import bindings
-from tests.support.log_files import write_segment
+from tests.support.log_files import added, removed, write_log, write_segment
 
 
 @pytest.fixture
@@ -36,6 +36,19 @@ def test_acls_of_a_real_log_equal_the_list_of_kafka_acls(
     assert listed(capsys, "--log-dir", real) == expected
     newest = max((real / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint"))
     assert listed(capsys, "--log-dir", newest) == expected
+
+
+@pytest.mark.parametrize(
+    "words", ["acls --list", "acls --list --as-of 3", "acls export", "who-can READ --topic t"]
+)
+def test_log_that_contradicts_itself_is_one_clear_error(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log(tmp_path, [added(1)], [removed(7)])
+    assert main([*words.split(), "--log-dir", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert f"{tmp_path}: the log contradicts itself: cannot remove" in error
+    assert error.count("\n") == 1
 
 
 def test_list_can_be_narrowed_by_resource_and_pattern_type(
