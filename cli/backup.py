@@ -23,8 +23,6 @@ from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.log_state import LogState, read_state
 from authorizerd.protocol.records.record_names import name_record_types
 
-_SUFFIX = ".checkpoint"
-
 
 def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
@@ -32,8 +30,9 @@ def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "out",
         metavar="OUT",
-        help="the backup's file, whose name ends in .checkpoint; or a directory, in which the file "
-        "gets Kafka's name for a checkpoint. OUT.sha256 gets its checksum",
+        help="the backup's file, best with a name that ends in .checkpoint, by which other "
+        "commands recognize it; or a directory, in which the file gets Kafka's name for a "
+        "checkpoint. OUT.sha256 gets its checksum",
     )
     add_directory_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print what was written as JSON")
@@ -76,14 +75,12 @@ def _check_target(text: str, log_dir: Path) -> Path:
     """Return the path of OUT, once it is certain that a file there harms nothing.
 
     Raises:
-        BackupError: it is in the log directory, or its name would not be that of a checkpoint.
+        BackupError: it is in the log directory, or a directory that does not exist.
     """
     path = Path(text)
     is_directory = path.is_dir()
-    if not is_directory and (text.endswith(os.sep) or path.suffix != _SUFFIX):
-        raise BackupError(
-            f"{text}: expected an existing directory, or a file name that ends in {_SUFFIX}"
-        )
+    if not is_directory and text.endswith(os.sep):
+        raise BackupError(f"{text}: expected an existing directory, or the name of a file")
     folder = path if is_directory else path.parent
     if folder.resolve().is_relative_to(log_dir.resolve()):
         raise BackupError(

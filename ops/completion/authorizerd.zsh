@@ -226,7 +226,7 @@ _shtab_authorizerd_backup_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--json[print what was written as JSON]"
-  ":the backup\'s file, whose name ends in .checkpoint\; or a directory, in which the file gets Kafka\'s name for a checkpoint. OUT.sha256 gets its checksum:"
+  ":the backup\'s file, best with a name that ends in .checkpoint, by which other commands recognize it\; or a directory, in which the file gets Kafka\'s name for a checkpoint. OUT.sha256 gets its checksum:"
 )
 
 # guard to ensure default positional specs are added only once per session
