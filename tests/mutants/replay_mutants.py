@@ -144,6 +144,13 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/usage/test_window.py::test_only_acls_older_than_the_window_are_judged",
     ),
     Mutant(
+        name="a window of recorded events reads the days before it",
+        file="ops/replay/usage/sums.py",
+        text='(functions.col("day") >= begins.cast("date")) & (at >= begins)',
+        becomes="at >= begins",
+        found_by="tests/ops/replay/usage/test_job.py::test_window_reads_only_its_own_days",
+    ),
+    Mutant(
         name="suggestions that would change answers are made",
         file="ops/replay/usage/proving.py",
         text="        if whole is None:\n",

@@ -120,10 +120,13 @@ def tuples_within(events: DataFrame, window: Window) -> DataFrame:
 
     The tuples that ingest wrote cover the whole record, so they cannot be used here.
     """
-    at_ms = functions.unix_millis("at")
+    at, at_ms = functions.col("at"), functions.unix_millis("at")
     allowed, denied = functions.col("allowed"), ~functions.col("allowed")
+    # Bare columns on the left: with a function around ``at``, Spark would read every row group, and
+    # without a condition on ``day``, the files of every day.
+    begins = functions.timestamp_millis(functions.lit(window.begins_ms))
     return (
-        events.where(at_ms >= window.begins_ms)
+        events.where((functions.col("day") >= begins.cast("date")) & (at >= begins))
         .groupBy(*_ASKED)
         .agg(
             functions.count_if(allowed).alias("allowed_events"),

@@ -75,7 +75,9 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
         (*key, *_figures(verdicts[True]), *_figures(verdicts[False]))
         for key, verdicts in by_key.items()
     ]
-    _write(directory / "events" / "day=2026-11-21" / "part-0.parquet", rows, EVENTS)
+    for day in sorted({time.date() for time in times}) or [START.date()]:
+        of_day = [row for row, time in zip(rows, times, strict=True) if time.date() == day]
+        _write(directory / "events" / f"day={day}" / "part-0.parquet", of_day, EVENTS)
     middle = len(tuples) // 2
     _write(directory / "tuples" / "part-0.parquet", tuples[:middle], TUPLES)
     _write(directory / "tuples" / "part-1.parquet", tuples[middle:], TUPLES)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,6 +19,7 @@ from authorizerd.replay.judging.report import Count
 from authorizerd.replay.plans import UsagePlan, WhatIfPlan
 from authorizerd.replay.text import format_time
 from authorizerd.replay.usage.report import UsageReport, decode_usage, named
+from authorizerd.replay.usage.window import Window
 from tests.ops.replay.acl_sets import acl_set_of, question_of, topic_read
 from tests.ops.replay.recorded_events import START, Event, real_events, write_events
 from tests.oracles.scan import decide
@@ -130,6 +132,37 @@ def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None
     proof = report.suggestions.proof
     assert proof is not None
     assert (proof.tuples, proof.newly_denied) == (2, Count())
+
+
+@pytest.mark.parametrize(("first_day", "at"), [(1, DAY_MS), (2, 2 * DAY_MS), (2, 2 * DAY_MS + 1)])
+def test_window_reads_only_its_own_days(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    first_day: int,
+    at: int,
+) -> None:
+    """The event of a day is exactly at midnight, so a window may begin with it."""
+    from authorizerd.replay.usage.sums import tuples_within
+
+    to_midnight = DAY_MS - START_MS % DAY_MS
+    midnights = [to_midnight + day * DAY_MS for day in range(4)]
+    write_events(tmp_path, [read_of(f"t{day}", at=ms) for day, ms in enumerate(midnights)])
+    days = sorted((tmp_path / "events").iterdir())
+    recorded = spark.read.parquet(str(tmp_path / "events"))
+    # Reading a file of an earlier day now raises an error.
+    for folder in days[:first_day]:
+        (folder / "part-0.parquet").write_bytes(b"no Parquet")
+    window = Window(START_MS + to_midnight + at, START_MS + midnights[-1])
+    tuples = tuples_within(recorded, window)
+    expected = [f"t{day}" for day in range(4) if midnights[day] >= to_midnight + at]
+    assert sorted(row.resource_name for row in tuples.collect()) == expected
+    capsys.readouterr()
+    tuples.explain("formatted")
+    plan = capsys.readouterr().out
+    day = days[first_day].name.removeprefix("day=")
+    assert re.search(rf"PartitionFilters: .*\(day#\d+ >= {day}\)", plan)
+    assert re.search(r"PushedFilters: .*GreaterThanOrEqual\(at,", plan)
 
 
 def test_without_evidence_nothing_is_written(
