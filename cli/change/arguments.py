@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.cli.acl_source import ReadBrokers, add_source_arguments
 from authorizerd.cli.change.traffic_arguments import add_traffic_arguments
 from authorizerd.cli.questions.answers import add_json_argument
+from authorizerd.cli.selection_flags import add_selection_flags
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
@@ -36,7 +36,11 @@ def add_plan_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBroker
     )
     add_json_argument(parser)
     _add_checks(parser)
-    _add_selector(parser)
+    add_selection_flags(
+        parser.add_argument_group(
+            "what the plan manages; without these flags, what the files manage, or all ACLs"
+        )
+    )
     add_source_arguments(parser, read_brokers)
 
 
@@ -53,40 +57,6 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
         help="run the policy tests of these files, before and after the plan",
     )
     add_traffic_arguments(group)
-
-
-def _add_selector(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that ``selection.read_selector`` reads."""
-    group = parser.add_argument_group(
-        "what the plan manages; without these flags, what the files manage, or all ACLs"
-    )
-    _add_texts(group, "principal", "PRINCIPAL", "the ACLs of this principal, such as User:alice")
-    _add_texts(
-        group, "principal-prefix", "TEXT", "the ACLs of principals that begin with this text"
-    )
-    for flag in RESOURCE_FLAGS:
-        what = flag.replace("-", " ")
-        _add_texts(group, flag, "NAME", f"the ACLs of this {what}")
-        _add_texts(
-            group, f"{flag}-prefix", "TEXT", f"the ACLs of every {what} that begins with this text"
-        )
-    group.add_argument("--cluster", action="store_true", help="the ACLs of the cluster")
-    group.add_argument(
-        "--resource-pattern-type",
-        type=str.upper,
-        choices=("LITERAL", "PREFIXED", "ANY", "MATCH"),
-        help="how NAME is compared, as in kafka-acls --list (default: LITERAL)",
-    )
-
-
-def _add_texts(group: argparse._ArgumentGroup, flag: str, metavar: str, text: str) -> None:
-    group.add_argument(
-        f"--{flag}",
-        action="append",
-        default=[],
-        metavar=metavar,
-        help=f"{text}; may be repeated",
-    )
 
 
 def _run(arguments: argparse.Namespace) -> int:

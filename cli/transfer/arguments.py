@@ -18,8 +18,9 @@ from authorizerd.acl.model import Acl
 from authorizerd.cli.configuration_file import add_config_arguments
 from authorizerd.cli.question_words import MOMENT_HELP
 from authorizerd.cli.questions.answers import add_json_argument
+from authorizerd.cli.selection_flags import add_selection_flags
 from authorizerd.cli.transfer.locator import Kind, Locator, LocatorError, parse_locator
-from authorizerd.cli.transfer.selection import add_selection_arguments, read_selection
+from authorizerd.cli.transfer.selection import read_selection
 from authorizerd.cli.zookeeper.options import (
     WriteOptions,
     add_write_arguments,
@@ -209,7 +210,7 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"the same for the cluster that {place}, if both places are clusters",
         )
     add_write_arguments(parser)
-    add_selection_arguments(parser)
+    add_selection_flags(parser.add_argument_group("which ACLs (default: all)"))
     parser.add_argument(
         "--accept-losses",
         action="store_true",

@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.model import Loss
@@ -39,6 +39,7 @@ from authorizerd.cli.transfer.report import (
     new_loss_document,
 )
 from authorizerd.cli.transfer.selection import select
+from authorizerd.daemon.errors import StartError
 
 EXIT_FAULT: Final = 1
 EXIT_LOSSES: Final = 3
@@ -57,6 +58,13 @@ def add_import_command(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=lambda given: _run(read_import(given)))
 
 
+class _Counts(NamedTuple):
+    """The ACLs of the source, and those of them that the flags select."""
+
+    read: int
+    selected: int
+
+
 def _run(request: Request) -> int:
     return transfer(request, open_source(request), open_target(request))
 
@@ -68,7 +76,8 @@ def transfer(request: Request, source: Source, target: Target) -> int:
         StartError, ConfigurationError, MetadataLogError: a place is unusable, and the
             target is unchanged, or the text says what is known of it.
     """
-    found = leave_out_lost(select(source.read(), request.selects))
+    everything = leave_out_lost(source.read())
+    found = select(everything, request.selects)
     with target.open() as opened:
         draft = opened.draft(found)
         if not request.is_export:
@@ -76,28 +85,47 @@ def transfer(request: Request, source: Source, target: Target) -> int:
         losses = (*found.losses, *draft.losses)
         stops = bool(losses) and not request.accept_losses
         written = None
+        if not stops and not found.acls:
+            _check_replaceable(request)
         if not (stops or request.dry_run):
             written = opened.write(draft, found)
-    read = len(found.acls)
+    counts = _Counts(len(everything.acls), len(found.acls))
     if request.as_json:
-        print_document(_new_report(request, source, target, read, draft, losses, written))
+        print_document(_new_report(request, source, target, counts, draft, losses, written))
     else:
-        _print_lines(target, _describe(request, source, target, read, draft, written))
+        _print_lines(target, _describe(request, source, target, counts, draft, written))
     _report_faults(losses, written, stops=stops)
     if stops:
         return EXIT_LOSSES
     return EXIT_FAULT if written is not None and written.failure else 0
 
 
+def _check_replaceable(request: Request) -> None:
+    """Keep an existing file if the flags select nothing: a typo in a name is the likely reason.
+
+    Raises:
+        StartError: the file exists.
+    """
+    file = request.target.locator.path
+    if request.selects is not None and request.overwrite and file.exists():
+        raise StartError(
+            f"{file}: the file was kept, because the flags select no ACLs: check the names"
+        )
+
+
 def _describe(
     request: Request,
     source: Source,
     target: Target,
-    read: int,
+    counts: _Counts,
     draft: Draft,
     written: Written | None,
 ) -> Iterable[str]:
-    yield f"read {count_of(read, 'ACL')} from {source.name}"
+    read = count_of(counts.read, "ACL")
+    if request.selects is None:
+        yield f"read {read} from {source.name}"
+    else:
+        yield f"selected {counts.selected} of {read} from {source.name}"
     if draft.present:
         verb = "is" if draft.present == 1 else "are"
         yield f"{draft.present} of them {verb} already in {target.name}"
@@ -144,7 +172,7 @@ def _new_report(
     request: Request,
     source: Source,
     target: Target,
-    read: int,
+    counts: _Counts,
     draft: Draft,
     losses: tuple[Loss, ...],
     written: Written | None,
@@ -153,7 +181,8 @@ def _new_report(
     return Report(
         source=source.name,
         target=Place(target.name, target.kind),
-        read=read,
+        read=counts.read,
+        selected=counts.selected,
         present=draft.present,
         new=len(draft.new),
         written=done.count,

@@ -45,8 +45,9 @@ class Report(msgspec.Struct, frozen=True, rename={"source": "from", "target": "t
     """The document.
 
     Attributes:
-        read: the selected ACLs of the source.
-        present: those of them that the target had already.
+        read: the ACLs of the source.
+        selected: those of them that the flags select; without flags, all.
+        present: those of the selected that the target had already.
         new: those that are to be written.
         written: those that certainly were; 0 if nothing was to be written.
         is_written: True if all of ``new`` are.
@@ -56,6 +57,7 @@ class Report(msgspec.Struct, frozen=True, rename={"source": "from", "target": "t
     source: str
     target: Place
     read: int
+    selected: int
     present: int
     new: int
     written: int

@@ -64,7 +64,7 @@ def test_export_prints_yaml_and_reports_on_standard_error(command: Command) -> N
     assert command.run("export", "--log-dir", command.log, "--principal", "User:a") == 0
     assert command.out == YAML
     assert command.error == (
-        f"read 1 ACL from {command.log}\nwrote 1 ACL to standard output (yaml)\n"
+        f"selected 1 of 2 ACLs from {command.log}\nwrote 1 ACL to standard output (yaml)\n"
     )
 
 
@@ -161,6 +161,7 @@ def test_accepted_losses_are_left_out_and_named(command: Command, tmp_path: Path
         "from": source,
         "to": {"place": str(target), "kind": "yaml"},
         "read": 2,
+        "selected": 2,
         "present": 0,
         "new": 1,
         "written": 1,
@@ -250,6 +251,10 @@ def test_moment_of_a_log_is_exported(command: Command, tmp_path: Path) -> None:
         (("--topic", "orders", "--principal", "User:b"), set()),
         (("--principal", "User:a", "--principal", "User:b"), {READ, DENIED}),
         (("--cluster",), set()),
+        (("--topic-prefix", "or"), {READ, DENIED}),
+        (("--topic-prefix", "ord"), {READ}),
+        (("--principal-prefix", "User:"), {READ, DENIED}),
+        (("--principal-prefix", "User:b", "--topic-prefix", "or"), {DENIED}),
         ((), {READ, DENIED}),
     ],
 )
@@ -259,6 +264,28 @@ def test_selection_has_the_meaning_of_kafka_acls(
     target = ("--to", f"log:{tmp_path / 'new'}", "--node-id", "1")
     assert command.run("export", "--log-dir", command.log, *words, *target) == 0
     assert set(read_acls(tmp_path / "new").values()) == expected
+
+
+def test_export_that_selects_nothing_keeps_a_file(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "acls.yaml").write_text(YAML)
+    words = ("export", "--log-dir", command.log, "--overwrite", "--topic", "typo", "--to")
+    assert command.run(*words, str(tmp_path / "acls.yaml")) == 1
+    assert "the file was kept, because the flags select no ACLs: check the names" in command.error
+    assert (tmp_path / "acls.yaml").read_text() == YAML
+    assert command.run(*words, str(tmp_path / "new.yaml")) == 0
+    assert command.out.startswith(f"selected 0 of 2 ACLs from {command.log}\n")
+    assert (tmp_path / "new.yaml").read_text() == "acls: []\n"
+
+
+def test_empty_source_replaces_a_file(command: Command, tmp_path: Path) -> None:
+    """Without flags, no name can have a typo: the source is empty."""
+    (tmp_path / "acls.yaml").write_text(YAML)
+    (tmp_path / "empty.yaml").write_text("acls: []\n")
+    target = str(tmp_path / "acls.yaml")
+    assert command.run("export", "--acls", str(tmp_path / "empty.yaml"), "--to", target) == 1
+    words = ("export", "--acls", str(tmp_path / "empty.yaml"), "--to", target, "--overwrite")
+    assert command.run(*words) == 0
+    assert (tmp_path / "acls.yaml").read_text() == "acls: []\n"
 
 
 @pytest.mark.parametrize(
@@ -279,6 +306,15 @@ def test_selection_has_the_meaning_of_kafka_acls(
         ("export --acls a --as-of 3", "--as-of: expected a log, found a, which has no past"),
         ("export --log-dir a --as-of soon", "--as-of: "),
         ("export --log-dir a --resource-pattern-type ANY", "expected the name of a resource"),
+        (
+            "export --log-dir a --principal alice",
+            "principal: expected Type:name, for example User:",
+        ),
+        (
+            "import a --to b.yaml --principal alice",
+            "principal: expected Type:name, for example User:",
+        ),
+        ("export --log-dir a --topic=", "resource-name: expected a text, found an empty one"),
         ("export --log-dir a --command-config f", "--command-config: expected a cluster"),
         ("export --log-dir a --from-config f", "--from-config: expected a cluster on that side"),
         (
