@@ -31,7 +31,7 @@ from authorizerd.metadata.backup import (
 from authorizerd.metadata.checkpoint import CheckpointReader, corrupt, locate_checkpoint
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.directory import Checkpoint
-from authorizerd.metadata.errors import BackupError
+from authorizerd.metadata.errors import BackupError, CorruptLogError, LogDirectoryError
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import PRIVATE_DISK, Storage, read_small
@@ -42,7 +42,7 @@ from authorizerd.protocol.records.record_names import name_record_types
 
 _CHECKSUM: Final = re.compile(rb"([0-9a-f]{64})  [^\n]+\n?")
 _BYTES_PER_READ: Final = 1024 * 1024
-_ANOTHER: Final = "use another backup"
+_ANOTHER: Final = "use another copy"
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -56,16 +56,27 @@ def read_backup(path: Path, storage: Storage = PRIVATE_DISK) -> Backup:
     """Return a backup once all of it is verified: checksums, records, and the facts about them.
 
     Raises:
-        BackupError: the file is not a backup, or a checksum or a fact contradicts its contents.
-        MetadataLogError: the file is damaged, or cannot be read.
+        BackupError: the file is not a backup, is damaged, or cannot be read.
     """
     digest = _check_file(path, storage)
-    checkpoint = locate_checkpoint(path, storage)
+    try:
+        return _read_checkpoint(path, digest, storage)
+    except CorruptLogError as error:
+        raise BackupError(
+            f"{path}: the file is damaged, cut, or not a backup: {_ANOTHER}. At byte "
+            f"{error.position}, log offset {error.offset}: {error.reason}"
+        ) from error
+
+
+def _read_checkpoint(path: Path, digest: str, storage: Storage) -> Backup:
+    checkpoint = _locate(path, storage)
     reader = CheckpointReader(checkpoint, storage)
     try:
         cluster, acls = _replay(path, reader, checkpoint)
     except ChangeError as error:
-        raise BackupError(f"{path}: its records contradict each other: {error}") from error
+        raise BackupError(
+            f"{path}: the file is damaged, {_ANOTHER}: its records contradict each other: {error}"
+        ) from error
     facts = _read_facts(path, reader)
     assert reader.footer is not None, "read to the end"
     _check_facts(path, facts, checkpoint, count_contents(cluster, acls))
@@ -82,10 +93,22 @@ def read_backup(path: Path, storage: Storage = PRIVATE_DISK) -> Backup:
     return Backup(path=path, facts=facts, state=state, sha256=digest)
 
 
+def _locate(path: Path, storage: Storage) -> Checkpoint:
+    try:
+        return locate_checkpoint(path, storage)
+    except LogDirectoryError as error:
+        raise BackupError(
+            f"{path}: expected a file that `authorizerd backup` wrote, found a damaged or another "
+            f"file: {_ANOTHER}"
+        ) from error
+
+
 def _check_file(path: Path, storage: Storage) -> str:
     """Return the file's SHA-256, once it agrees with the file beside it, if there is one."""
     beside = checksum_path(path)
     try:
+        if not storage.size(path):
+            raise BackupError(f"{path}: expected a backup, found an empty file: {_ANOTHER}")
         digest = _hash_file(path, storage)
         if not storage.exists(beside):
             return digest
@@ -113,7 +136,7 @@ def _hash_file(path: Path, storage: Storage, size: int | None = None) -> str:
 
 
 def _describe_checksum(path: Path, expected: str, found: str) -> str:
-    return f"{path}: expected SHA-256 {expected}, found {found}: the file is damaged, {_ANOTHER}"
+    return f"{path}: the file is damaged, {_ANOTHER}: expected SHA-256 {expected}, found {found}"
 
 
 def _replay(
@@ -177,6 +200,6 @@ def _check_facts(path: Path, facts: BackupFacts, checkpoint: Checkpoint, found: 
     for name, value in expected.items():
         if value != actual[name]:
             raise BackupError(
-                f"{path}: expected {name} {value}, as the backup says, found {actual[name]}: the "
-                f"file is damaged, {_ANOTHER}"
+                f"{path}: the file is damaged, {_ANOTHER}: expected {name} {value}, as the backup "
+                f"says, found {actual[name]}"
             )

@@ -151,7 +151,7 @@ def test_damaged_backup_replaces_nothing(
     backup.path.write_bytes(flipped(backup.path.read_bytes(), 200))
     before = names(log_dir)
     assert main(["restore", str(backup.path), "--log-dir", str(log_dir)]) == 1
-    assert "the file is damaged, use another backup" in capsys.readouterr().err
+    assert "the file is damaged, use another copy" in capsys.readouterr().err
     assert names(log_dir) == before
 
 

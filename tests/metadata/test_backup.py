@@ -147,8 +147,11 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
     data = path.read_bytes()
     for position in range(len(data)):
         path.write_bytes(flipped(data, position))
-        with pytest.raises(MetadataLogError):
+        with pytest.raises(BackupError):
             read_backup(path)
+    path.write_bytes(flipped(data, 200))
+    with pytest.raises(BackupError, match=r"damaged, .*: use another copy\. At byte \d+, log offset"):
+        read_backup(path)
     path.write_bytes(data)
     assert len(read_backup(path).state.acls) == len(ACLS)
 
@@ -158,7 +161,7 @@ def test_every_cut_and_addition_is_noticed(tmp_path: Path) -> None:
     data = path.read_bytes()
     for changed in (*(data[:size] for size in range(len(data))), data + b"\0", data + data):
         path.write_bytes(changed)
-        with pytest.raises(MetadataLogError):
+        with pytest.raises(BackupError, match="use another copy"):
             read_backup(path)
 
 
@@ -168,7 +171,7 @@ def test_file_beside_it_is_compared(tmp_path: Path) -> None:
     write_backup(log_state(), path, TIME_MS)
     beside = checksum_path(path)
     beside.write_text(f"{'0' * 64}  {NAME}\n")
-    with pytest.raises(BackupError, match=r"expected SHA-256 0{64}, found .*use another backup"):
+    with pytest.raises(BackupError, match=r"damaged, use another copy: expected SHA-256 0{64}, found"):
         read_backup(path)
     beside.write_text("no checksum\n")
     with pytest.raises(BackupError, match="expected one line of `sha256sum`"):
@@ -260,7 +263,13 @@ def test_checkpoint_of_a_log_is_no_backup(tmp_path: Path) -> None:
 def test_other_files_are_no_backup(tmp_path: Path) -> None:
     path = tmp_path / NAME
     path.write_bytes(b"".join(checkpoint_batches([added(1)])))  # neither its name nor it says where
-    with pytest.raises(MetadataLogError, match="expected a log directory, or a checkpoint"):
+    with pytest.raises(BackupError, match="found a damaged or another file: use another copy"):
+        read_backup(path)
+    path.write_text("acls: []\n")
+    with pytest.raises(BackupError, match="expected a file that `authorizerd backup` wrote"):
+        read_backup(path)
+    path.write_bytes(b"")
+    with pytest.raises(BackupError, match="found an empty file: use another copy"):
         read_backup(path)
     with pytest.raises(BackupError, match="No such file"):
         read_backup(tmp_path / "none.checkpoint")
