@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -30,7 +32,7 @@ from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.meta_properties import make_directories
 from authorizerd.metadata.restore import Restored, recover, restore
-from authorizerd.metadata.restore_target import RestoreTarget, examine_target
+from authorizerd.metadata.restore_target import RestoreTarget, check_place, examine_target
 from authorizerd.metadata.storage import DISK
 
 
@@ -75,6 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.refuse("--next-offset: expected an offset of at least 0")
     _check_configuration(place)
     _check_owner(place.path)
+    was_there = check_place(place.path)
     backup = read_backup(arguments.backup)
     try:
         target, restored = _restore(backup, place, arguments)
@@ -84,7 +87,7 @@ def _run(arguments: argparse.Namespace) -> int:
             f"or the restored one, whole. If a directory {RESTORE_PREFIX}... is left in "
             f"{place.path}, it has the other"
         ) from error
-    _print(arguments, backup, target, restored)
+    _print(arguments, backup, target, restored, is_created=not was_there)
     return 0
 
 
@@ -94,8 +97,7 @@ def _restore(
     log_dir, configuration = place
     with ExitStack() as stack:
         if arguments.dry_run:
-            if not log_dir.is_dir():
-                raise BackupError(f"{log_dir}: --dry-run: expected an existing directory")
+            stack.enter_context(_temporary_directories(log_dir))
         else:
             make_directories(log_dir, DISK)
             stack.enter_context(locked(log_dir))
@@ -111,6 +113,18 @@ def _restore(
             next_offset=arguments.next_offset,
         )
         return target, restore(backup, target, datetime.now(UTC), is_dry_run=arguments.dry_run)
+
+
+@contextmanager
+def _temporary_directories(log_dir: Path) -> Iterator[None]:
+    """Let the directory exist; afterwards, remove it and its parents if they were missing."""
+    missing = list(takewhile(lambda each: not each.exists(), (log_dir, *log_dir.parents)))
+    make_directories(log_dir, DISK)
+    try:
+        yield
+    finally:
+        for each in missing:
+            each.rmdir()
 
 
 def _check_configuration(place: LogDirectory) -> None:
@@ -139,7 +153,12 @@ def _check_owner(log_dir: Path) -> None:
 
 
 def _print(
-    arguments: argparse.Namespace, backup: Backup, target: RestoreTarget, restored: Restored
+    arguments: argparse.Namespace,
+    backup: Backup,
+    target: RestoreTarget,
+    restored: Restored,
+    *,
+    is_created: bool,
 ) -> None:
     added, removed = _compare(backup, target)
     if arguments.json:
@@ -149,6 +168,7 @@ def _print(
             "facts": backup.facts,
             "log_dir": str(target.log_dir),
             "is_dry_run": arguments.dry_run,
+            "is_created": is_created,
             "cluster_id": target.properties.cluster_id,
             "next_offset": restored.end_offset,
             "epoch": restored.epoch,
@@ -172,6 +192,8 @@ def _print(
         )
     elif target.old is not None:
         print(f"the old log cannot be read: {target.old.fault}")
+    else:
+        print(_describe_new(arguments, is_created=is_created))
     if restored.replaced is not None:
         print(f"the old log is kept in {restored.replaced}")
     if backup.facts.source != OWN_LOG:
@@ -180,6 +202,18 @@ def _print(
             "log and the cluster are independent",
             file=sys.stderr,
         )
+
+
+def _describe_new(arguments: argparse.Namespace, *, is_created: bool) -> str:
+    """Return the line about a directory that had no log: its name may be a typo."""
+    if is_created:
+        created = "would be created" if arguments.dry_run else "was created"
+        text = f"there was no old log: the directory {created}"
+    else:
+        text = "there was no old log in the directory"
+    if not arguments.next_offset:
+        text += ". If clients have seen later offsets of a lost log, --next-offset is needed"
+    return text
 
 
 def _compare(backup: Backup, target: RestoreTarget) -> tuple[int | None, int | None]:

@@ -19,10 +19,17 @@ from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.backup import Backup
 from authorizerd.metadata.batch_file import BatchFile
 from authorizerd.metadata.copy_directory import MARK_NAME, read_mark
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, LogFiles, sort_files
+from authorizerd.metadata.directory import (
+    METADATA_TOPIC_DIRECTORY,
+    RESTORE_PREFIX,
+    LogFiles,
+    sort_files,
+)
 from authorizerd.metadata.epochs import EPOCH_MAX
 from authorizerd.metadata.errors import BackupError, LogDirectoryError, MetadataLogError
+from authorizerd.metadata.lock import LOCK_NAME
 from authorizerd.metadata.log_state import read_state
+from authorizerd.metadata.meta_properties import NAME as PROPERTIES_NAME
 from authorizerd.metadata.meta_properties import (
     MetaProperties,
     check_format_is_finished,
@@ -34,6 +41,9 @@ from authorizerd.protocol.records.batch import HEADER_SIZE
 
 EPOCHS_LEFT_MIN: Final = 1_000_000
 OFFSET_MAX: Final = 2**62
+
+_NAMES_IN_EMPTY: Final = frozenset((LOCK_NAME, "lost+found"))
+"""What a directory may have before its first log: a new volume has ``lost+found``."""
 
 
 class OldLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +82,31 @@ class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_log(self) -> bool:
         return self.old is not None
+
+
+def check_place(log_dir: Path, storage: Storage = DISK) -> bool:
+    """Return True if the directory exists; reject one that has other files than those of a log.
+
+    It may be missing or empty: then a restore creates the log. Nothing is written.
+
+    Raises:
+        BackupError: it has other files, and no log.
+        LogDirectoryError: it cannot be read.
+    """
+    try:
+        names = set(storage.names(log_dir))
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+    of_a_log = (PROPERTIES_NAME, METADATA_TOPIC_DIRECTORY, MARK_NAME, RESTORE_PREFIX)
+    others = sorted(names - _NAMES_IN_EMPTY)
+    if others and not any(name.startswith(of_a_log) for name in others):
+        raise BackupError(
+            f"{log_dir}: expected a log directory or an empty one, found {others[0]!r} and no "
+            f"{PROPERTIES_NAME}: name the log directory, or a new one"
+        )
+    return True
 
 
 def examine_target(

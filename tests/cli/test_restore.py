@@ -98,6 +98,7 @@ def test_json_says_the_same(
         "sha256": backup.sha256,
         "log_dir": str(log_dir),
         "is_dry_run": True,
+        "is_created": False,
         "cluster_id": "some-cluster",
         "next_offset": 6,
         "epoch": 2,
@@ -136,13 +137,48 @@ def test_used_log_is_not_replaced(
     assert numbers(log_dir) == {2, 3, 4}
 
 
-def test_dry_run_makes_no_directory(
+def test_dry_run_leaves_no_directory(
     backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "new"), "--dry-run"]
-    assert main(words) == 1
-    assert "--dry-run: expected an existing directory" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
+    """It accepts what the restore itself accepts. Parents that exist stay."""
+    (tmp_path / "some").mkdir()
+    words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "some/new/log")]
+    assert main([*words, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith(
+        "there was no old log: the directory would be created. If clients have seen later offsets "
+        "of a lost log, --next-offset is needed\n"
+    )
+    assert names(tmp_path / "some") == []
+    assert main(words) == 0
+    assert "no old log: the directory was created. If clients" in capsys.readouterr().out
+
+
+def test_empty_volume_gets_the_log(
+    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The note about offsets is for those who have not passed one."""
+    (tmp_path / "volume/lost+found").mkdir(parents=True)
+    words = ["restore", str(backup.path), "--log-dir", str(tmp_path / "volume")]
+    assert main([*words, "--next-offset", "900"]) == 0
+    assert capsys.readouterr().out.endswith("there was no old log in the directory\n")
+    assert numbers(tmp_path / "volume") == {1, 2}
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_directory_of_other_files_gets_no_log(
+    backup: Backup, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    """Not even a lock file."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "important.txt").touch()
+    assert main(["restore", str(backup.path), "--log-dir", str(folder), *more]) == 1
+    assert capsys.readouterr().err == (
+        f"authorizerd: {folder}: expected a log directory or an empty one, found 'important.txt' "
+        "and no meta.properties: name the log directory, or a new one\n"
+    )
+    assert names(folder) == ["important.txt"]
 
 
 def test_damaged_backup_replaces_nothing(

@@ -67,6 +67,13 @@ BACKUP_MUTANTS: Final = (
         found_by=f"{_RESTORE}::test_copy_is_refused",
     ),
     Mutant(
+        name="a log is restored among files that are not a log's",
+        file="metadata/restore_target.py",
+        text="    if others and not any(name.startswith(of_a_log) for name in others):\n",
+        becomes="    if not others and any(name.startswith(of_a_log) for name in others):\n",
+        found_by="tests/cli/test_restore.py::test_directory_of_other_files_gets_no_log",
+    ),
+    Mutant(
         name="a restored log is not compared with the backup",
         file="metadata/restore.py",
         text="    if read.content != state or counted != backup.facts.contents:\n",
