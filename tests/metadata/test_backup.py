@@ -31,7 +31,7 @@ from authorizerd.metadata.checkpoint_writer import (
 )
 from authorizerd.metadata.copy_directory import CopyMark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from authorizerd.metadata.errors import BackupError, MetadataLogError
+from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.log_state import LogState
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.storage import DISK
@@ -150,7 +150,7 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
         with pytest.raises(BackupError):
             read_backup(path)
     path.write_bytes(flipped(data, 200))
-    with pytest.raises(BackupError, match=r"damaged, .*: use another copy\. At byte \d+, log offset"):
+    with pytest.raises(BackupError, match=r"use another copy\. At byte \d+, log offset"):
         read_backup(path)
     path.write_bytes(data)
     assert len(read_backup(path).state.acls) == len(ACLS)
@@ -171,7 +171,7 @@ def test_file_beside_it_is_compared(tmp_path: Path) -> None:
     write_backup(log_state(), path, TIME_MS)
     beside = checksum_path(path)
     beside.write_text(f"{'0' * 64}  {NAME}\n")
-    with pytest.raises(BackupError, match=r"damaged, use another copy: expected SHA-256 0{64}, found"):
+    with pytest.raises(BackupError, match=r"use another copy: expected SHA-256 0{64}"):
         read_backup(path)
     beside.write_text("no checksum\n")
     with pytest.raises(BackupError, match="expected one line of `sha256sum`"):
