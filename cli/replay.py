@@ -18,6 +18,8 @@ from authorizerd.daemon.errors import StartError
 COMMAND: Final = ("-P", "-m", "authorizerd.replay")
 # pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
 MODULES: Final = ("jinja2", "pyarrow", "yaml")
+# They read audit logs without the extra; if they need Spark, their error names it.
+_WITHOUT_EXTRA: Final = frozenset(("whatif",))
 _HELP: Final = frozenset(("-h", "--help"))
 
 
@@ -28,7 +30,9 @@ def become_replay(words: Sequence[str]) -> NoReturn:
         StartError: the requirements of ``authorizerd[replay]`` are not installed.
     """
     missing = [name for name in MODULES if find_spec(name) is None]
-    if missing and _HELP.isdisjoint(words):  # help must work before the installation
+    if (
+        missing and _WITHOUT_EXTRA.isdisjoint(words[:1]) and _HELP.isdisjoint(words)
+    ):  # help must work before the installation
         pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
         raise StartError(f"replay: not installed: {', '.join(missing)}. Run: {pip}")
     # exec discards what Python still buffers.

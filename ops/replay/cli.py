@@ -1,4 +1,4 @@
-"""The command ``authorizerd replay``: use Spark to evaluate recorded traffic.
+"""The command ``authorizerd replay``: evaluate recorded traffic, on Spark or in this process.
 
 Exit codes: 0 is success, 1 a fault (standard error names it), and 2 invalid arguments. 3 means
 that requests would be newly denied (``whatif``), or that a threshold failed (``load``).
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
 
 from authorizerd.config.command_parser import CommandParser, LazyParser
 from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.messages import EXIT_FAULT, MESSAGE
 from authorizerd.replay.options import PathError
 from authorizerd.replay.report.errors import ReportError
@@ -23,7 +24,7 @@ from authorizerd.replay.submit.errors import SubmissionError
 if TYPE_CHECKING:
     from authorizerd.replay.plans import Plan
 
-_NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError)
+_NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError, TrafficError)
 
 
 class PlanMaker(Protocol):
@@ -112,7 +113,7 @@ def new_parser() -> CommandParser:
     """Return the parser of the words after ``authorizerd replay``."""
     parser = CommandParser(
         prog="authorizerd replay",
-        description="Use Spark to evaluate recorded traffic.",
+        description="Evaluate recorded traffic, on Spark or in this process.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
@@ -154,5 +155,9 @@ def _run_job(parsed: argparse.Namespace) -> int:
     if refused is not None:
         refuse: Callable[[str], NoReturn] = parsed.refuse
         refuse(refused)
+    if getattr(parsed, "logs", None):
+        from authorizerd.replay.engines import run_on_logs
+
+        return run_on_logs(parsed, options)
     plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     return submit(plan, options)

@@ -39,3 +39,15 @@ def test_missing_libraries_are_named_with_the_pip_command(
         "authorizerd: replay: not installed: jinja2, pyarrow, yaml. Run: "
         f"{sys.executable} -m pip install 'authorizerd[replay]'\n"
     )
+
+
+def test_whatif_starts_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads audit logs without these libraries."""
+
+    def execv(path: str, words: list[str]) -> None:
+        raise Replaced
+
+    monkeypatch.setattr(replay_command, "find_spec", lambda _: None)
+    monkeypatch.setattr(os, "execv", execv)
+    with pytest.raises(Replaced):
+        main(["replay", "whatif", "--logs", "audit.log"])

@@ -21,7 +21,7 @@ from authorizerd.replay.ingest.inputs import check_apart, find_inputs
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.ingest.report import Ingested, summary_line, why_not_accepted
 from authorizerd.replay.ingest.rows import read_rows
 from authorizerd.replay.ingest.tuples import SUMS, TUPLE, sum_events
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
@@ -71,25 +71,14 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
     """
     with _settings(spark):
         ingested = _ingest(spark, plan)
-    print(
-        f"{ingested.events} events ({ingested.allowed_events} allowed, {ingested.denied_events} "
-        f"denied) and {ingested.tuples} tuples of {ingested.lines} lines; {_set_aside(ingested)}"
-    )
+    print(summary_line(ingested))
     if Reason.BROKEN_ARCHIVE in ingested.reasons:
         print(f"an archive is damaged: see {plan.out}/set_aside", file=sys.stderr)
     if not ingested.accepted:
-        print(
-            f"not accepted: {_set_aside(ingested)} of {ingested.lines} lines, more than "
-            f"--max-bad-ratio {plan.bad_ratio_max:g} allows; see {plan.out}/set_aside",
-            file=sys.stderr,
-        )
+        reason = why_not_accepted(ingested, plan.bad_ratio_max)
+        print(f"{reason}; see {plan.out}/set_aside", file=sys.stderr)
         return EXIT_FAULT
     return EXIT_DONE
-
-
-def _set_aside(ingested: Ingested) -> str:
-    reasons = ", ".join(f"{reason} {count}" for reason, count in ingested.reasons.items())
-    return f"{ingested.set_aside} set aside" + (f" ({reasons})" if reasons else "")
 
 
 @contextmanager

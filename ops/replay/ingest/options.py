@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import get_args
+from collections.abc import Callable
+from typing import Final, NoReturn, get_args
 
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.options import parse_ratio, resolve_input, resolve_output
 from authorizerd.replay.plans import IngestPlan
+
+EVENTS: Final = "events"
+"""The directory of ``--out`` into which Spark ingests ``--logs``."""
+
+_READING_DEFAULTS: Final = {"format": "auto", "tz": "UTC", "max_bad_ratio": 0.01}
 
 
 def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,26 +27,50 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="audit logs: files, directories, globs or URIs",
     )
+    _add_reading_arguments(parser)
+
+
+def _add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
-        default="auto",
+        default=_READING_DEFAULTS["format"],
         choices=get_args(LineFormat),
-        help="format of the input; default %(default)s",
+        help="format of the audit logs; default %(default)s",
     )
     parser.add_argument(
         "--tz",
-        default="UTC",
+        default=_READING_DEFAULTS["tz"],
         type=_zone,
         metavar="ZONE",
         help="time zone of times that name none; default %(default)s",
     )
     parser.add_argument(
         "--max-bad-ratio",
-        default=0.01,
+        default=_READING_DEFAULTS["max_bad_ratio"],
         type=parse_ratio,
         metavar="R",
         help="maximum share of unusable lines, which are set aside; default %(default)s",
     )
+
+
+def add_recorded_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name recorded traffic: the output of an ingest, or audit logs."""
+    recorded = parser.add_mutually_exclusive_group(required=True)
+    recorded.add_argument("--events", metavar="DIR", help="results of ingest")
+    recorded.add_argument(
+        "--logs",
+        action="extend",
+        nargs="+",
+        metavar="PATH",
+        help="audit logs, in place of --events: files, directories or globs",
+    )
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        choices=("auto", "local", "spark"),
+        help="what evaluates --logs: this process (local) or Spark; default: auto, by their size",
+    )
+    _add_reading_arguments(parser)
 
 
 def make_ingest_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
@@ -57,6 +87,41 @@ def make_ingest_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPla
         bad_ratio_max=parsed.max_bad_ratio,
         overwrite=parsed.overwrite,
     )
+
+
+def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:
+    """Return the plan of an ingest of ``--logs`` into the directory ``events`` of ``--out``.
+
+    Raises:
+        PathError: an input does not exist, or the output directory is not empty.
+    """
+    out = resolve_output(parsed.out, is_local=True, overwrite=parsed.overwrite)
+    return IngestPlan(
+        inputs=tuple(resolve_input(path, is_local=True) for path in parsed.logs),
+        out=f"{out}/{EVENTS}",
+        format=parsed.format,
+        time_zone=parsed.tz,
+        bad_ratio_max=parsed.max_bad_ratio,
+        overwrite=parsed.overwrite,
+    )
+
+
+def resolve_events(parsed: argparse.Namespace, *, is_local: bool) -> str:
+    """Return the path of the results of ingest: those of ``--logs`` are below ``--out``.
+
+    Raises:
+        PathError: the events do not exist, or the output directory is not empty.
+    """
+    if parsed.logs:
+        return make_logs_plan(parsed).out
+    refuse: Callable[[str], NoReturn] = parsed.refuse
+    for flag, default in _READING_DEFAULTS.items():
+        if getattr(parsed, flag) != default:
+            name = flag.replace("_", "-")
+            refuse(f"--{name}: expected --logs: the ingest that wrote --events decided it")
+    if parsed.engine == "local":
+        refuse("--engine: local expects --logs: only Spark reads the results of ingest")
+    return resolve_input(parsed.events, is_local=is_local)
 
 
 def _zone(text: str) -> str:

@@ -47,6 +47,28 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("the counts of allowed and denied events do not add up to all events")
 
 
+def summary_line(ingested: Ingested) -> str:
+    """Return the line that the console shows after an ingest."""
+    return (
+        f"{ingested.events} events ({ingested.allowed_events} allowed, {ingested.denied_events} "
+        f"denied) and {ingested.tuples} tuples of {ingested.lines} lines; "
+        f"{_set_aside(ingested)}"
+    )
+
+
+def why_not_accepted(ingested: Ingested, bad_ratio_max: float) -> str:
+    """Return why an ingest is not accepted."""
+    return (
+        f"not accepted: {_set_aside(ingested)} of {ingested.lines} lines, more than "
+        f"--max-bad-ratio {bad_ratio_max:g} allows"
+    )
+
+
+def _set_aside(ingested: Ingested) -> str:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in ingested.reasons.items())
+    return f"{ingested.set_aside} set aside" + (f" ({reasons})" if reasons else "")
+
+
 _decoder: Final = msgspec.json.Decoder(Ingested)
 
 

@@ -1,7 +1,7 @@
-"""Judge recorded tuples by two sets of ACLs, and find the decisions that differ.
+"""Judge recorded tuples by other ACLs, and find the decisions that differ.
 
-**Invariant:** the changes, and the report made of them, are those of ``replay whatif`` with the
-same ACLs as its baseline. Rules are looked up only for changed tuples.
+**Invariant:** the changes, and the report made of them, are those of the Spark job of ``replay
+whatif`` with the same ACLs. Rules are looked up only for changed tuples.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from authorizerd.replay.whatif.report import (
     Detail,
     OperationCount,
     PrincipalCount,
+    RecordedBaseline,
     ResourceCount,
     WhatIf,
 )
@@ -34,11 +35,14 @@ T = TypeVar("T")
 
 
 class Change(NamedTuple):
-    """A tuple that the candidate decides differently, and the figures of all its events."""
+    """A tuple that the candidate decides differently, and the figures of the events that change.
+
+    These are all its events if two sets were compared, and otherwise those with the other answer.
+    """
 
     recorded: TrafficTuple
     figures: Figures
-    before: Decision
+    rule_before: str | None
     after: Decision
 
 
@@ -48,7 +52,7 @@ class Comparison(msgspec.Struct, frozen=True):
     Attributes:
         not_evaluated: the tuples that ACLs cannot decide, by reason.
         not_reproduced: the events whose recorded answer is not that of ``before``: they were
-            recorded under other ACLs.
+            recorded under other ACLs. Zero without ``before``.
     """
 
     changes: Sequence[Change]
@@ -56,8 +60,8 @@ class Comparison(msgspec.Struct, frozen=True):
     not_reproduced: Count
 
 
-def compare(tuples: Iterable[TrafficTuple], before: AclIndex, after: AclIndex) -> Comparison:
-    """Return what ``after`` decides differently from ``before``. Blocks."""
+def compare(tuples: Iterable[TrafficTuple], before: AclIndex | None, after: AclIndex) -> Comparison:
+    """Return what ``after`` decides differently from ``before``, or from the record. Blocks."""
     changes: list[Change] = []
     unasked: defaultdict[str, Counter[str]] = defaultdict(Counter)
     other = Counter[str]()
@@ -67,19 +71,18 @@ def compare(tuples: Iterable[TrafficTuple], before: AclIndex, after: AclIndex) -
             unasked[reason.value].update(events=recorded.all_events.events, tuples=1)
             continue
         question = recorded.question
-        was_allowed = is_allowed(*before, question)
-        contradicting = recorded.denied if was_allowed else recorded.allowed
-        if contradicting is not None:
-            other.update(events=contradicting.events, tuples=1)
-        if is_allowed(*after, question) is not was_allowed:
-            changes.append(
-                Change(
-                    recorded,
-                    recorded.all_events,
-                    explain(*before, question),
-                    explain(*after, question),
-                )
-            )
+        figures = recorded.denied if is_allowed(*after, question) else recorded.allowed
+        rule_before = None if figures is None else figures.rule
+        if before is not None:
+            was_allowed = is_allowed(*before, question)
+            contradicting = recorded.denied if was_allowed else recorded.allowed
+            if contradicting is not None:
+                other.update(events=contradicting.events, tuples=1)
+            if is_allowed(*after, question) is was_allowed:
+                continue
+            figures, rule_before = recorded.all_events, str(explain(*before, question).rule)
+        if figures is not None:
+            changes.append(Change(recorded, figures, rule_before, explain(*after, question)))
     return Comparison(
         changes=changes,
         not_evaluated={reason: Count(**counts) for reason, counts in sorted(unasked.items())},
@@ -88,7 +91,7 @@ def compare(tuples: Iterable[TrafficTuple], before: AclIndex, after: AclIndex) -
 
 
 def report_comparison(
-    traffic: Traffic, baseline: AclSet, candidate: AclSet, comparison: Comparison
+    traffic: Traffic, baseline: AclSet | None, candidate: AclSet, comparison: Comparison
 ) -> WhatIf:
     """Return the report of ``compare``: the content of ``whatif.json`` for the same sets."""
     denied = [each for each in comparison.changes if not each.after.allowed]
@@ -102,7 +105,7 @@ def report_comparison(
         last_at=ingested.last_at,
         not_evaluated=comparison.not_evaluated,
         candidate=JudgedBy.of(candidate),
-        baseline=JudgedBy.of(baseline),
+        baseline=RecordedBaseline() if baseline is None else JudgedBy.of(baseline),
         newly_denied=sum_changes(denied),
         newly_allowed=sum_changes(allowed),
     )
@@ -161,6 +164,6 @@ def _detail(change: Change) -> Detail:
         events=figures.events,
         first_at=format_time(figures.first_ms),
         last_at=format_time(figures.last_ms),
-        baseline_rule=str(change.before.rule),
+        baseline_rule=change.rule_before,
         candidate_rule=str(change.after.rule),
     )

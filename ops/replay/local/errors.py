@@ -12,3 +12,11 @@ USE_SPARK: Final = (
 
 class TrafficError(Exception):
     """Recorded traffic that cannot be evaluated; the text names the file, and what to do."""
+
+
+class NeedsSparkError(TrafficError):
+    """Recorded traffic that Spark can evaluate, but not one process; ``reason`` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}: {USE_SPARK}")
+        self.reason = reason

@@ -17,7 +17,7 @@ import msgspec
 
 from authorizerd.replay.ingest.parse import archives
 from authorizerd.replay.ingest.parse.archives import BinaryFile, Lines, LineSplitter, unpack_lines
-from authorizerd.replay.local.errors import USE_SPARK, TrafficError
+from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 
 FILES_MAX: Final = 10_000
 
@@ -53,7 +53,7 @@ def find_files(paths: Iterable[str]) -> tuple[Path, ...]:
             _check(file)
             found.setdefault(file.absolute(), file)
         if len(found) > FILES_MAX:
-            raise TrafficError(f"{text}: more than {FILES_MAX:,} files: {USE_SPARK}")
+            raise NeedsSparkError(f"{text}: more than {FILES_MAX:,} files")
     return tuple(found.values())
 
 
@@ -64,12 +64,17 @@ def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
         return
     seen.add((status.st_dev, status.st_ino))
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(_HIDDEN) or path.name.endswith(_COPYING):
+        if is_hidden(path):
             continue
         if path.is_dir():
             yield from _files_below(path, seen)
         else:
             yield path
+
+
+def is_hidden(path: Path) -> bool:
+    """Return True if an ingest skips the file or directory."""
+    return path.name.startswith(_HIDDEN) or path.name.endswith(_COPYING)
 
 
 def _check(file: Path) -> None:
@@ -82,7 +87,7 @@ def _check(file: Path) -> None:
     if name.endswith(archives.UNSUPPORTED_SUFFIXES):
         raise TrafficError(f"{file}: this archive format is not supported: unpack the file first")
     if name.endswith(".parquet"):
-        raise TrafficError(f"{file}: expected an audit log, found Parquet: {USE_SPARK}")
+        raise NeedsSparkError(f"{file}: expected an audit log, found Parquet")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         raise TrafficError(f"{file}: expected a file or a pipe")
 

@@ -27,7 +27,7 @@ from authorizerd.replay.ingest.parse.beginnings import (
 )
 from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
-from authorizerd.replay.local.errors import USE_SPARK, TrafficError
+from authorizerd.replay.local.errors import NeedsSparkError
 
 TALLIES_MAX: Final = 2_000_000
 TEXT_BYTES_MAX: Final = 1024 * 1024 * 1024
@@ -114,7 +114,7 @@ class Tallies:
         """Add lines of a log.
 
         Raises:
-            TrafficError: there are too many distinct requests to keep.
+            NeedsSparkError: there are too many distinct requests to keep.
         """
         for line in lines:
             found = _match_beginning(line) or _match_json(line)
@@ -189,9 +189,9 @@ class Tallies:
         if tally is None:
             self._text_bytes_left -= size
             if len(self._tallies) >= self._tallies_max or self._text_bytes_left < 0:
-                raise TrafficError(
+                raise NeedsSparkError(
                     f"more than {len(self._tallies):,} distinct requests, too many for the memory "
-                    f"of one process: {USE_SPARK}"
+                    "of one process"
                 )
             tally = self._tallies[key] = Tally()
         return tally

@@ -23,6 +23,7 @@ NOT_SHIPPED: Final = (
     "replay/__main__.py",
     "replay/acls/",
     "replay/cli.py",
+    "replay/engines.py",
     "replay/local/",
     "replay/report/",
     "replay/submit/",

@@ -10,13 +10,14 @@ from typing import NoReturn
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.planned import apply_plan
-from authorizerd.replay.options import resolve_input, resolve_output
+from authorizerd.replay.ingest.options import add_recorded_arguments, resolve_events
+from authorizerd.replay.options import resolve_output
 from authorizerd.replay.plans import WhatIfPlan
 
 
 def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay whatif``."""
-    parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
+    add_recorded_arguments(parser)
     add_acl_arguments(parser)
     parser.add_argument(
         "--plan",
@@ -42,7 +43,7 @@ def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPla
         PathError: the events do not exist, or the output directory is not empty.
         AclSourceError: a source cannot be read, or the plan was made for other ACLs.
     """
-    events = resolve_input(parsed.events, is_local=is_local)
+    events = resolve_events(parsed, is_local=is_local)
     out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
     candidate, baseline = _read_sets(parsed)
     return WhatIfPlan(

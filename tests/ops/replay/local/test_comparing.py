@@ -82,7 +82,7 @@ def row_of(change: Change) -> dict[str, Any]:
         total.events,
         EPOCH + timedelta(milliseconds=total.first_ms),
         EPOCH + timedelta(milliseconds=total.last_ms),
-        str(change.before.rule),
+        change.rule_before,
         str(change.after.rule),
     )
     return dict(zip(CHANGES_SCHEMA.names, values, strict=True))

@@ -1,0 +1,116 @@
+"""Evaluate audit logs without an ingest: choose this process or Spark, and run the command there.
+
+**Invariant:** both engines write the same summary, byte for byte. Standard error names the engine
+and the reason for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+from msgspec.structs import replace
+
+from authorizerd.replay.ingest.options import make_logs_plan
+from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.local.inputs import estimate_bytes, find_logs
+from authorizerd.replay.local.running import run_whatif
+from authorizerd.replay.messages import EXIT_DONE, MESSAGE
+from authorizerd.replay.options import is_uri
+from authorizerd.replay.plans import IngestPlan, Plan, WhatIfPlan
+from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.text import format_count
+
+LOCAL_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
+"""Some ten million lines, which one process reads in a minute or two."""
+
+_INTERRUPTED: Final = 130
+_MEBIBYTE: Final = 1024 * 1024
+
+
+def run_on_logs(parsed: argparse.Namespace, options: SparkOptions) -> int:
+    """Run the command on ``--logs``, and return its exit code.
+
+    Raises:
+        SubmissionError: Spark is needed, and cannot be started.
+        TrafficError: the logs cannot be evaluated.
+    """
+    refused = _refusal(parsed, options)
+    if refused is not None:
+        refuse: Callable[[str], NoReturn] = parsed.refuse
+        refuse(refused)
+    logs = make_logs_plan(parsed)
+    plan: Plan = parsed.make_plan(parsed, is_local=True)
+    why_spark = _why_spark(parsed.engine, options, logs)
+    if why_spark is None:
+        try:
+            return _run_here(logs, plan)
+        except KeyboardInterrupt:
+            _say("stopped")
+            return _INTERRUPTED
+        except NeedsSparkError as error:
+            if parsed.engine == "local":
+                raise TrafficError(f"{error.reason}: use --engine spark") from error
+            why_spark = error.reason
+    return _run_on_spark(logs, plan, options, why_spark)
+
+
+def _refusal(parsed: argparse.Namespace, options: SparkOptions) -> str | None:
+    """Return why the options contradict each other, or None."""
+    if not options.is_local:
+        return (
+            f"--logs: --master {options.master} cannot read logs without an ingest: run "
+            "authorizerd replay ingest, and pass its --out with --events"
+        )
+    if is_uri(parsed.out):
+        return f"--out: expected a directory on this machine with --logs, found {parsed.out}"
+    if parsed.engine == "local" and _is_spark_configured(options):
+        return "--engine: local uses no Spark, so it cannot be combined with options of Spark"
+    return None
+
+
+def _is_spark_configured(options: SparkOptions) -> bool:
+    return options != SparkOptions(verbose=options.verbose)
+
+
+def _why_spark(engine: str, options: SparkOptions, logs: IngestPlan) -> str | None:
+    """Return why Spark evaluates the logs, or None if this process does."""
+    if engine != "auto":
+        return "--engine spark" if engine == "spark" else None
+    if _is_spark_configured(options):
+        return "options of Spark were given"
+    try:
+        size = estimate_bytes(find_logs(logs.inputs))
+    except NeedsSparkError as error:
+        return error.reason
+    if size > LOCAL_BYTES_MAX:
+        return (
+            f"the logs have about {size // _MEBIBYTE:,} MiB unpacked, more than "
+            f"{LOCAL_BYTES_MAX // _MEBIBYTE:,}"
+        )
+    return None
+
+
+def _run_here(logs: IngestPlan, plan: Plan) -> int:
+    files = find_logs(logs.inputs)
+    _say(f"engine: local, without Spark ({format_count(len(files), 'file')})")
+    assert isinstance(plan, WhatIfPlan), "only these commands have --logs"
+    return run_whatif(logs, plan)
+
+
+def _run_on_spark(logs: IngestPlan, plan: Plan, options: SparkOptions, reason: str) -> int:
+    """Run two jobs: ``ingest`` into a directory below the command's results, and the command."""
+    from authorizerd.replay.submit.submitter import submit
+
+    _say(f"engine: spark ({reason})")
+    code = submit(logs, options)
+    if code != EXIT_DONE:
+        return code
+    # The ingest made the output directory, and the plan has already checked it.
+    return submit(replace(plan, overwrite=True), options)
+
+
+def _say(text: str) -> None:
+    print(f"{MESSAGE}{text}", file=sys.stderr, flush=True)

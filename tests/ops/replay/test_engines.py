@@ -1,0 +1,260 @@
+"""``--logs``: the engine that is chosen, and what the local one writes."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from authorizerd.replay import cli, engines
+from authorizerd.replay.local import tallies
+from authorizerd.replay.plans import IngestPlan, Plan, WhatIfPlan
+from authorizerd.replay.submit import submitter
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.whatif.report import RecordedBaseline, WhatIf, decode_whatif
+
+LINE = (
+    "[2026-11-21 16:26:0{}] DEBUG Principal = {} is {} operation = Read from host = 10.0.0.1 on "
+    "resource = Topic:LITERAL:orders for request = Fetch with resourceRefCount = 1 based on rule "
+    "DefaultDeny (kafka.authorizer.logger)\n"
+)
+ALLOWED = LINE.format("1,000", "User:a", "Allowed")
+DENIED = LINE.format("2,000", "User:b", "Denied")
+B_READS = (
+    "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, "
+    "patternType=LITERAL)`:\n\t(principal=User:b, host=*, operation=READ, permissionType=ALLOW)\n"
+)
+WORDS = "whatif --acls acls.txt --out out"
+SPARK_CODE = 0
+
+
+@pytest.fixture
+def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that Spark would run, in a folder with logs and ACLs."""
+    plans: list[Plan] = []
+
+    def submit(plan: Plan, options: SparkOptions) -> int:
+        plans.append(plan)
+        return SPARK_CODE
+
+    monkeypatch.setattr(submitter, "submit", submit)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_text(ALLOWED)
+    (tmp_path / "logs" / "b.log.gz").write_bytes(gzip.compress(DENIED.encode()))
+    (tmp_path / "logs" / "_hidden").write_text(ALLOWED)
+    (tmp_path / "acls.txt").write_text(B_READS)
+    return plans
+
+
+def read_report() -> WhatIf:
+    return decode_whatif(Path("out/whatif.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("logs", "events", "code"),
+    [
+        ("logs", 2, 3),
+        ("logs/*", 2, 3),
+        ("logs/?.log", 1, 3),
+        ("logs/a.log logs/../logs/a.log", 1, 3),
+        ("logs/a.log --logs logs/b.log.gz --engine local", 2, 3),
+        ("logs/b.log.gz --format kafka --tz +02:00", 1, 0),
+    ],
+)
+def test_small_logs_are_evaluated_here(
+    submitted: list[Plan],
+    capsys: pytest.CaptureFixture[str],
+    logs: str,
+    events: int,
+    code: int,
+) -> None:
+    assert cli.main([*WORDS.split(), "--logs", *logs.split()]) == code
+    report = read_report()
+    assert (report.events, report.baseline) == (events, RecordedBaseline())
+    assert report.newly_denied.events == (code == 3)
+    said = capsys.readouterr()
+    assert "authorizerd replay: engine: local, without Spark (" in said.err
+    assert f"{events} tuples of {events} lines; 0 set aside" in said.out
+    assert [path.name for path in Path("out").iterdir()] == ["whatif.json"]
+    assert not submitted
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--logs logs --engine spark", "--engine spark"),
+        ("--logs logs --conf a=b", "options of Spark were given"),
+        ("--logs logs --print", "options of Spark were given"),
+        ("--logs logs/[ab].log", "expected a glob of * and ? only"),
+        ("--logs s3a://bucket/logs", "expected a path on this machine, found a URI"),
+        ("--logs ingested", "expected an audit log, found Parquet"),
+    ],
+)
+def test_spark_ingests_and_evaluates_what_is_not_for_one_process(
+    submitted: list[Plan],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    words: str,
+    reason: str,
+) -> None:
+    (tmp_path / "ingested").mkdir()
+    (tmp_path / "ingested" / "part.parquet").touch()
+    assert cli.main([*WORDS.split(), *words.split()]) == SPARK_CODE
+    first, second = submitted
+    assert isinstance(first, IngestPlan)
+    assert isinstance(second, WhatIfPlan)
+    assert first.out == second.events == f"{tmp_path}/out/events"
+    assert (second.out, second.overwrite, first.overwrite) == (f"{tmp_path}/out", True, False)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("authorizerd replay: engine: spark (")
+    assert reason in line
+
+
+def test_large_logs_are_for_spark(
+    submitted: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An archive counts with its estimated size."""
+    plain, packed = (Path(f"logs/{name}").stat().st_size for name in ("a.log", "b.log.gz"))
+    for limit, plans in ((plain + 20 * packed, 0), (plain + 20 * packed - 1, 2)):
+        monkeypatch.setattr(engines, "LOCAL_BYTES_MAX", limit)
+        cli.main([*WORDS.split(), "--logs", "logs", "--overwrite"])
+        assert len(submitted) == plans
+    assert "engine: spark (the logs have about 0 MiB unpacked" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("engine", "plans", "code"), [("auto", 2, SPARK_CODE), ("local", 0, 1)])
+def test_too_many_distinct_requests_are_for_spark(
+    submitted: list[Plan],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    engine: str,
+    plans: int,
+    code: int,
+) -> None:
+    monkeypatch.setattr(tallies.Tallies.__init__, "__kwdefaults__", {
+        "tallies_max": 1, "text_bytes_max": tallies.TEXT_BYTES_MAX,
+    })  # fmt: skip
+    assert cli.main([*WORDS.split(), "--logs", "logs", "--engine", engine]) == code
+    assert len(submitted) == plans
+    said = capsys.readouterr().err
+    assert "more than 1 distinct requests, too many for the memory of one process" in said
+    assert ("use --engine spark" in said) is (engine == "local")
+    assert not Path("out/whatif.json").exists()
+
+
+def test_failed_ingest_ends_the_command(
+    submitted: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Plan] = []
+
+    def submit(plan: Plan, options: SparkOptions) -> int:
+        plans.append(plan)
+        return 1
+
+    monkeypatch.setattr(submitter, "submit", submit)
+    assert cli.main([*WORDS.split(), "--logs", "logs", "--engine", "spark"]) == 1
+    assert len(plans) == 1
+
+
+def test_missing_spark_is_named_with_the_extra(
+    submitted: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def submit(plan: Plan, options: SparkOptions) -> int:
+        raise SubmissionError("Spark not found: install authorizerd[replay]")
+
+    monkeypatch.setattr(submitter, "submit", submit)
+    assert cli.main([*WORDS.split(), "--logs", "logs", "--engine", "spark"]) == 1
+    assert "Spark not found: install authorizerd[replay]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "one of the arguments --events --logs is required"),
+        ("--events logs --logs logs", "not allowed with argument"),
+        ("--events logs --engine local", "--engine: local expects --logs"),
+        ("--events logs --tz +02:00", "--tz: expected --logs"),
+        ("--events logs --format json", "--format: expected --logs"),
+        ("--events logs --max-bad-ratio 0", "--max-bad-ratio: expected --logs"),
+        ("--logs logs --engine duckdb", "argument --engine: invalid choice"),
+        ("--logs logs --engine local --conf a=b", "--engine: local uses no Spark"),
+        ("--logs logs --master yarn", "--logs: --master yarn cannot read logs"),
+        ("--logs logs --out s3a://bucket/out", "--out: expected a directory on this machine"),
+    ],
+)
+def test_contradicting_options_are_refused(
+    submitted: list[Plan], capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*WORDS.split(), *words.split()])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not submitted
+
+
+@pytest.mark.parametrize(
+    ("logs", "said"),
+    [
+        ("nowhere", "nowhere: no such file or directory"),
+        ("logs/*.txt", "logs/*.txt: no files found"),
+        ("logs/_hidden", "logs/_hidden: no files found"),
+        ("acls.txt", "not accepted: 2 set aside (no_decision 2) of 2 lines, more than"),
+    ],
+)
+def test_unusable_logs_are_named_and_leave_no_result(
+    submitted: list[Plan], capsys: pytest.CaptureFixture[str], logs: str, said: str
+) -> None:
+    Path("out/changes").mkdir(parents=True)
+    Path("out/whatif.json").write_text("earlier")
+    assert cli.main([*WORDS.split(), "--overwrite", "--logs", logs]) == 1
+    assert said in capsys.readouterr().err
+    assert Path("out/whatif.json").exists() is (logs != "acls.txt")
+    assert not submitted
+
+
+def test_earlier_changes_of_spark_are_removed(submitted: list[Plan], tmp_path: Path) -> None:
+    """They would contradict the new summary; other files stay."""
+    Path("out/changes").mkdir(parents=True)
+    Path("out/changes/part.parquet").touch()
+    Path("out/mine").touch()
+    assert cli.main([*WORDS.split(), "--logs", "logs"]) == 1
+    assert cli.main([*WORDS.split(), "--overwrite", "--logs", "logs"]) == 3
+    assert sorted(path.name for path in Path("out").iterdir()) == ["mine", "whatif.json"]
+
+
+def test_damaged_archive_is_named_and_counted(
+    submitted: list[Plan], capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = Path("logs/b.log.gz")
+    packed.write_bytes(packed.read_bytes()[:-9])
+    words = [*WORDS.split(), "--logs", "logs", "--max-bad-ratio", "0.5"]
+    assert cli.main(words) == 3
+    said = capsys.readouterr()
+    assert f"{packed.absolute()}: the archive is damaged" in said.err
+    assert "1 set aside (broken_archive 1)" in said.out
+
+
+@pytest.mark.slow
+def test_base_install_evaluates_logs(submitted: list[Plan], tmp_path: Path) -> None:
+    """Without pyarrow, pyspark and jinja2, and without Java on the path."""
+    blocked = "import sys; sys.modules.update(dict.fromkeys(('pyarrow','pyspark','py4j','jinja2')))"
+    code = f"{blocked}; from authorizerd.replay.__main__ import run_and_exit; run_and_exit()"
+    words = [*WORDS.split(), "--logs", "logs"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        env={"PATH": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    here = read_report()
+    shutil.rmtree("out")
+    cli.main(words)
+    assert read_report() == here
