@@ -1,8 +1,8 @@
 """The document of a plan: JSON that people review and ``authorizerd acls apply`` carries out.
 
 **Invariant:** a document that is read leads from exactly one state to exactly one other: its steps
-account for the difference of the two digests. So a plan in which a change was added, left out or
-altered by hand is rejected. The same plan always has the same bytes.
+account for the difference of the two digests, and its checksum covers every value. So a plan that
+was edited by hand is rejected. The same plan always has the same bytes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.plan.changes import STEPS, AclChanges, StepName
+from authorizerd.acl.plan.checksum import CHECKSUM, compute_checksum
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.names import PlannedAcl, name_acl, parse_acl
 from authorizerd.acl.plan.selector import Everything, Managed, Selector, check_entry
@@ -146,7 +147,9 @@ def name_steps(changes: AclChanges) -> PlanSteps:
 
 def encode_plan(plan: Plan) -> bytes:
     """Return the document: JSON with one ACL in each line."""
-    return f"{_lay_out(msgspec.to_builtins(plan), '')}\n".encode()
+    document = msgspec.to_builtins(plan)
+    document[CHECKSUM] = compute_checksum(document)
+    return f"{_lay_out(document, '')}\n".encode()
 
 
 def _lay_out(value: Any, indent: str) -> str:  # noqa: ANN401 - a JSON value
@@ -191,12 +194,18 @@ def decode_plan(data: bytes) -> Plan:
         reason = f"expected text, found half of a surrogate pair: {_MAKE_ANEW}"
         raise PlanError("document", reason) from error
     _check_version(value)
+    checksum = value.pop(CHECKSUM, None)
     try:
         plan = msgspec.convert(value, Plan)
     except msgspec.ValidationError as error:
         raise _invalid(error) from error
     _check_manages(plan)
     _check_steps(plan)
+    if checksum != compute_checksum(value):
+        reason = (
+            f"it does not fit the content, so the plan was changed after it was made: {_MAKE_ANEW}"
+        )
+        raise PlanError(CHECKSUM, reason)
     return plan
 
 

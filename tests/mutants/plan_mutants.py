@@ -31,6 +31,13 @@ PLAN_MUTANTS: Final = (
         found_by=_DOCUMENT,
     ),
     Mutant(
+        name="a plan that would break something can be edited so that it does not",
+        file="acl/plan/document.py",
+        text="    if checksum != compute_checksum(value):",
+        becomes="    if checksum is None:",
+        found_by=_DOCUMENT,
+    ),
+    Mutant(
         name="a prefix of principals selects the ACLs of everyone",
         file="acl/plan/selector.py",
         text="acl.principal == WILDCARD_PRINCIPAL or ",
