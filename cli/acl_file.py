@@ -49,12 +49,31 @@ def read_acls(path: Path) -> AclsRead:
     """
     if is_log(path):
         return AclsRead(tuple(read_snapshot(path).acls.values()))
+    return parse_acls(path, read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file. Blocks.
+
+    Raises:
+        StartError: the file cannot be read, or is not UTF-8.
+    """
     try:
-        return read_acl_text(path.read_bytes().decode("utf-8-sig"), path.suffix)
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise StartError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise StartError(f"{path}: byte {error.start}: not valid UTF-8") from error
+
+
+def parse_acls(path: Path, text: str) -> AclsRead:
+    """Return the ACLs of the text of a file, as ``read_acls``.
+
+    Raises:
+        StartError: the text has another form.
+    """
+    try:
+        return read_acl_text(text, path.suffix)
     except AclTextError as error:
         reason = f"{path}: {error.place}: {error.reason}"
         raise StartError(escape_unprintable(reason)) from error

@@ -33,6 +33,7 @@ Digest: TypeAlias = Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{DIGEST_DIG
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 _MAKE_ANEW: Final = "make the plan again with 'authorizerd acls plan'"
+_EXPECTED: Final = "expected a plan, as 'authorizerd acls plan --out' writes it"
 _PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 
 
@@ -187,7 +188,7 @@ def decode_plan(data: bytes) -> Plan:
     except UnicodeDecodeError as error:
         raise PlanError(f"byte {error.start}", f"not valid UTF-8: {_MAKE_ANEW}") from error
     except AclTextError as error:
-        raise PlanError(error.place, f"{error.reason}: {_MAKE_ANEW}") from error
+        raise PlanError(error.place, f"{error.reason}: {_EXPECTED}") from error
     try:
         msgspec.json.encode(value)
     except UnicodeEncodeError as error:
@@ -212,7 +213,7 @@ def decode_plan(data: bytes) -> Plan:
 def _check_version(value: Any) -> None:  # noqa: ANN401 - a JSON value
     """Reject anything but a plan of this version, before its fields are looked at."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise PlanError("format", f"expected {FORMAT}: this is not a plan; {_MAKE_ANEW}")
+        raise PlanError("format", f"expected {FORMAT}: {_EXPECTED}")
     if type(value.get("version")) is not int or value["version"] != VERSION:
         raise PlanError(
             "version",

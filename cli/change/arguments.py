@@ -26,7 +26,10 @@ def add_plan_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBroker
         help="a file with the ACLs that there should be, in any format of --acls",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="PLAN", help="write the plan to this file, for acls apply"
+        "--out",
+        type=Path,
+        metavar="PLAN",
+        help="write the plan to this file, for acls apply; only an earlier plan is replaced",
     )
     parser.add_argument(
         "--batches",

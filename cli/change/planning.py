@@ -3,7 +3,7 @@
 Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. The plan
 is written with exit code 3, too: it says what it would break, and ``acls apply`` refuses it.
 
-**Invariant:** nothing is changed but the file of ``--out``, which is replaced as a whole. The same
+**Invariant:** nothing is changed but the plan of ``--out``, which is replaced as a whole. The same
 ACLs, files and flags give the same plan.
 """
 
@@ -34,16 +34,16 @@ from authorizerd.acl.plan.state import change_digest, digest_acls
 from authorizerd.acl.plan.warnings import Proposal, find_warnings
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.cli.acl_file import read_acls
 from authorizerd.cli.acl_source import AclSource, open_source
 from authorizerd.cli.change.checked import Checked
 from authorizerd.cli.change.checks import CHECKS
+from authorizerd.cli.change.files import find_plan_file, read_desired
 from authorizerd.cli.change.report import describe_changes, describe_managed, summarize_changes
 from authorizerd.cli.change.selection import read_selector
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.questions.answers import print_lines
 from authorizerd.cli.source_settings import ALLOW_EVERYONE, is_known
-from authorizerd.cli.transfer.whole_file import find_writable, write_text
+from authorizerd.cli.transfer.whole_file import write_text
 
 EXIT_FAULT: Final = 1
 EXIT_BREAKS: Final = 3
@@ -60,7 +60,8 @@ def plan_changes(arguments: argparse.Namespace) -> int:
     """
     if arguments.as_of is not None:
         arguments.refuse("--as-of: a plan changes the ACLs of now; leave out the flag")
-    files = {path: read_acls(path) for path in arguments.desired}
+    out = find_plan_file(arguments)
+    files = {path: read_desired(path) for path in arguments.desired}
     selector = read_selector(arguments, files.values())
     source = open_source(arguments)
     changes = make_changes(source.snapshot.acls.values(), _desired(files.values()), selector)
@@ -79,8 +80,8 @@ def plan_changes(arguments: argparse.Namespace) -> int:
     warnings += find_warnings(proposal, source.caller)
     plan = _new_plan(source, changes, selector, warnings, [each.result for each in checked])
     data = encode_plan(plan)
-    if arguments.out is not None:
-        path, mode = find_writable(arguments.out, overwrite=True)
+    if out is not None:
+        path, mode = out
         write_text(path, data.decode(), mode)
     if arguments.json:
         sys.stdout.write(data.decode())

@@ -131,7 +131,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls' -l help -d 'Print thi
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l version -d 'Print the version of authorizerd.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a plan -d 'show what files of desired ACLs would change'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'write the plan to this file, for acls apply'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'write the plan to this file, for acls apply; only an earlier plan is replaced'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l batches -d 'allow more changes than one request of Kafka can make. Each request is atomic, but the plan is not'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l tests -xka "(__fish_complete_path (commandline -ct))" -d 'run the policy tests of these files, before and after the plan'

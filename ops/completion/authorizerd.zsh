@@ -194,7 +194,7 @@ _shtab_authorizerd_acls_import_defaults_added=0
 
 _shtab_authorizerd_acls_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--out[write the plan to this file, for acls apply]:out:_files"
+  "--out[write the plan to this file, for acls apply\; only an earlier plan is replaced]:out:_files"
   "--batches[allow more changes than one request of Kafka can make. Each request is atomic, but the plan is not]"
   "--json[print one JSON document instead of lines]"
   "*--tests[run the policy tests of these files, before and after the plan]:tests:_files"

@@ -186,6 +186,8 @@ def test_altered_plan_is_rejected(
     ("data", "reason"),
     [
         (b"", "line 1: not JSON"),
+        (b"acls: []", "expected a plan, as 'authorizerd acls plan --out' writes it"),
+        (b'{"acls": []}', "expected a plan, as 'authorizerd acls plan --out' writes it"),
         (b"[]", "format: expected authorizerd-acl-plan"),
         (b"\xff", "byte 0: not valid UTF-8"),
         (b'{"format": "\\ud800"}', "expected text, found half of a surrogate pair"),

@@ -315,8 +315,77 @@ def test_caller_is_warned_before_it_loses_its_own_right(
 
 def test_existing_file_is_replaced_as_a_whole(folder: Path) -> None:
     """A reader that has opened the earlier plan goes on reading it."""
-    (folder / "plan.json").write_text("earlier")
+    assert plan("now.txt --out plan.json") == 0
+    text = (folder / "plan.json").read_text()
     with (folder / "plan.json").open() as earlier:
         assert plan("desired.txt --out plan.json") == 10
-        assert earlier.read() == "earlier"
+        assert earlier.read() == text
     assert written(folder).changes.count == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "error"),
+    [
+        ("desired.txt --out desired.txt", "desired.txt", "the file is also DESIRED, and was kept"),
+        ("desired.txt --out link.txt", "desired.txt", "the file is also DESIRED, and was kept"),
+        ("desired.txt --out now.txt", "now.txt", "the file is also --acls, and was kept"),
+        (
+            "desired.txt --tests tests.yaml --out tests.yaml", "tests.yaml",
+            "the file is also --tests, and was kept",
+        ),
+        (
+            "desired.txt --traffic a.log b.log --out b.log", "b.log",
+            "the file is also --traffic, and was kept",
+        ),
+        (
+            "desired.txt --traffic-report b.log --out b.log", "b.log",
+            "the file is also --traffic-report, and was kept",
+        ),
+        ("desired.txt --out tests.yaml", "tests.yaml", "is not a plan, and was kept: name another"),
+        ("desired.txt --out b.log", "b.log", "is not a plan, and was kept: name another"),
+    ],
+)  # fmt: skip
+def test_only_a_plan_is_replaced(
+    folder: Path, words: str, kept: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "link.txt").symlink_to("desired.txt")
+    (folder / "a.log").write_text("")
+    (folder / "b.log").write_text('{"format": "another"}')
+    before = (folder / kept).read_bytes()
+    assert plan(words) == 1
+    assert error in capsys.readouterr().err
+    assert (folder / kept).read_bytes() == before
+
+
+def test_edited_plan_can_be_made_again(folder: Path) -> None:
+    assert plan("desired.txt --out plan.json") == 10
+    text = (folder / "plan.json").read_text()
+    (folder / "plan.json").write_text(text.replace("carol", "eve"))
+    assert plan("desired.txt --out plan.json") == 10
+    assert (folder / "plan.json").read_text() == text
+
+
+def test_properties_file_is_not_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "server.properties").write_text("log.dirs=log\n")
+    assert plan("desired.txt --out server.properties", "--config server.properties") == 1
+    assert "the file is also --config, and was kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["empty.txt", "empty.yaml"])
+def test_empty_file_is_not_an_empty_set_of_acls(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A listing that failed leaves an empty file."""
+    (folder / name).write_text("\n")
+    assert plan(name) == 1
+    assert f"{name}: expected desired ACLs, found an empty file" in capsys.readouterr().err
+
+
+def test_plan_is_not_a_file_of_desired_acls(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan("desired.txt --out plan.json") == 10
+    assert plan("plan.json") == 1
+    assert (
+        "plan.json: expected desired ACLs, found a plan: apply it with" in capsys.readouterr().err
+    )

@@ -1,0 +1,92 @@
+"""The files of ``acls plan``: desired ACLs to read, and the plan to write.
+
+**Invariant:** ``--out`` replaces nothing but an earlier plan. So it never destroys a file that
+people have written, such as the desired ACLs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from authorizerd.acl.formats.model import AclsRead
+from authorizerd.acl.plan.document import FORMAT
+from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
+from authorizerd.cli.transfer.whole_file import find_writable, new_error
+from authorizerd.daemon.errors import StartError
+
+_START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(FORMAT)}"')
+_START_BYTES: Final = 1_024
+
+
+def read_desired(path: Path) -> AclsRead:
+    """Return the desired ACLs of a file. Blocks.
+
+    An empty file is an error, because a listing that failed leaves one. A pipe is read once.
+
+    Raises:
+        StartError: it is empty or a plan, or as ``read_acls``.
+        MetadataLogError: as ``read_acls``.
+    """
+    if is_log(path):
+        return read_acls(path)
+    text = read_text(path)
+    if is_plan(text):
+        raise StartError(
+            f"{path}: expected desired ACLs, found a plan: apply it with 'authorizerd acls apply'"
+        )
+    if not text.strip():
+        raise StartError(
+            f"{path}: expected desired ACLs, found an empty file: if there should be no ACLs, write"
+            " 'acls: []' into a .yaml file"
+        )
+    return parse_acls(path, text)
+
+
+def find_plan_file(arguments: argparse.Namespace) -> tuple[Path, int | None] | None:
+    """Return the file of ``--out`` and its permissions, as ``find_writable``; None without it.
+
+    Raises:
+        StartError: it is a file that the command reads, or exists and is not a plan.
+    """
+    out: Path | None = arguments.out
+    if out is None:
+        return None
+    found = find_writable(out, overwrite=True)
+    if found[1] is None:
+        return found
+    for name, path in _inputs(arguments):
+        if path.exists() and path.samefile(out):
+            raise StartError(f"--out {out}: the file is also {name}, and was kept: name another")
+    try:
+        may_replace = _is_plan(out)
+    except OSError as error:
+        raise new_error(out, error) from error
+    if not may_replace:
+        raise StartError(
+            f"--out {out}: the file exists and is not a plan, and was kept: name another"
+        )
+    return found
+
+
+def _inputs(arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """Yield the files that the command reads, with their flags."""
+    for path in arguments.desired:
+        yield "DESIRED", path
+    for flag in ("tests", "traffic", "traffic_report", "acls", "config", "command_config"):
+        value = getattr(arguments, flag)
+        for path in value if isinstance(value, list) else [value] * (value is not None):
+            yield f"--{flag.replace('_', '-')}", Path(path)
+
+
+def _is_plan(path: Path) -> bool:
+    with path.open("rb") as file:
+        return is_plan(file.read(_START_BYTES).decode(errors="replace"))
+
+
+def is_plan(text: str) -> bool:
+    """Return True if a text begins as the plans do that ``acls plan`` writes."""
+    return _START.match(text) is not None
