@@ -141,15 +141,22 @@ def read(text: str) -> AclsRead:
     if document.get("errored"):
         raise AclTextError("errored", "expected a complete plan: this one failed")
     changes = list(_list_changes(document))
-    unknown = {place: _mapping(change.get("after_unknown")) for place, _, change in changes}
+    # A copy that is only deleted has the same address, and nothing that is unknown.
+    unknown = {
+        place: attributes
+        for place, _, change in changes
+        if (attributes := _mapping(change.get("after_unknown")))
+    }
     found.add_all(_planned(document, unknown))
     _check_one_cluster("configuration", set(_list_providers(document)))
     deleted = [
-        _make_acl(_Resource(place, kind, check_mapping(place, change.get("before")), {}))
+        _Resource(place, kind, check_mapping(place, change.get("before")), {})
         for place, kind, change in changes
         if kind in _SCHEMAS and "delete" in change["actions"]
     ]
-    return found.read([acl for acl in deleted if isinstance(acl, Acl)])
+    for each in deleted:
+        found.check_cluster(each)
+    return found.read([acl for acl in map(_make_acl, deleted) if isinstance(acl, Acl)])
 
 
 class _Found:
@@ -167,13 +174,17 @@ class _Found:
                     reason = f"{resource.place}: {resource.type} is not read"
                     self.losses.append(Loss(None, reason))
                 continue
-            self._clusters.add(_cluster_of(resource))
-            _check_one_cluster(resource.place, self._clusters)
+            self.check_cluster(resource)
             acl = _make_acl(resource)
             if isinstance(acl, Acl):
                 self._acls[acl] = None
             else:
                 self.losses.append(acl)
+
+    def check_cluster(self, resource: _Resource) -> None:
+        """Raise AclTextError if the resource is of another cluster than those before it."""
+        self._clusters.add(_cluster_of(resource))
+        _check_one_cluster(resource.place, self._clusters)
 
     def read(self, deleted: Sequence[Acl]) -> AclsRead:
         scope = Scope(acls=frozenset((*self._acls, *deleted)))
@@ -243,8 +254,10 @@ def _list_providers(document: dict[str, Value]) -> Iterator[str]:
     modules = [_mapping(_mapping(document.get("configuration")).get("root_module"))]
     while modules:
         module = modules.pop()
-        for resource in module.get("resources") or ():
-            if _mapping(resource).get("type") in _SCHEMAS:
+        items = check_list("configuration.resources", module.get("resources") or [], "resources")
+        for place, item in items:
+            resource = check_mapping(place, item)
+            if check_text(f"{place}.type", resource.get("type")) in _SCHEMAS:
                 yield f"the provider {resource.get('provider_config_key')}"
         calls = _mapping(module.get("module_calls")).values()
         modules += [_mapping(_mapping(call).get("module")) for call in calls]
@@ -256,6 +269,7 @@ def _configured(document: dict[str, Value], losses: list[Loss]) -> Iterator[_Res
     for name in check_mapping("module", document.get("module", {})):
         reason = "a module is read only in a plan: use terraform show -json"
         losses.append(Loss(None, f"module.{name}: {reason}"))
+    providers: set[str] = set()
     for kind, named in check_mapping("resource", document.get("resource", {})).items():
         if kind not in _SCHEMAS:
             yield _Resource(f"resource.{kind}", kind, {}, {})
@@ -269,6 +283,9 @@ def _configured(document: dict[str, Value], losses: list[Loss]) -> Iterator[_Res
             }
             for key in sorted(values.keys() - {*_SCHEMAS[kind].others}):
                 values[key] = unescape_template(f"{place}.{key}", values[key])
+            # Terraform's default is the first word of the type.
+            providers.add(f"the provider {body.get('provider', kind.partition('_')[0])}")
+            _check_one_cluster(place, providers)
             yield _Resource(place, kind, values, {})
 
 

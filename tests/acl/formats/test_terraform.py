@@ -144,6 +144,16 @@ def test_attribute_that_is_known_after_the_plan_is_a_loss() -> None:
     )
 
 
+def test_deleted_copy_does_not_hide_what_is_known_only_later() -> None:
+    """A default in its place could be another pattern than the one that Terraform creates."""
+    changes = [
+        change(["create"], None, {}, resource_pattern_type_filter=True),
+        {**change(["delete"], ORDERS, None), "deposed": "00000000"},
+    ]
+    values = kafka(resource_pattern_type_filter=...)
+    assert read(plan(resource(values), resource_changes=changes)).acls == ()
+
+
 @pytest.mark.parametrize(("kind", "is_lost"), [
     ("confluent_role_binding", True),
     ("aiven_kafka_acl", True),
@@ -199,6 +209,11 @@ CONFIGURATION = {"root_module": {
 }}  # fmt: skip
 
 
+def two_providers(name: str) -> str:
+    bodies = {"a": kafka(id=...), "b": kafka(id=..., provider=name)}
+    return json.dumps({"resource": {"kafka_acl": bodies}})
+
+
 @pytest.mark.parametrize(("text", "place", "reason"), [
     ("[]", "document", "expected a mapping, found list"),
     ("{", "line 1", "not JSON"),
@@ -221,7 +236,15 @@ CONFIGURATION = {"root_module": {
      "confluent_kafka_acl.a", "expected the ACLs of one cluster"),
     (plan(resource(ORDERS), resource(CLOUD, "confluent_kafka_acl")), "confluent_kafka_acl.a",
      "expected the ACLs of one cluster"),
+    (plan(resource(CLOUD, "confluent_kafka_acl"), resource_changes=[
+        change(["delete"], OTHER_CLOUD, None, "confluent_kafka_acl")
+    ]), "confluent_kafka_acl.a", "expected the ACLs of one cluster"),
     (plan(configuration=CONFIGURATION), "configuration", "kafka, the provider kafka.o"),
+    (two_providers("kafka.other"), "kafka_acl.b", "kafka, the provider kafka.o"),
+    (plan(configuration={"root_module": {"resources": 1}}),
+     "configuration.resources", "expected a list of resources, found int"),
+    (plan(configuration={"root_module": {"resources": [{"type": []}]}}),
+     "configuration.resources[0].type", "found list"),
     (plan(resource_changes={}), "resource_changes", "expected a list of changes"),
     (plan(resource_changes=[change(["delete"], None, None)]), "kafka_acl.a", "found nothing"),
     (plan(planned_values={"root_module": []}), "planned_values.root_module", "found list"),
@@ -237,6 +260,10 @@ def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> No
         read(text)
     assert refused.value.place == place
     assert reason in refused.value.reason
+
+
+def test_provider_has_the_default_of_terraform() -> None:
+    assert read(two_providers("kafka")).acls == (SHOP,)
 
 
 def test_pattern_type_has_the_default_of_the_provider() -> None:
