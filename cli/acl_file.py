@@ -16,6 +16,7 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.bounded_file import read_file
 from authorizerd.cli.offline import read_snapshot
 from authorizerd.cli.question_words import warn_of
 from authorizerd.daemon.errors import StartError
@@ -59,7 +60,7 @@ def read_text(path: Path) -> str:
         StartError: the file cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_file(path).decode("utf-8-sig")
     except OSError as error:
         raise StartError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

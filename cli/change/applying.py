@@ -14,6 +14,7 @@ from typing import Final
 from authorizerd.acl.plan.document import Plan, decode_plan
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
+from authorizerd.cli.bounded_file import read_file
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.acl_server import AclServer
 from authorizerd.cli.change.apply_report import (
@@ -69,7 +70,7 @@ def apply_plan(arguments: argparse.Namespace) -> int:
 def _read(arguments: argparse.Namespace) -> Plan:
     path = arguments.plan
     try:
-        plan = decode_plan(path.read_bytes())
+        plan = decode_plan(read_file(path))
     except OSError as error:
         raise StartError(f"{path}: {error.strerror or error}") from error
     except PlanError as error:

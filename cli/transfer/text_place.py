@@ -17,6 +17,7 @@ from authorizerd.acl.formats.catalogue import FORMATS, detect_format
 from authorizerd.acl.formats.model import AclTextError, Format, Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.cli.bounded_file import read_file, read_stream
 from authorizerd.cli.transfer.locator import Locator
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written
 from authorizerd.cli.transfer.whole_file import find_writable, write_text
@@ -57,9 +58,9 @@ class TextSource:
     def _read_text(self) -> str:
         try:
             if self._locator.is_standard:
-                data = sys.stdin.buffer.read()
+                data = read_stream(sys.stdin.buffer)
             else:
-                data = self._locator.path.read_bytes()
+                data = read_file(self._locator.path)
             return data.decode("utf-8-sig")
         except OSError as error:
             raise StartError(f"{self.name}: {error.strerror or error}") from error
