@@ -29,6 +29,8 @@ from authorizerd.cli.zookeeper.options import (
 
 Refuse: TypeAlias = Callable[[str], NoReturn]
 
+NODE_ID_MAX: Final = 2**31 - 1
+
 PLACES: Final = """\
 A place is one of:
   kafka://HOST:PORT,...   a cluster, or a daemon
@@ -345,6 +347,8 @@ def _check_target_flags(given: argparse.Namespace, target: Locator, refuse: Refu
     if target.kind is not Kind.ZOOKEEPER:
         for flag in read_write_options(given).flags:
             refuse(f"{flag}: expected zookeeper://HOST:PORT as the target, found {target.text}")
+    if given.node_id is not None and not 0 <= given.node_id <= NODE_ID_MAX:
+        refuse(f"--node-id: expected 0 to {NODE_ID_MAX}, found {given.node_id}")
     if given.node_id is not None and given.config is not None and "source" in given:
         refuse("--node-id: expected either --config or --node-id, found both")
 

@@ -303,6 +303,8 @@ def test_empty_source_replaces_a_file(command: Command, tmp_path: Path) -> None:
         ("export --log-dir a --overwrite", "--overwrite: expected a file, found -"),
         ("export --log-dir a --to b/ --overwrite", "--overwrite: expected a file, found b/"),
         ("export --log-dir a --to b.yaml --node-id 1", "--node-id: expected a log directory"),
+        ("import a --log-dir b --node-id -1", "--node-id: expected 0 to 2147483647, found -1"),
+        ("import a --log-dir b --node-id 2147483648", "--node-id: expected 0 to 2147483647"),
         ("export --acls a --as-of 3", "--as-of: expected a log, found a, which has no past"),
         ("export --log-dir a --as-of soon", "--as-of: "),
         ("export --log-dir a --resource-pattern-type ANY", "expected the name of a resource"),
