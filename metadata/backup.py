@@ -35,7 +35,7 @@ from authorizerd.metadata.checkpoint_writer import (
 from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.log_state import LogState
 from authorizerd.metadata.meta_properties import write_whole
-from authorizerd.metadata.storage import PRIVATE_DISK, Storage
+from authorizerd.metadata.storage import PRIVATE_NEW_DISK, Storage
 from authorizerd.protocol.records.record_names import name_record_types
 
 FORMAT: Final = "authorizerd-backup"
@@ -113,7 +113,7 @@ def count_contents(cluster: ClusterImage, acls: Mapping[bytes, Acl]) -> Contents
 
 
 def write_backup(
-    state: LogState, path: Path, now_ms: int, storage: Storage = PRIVATE_DISK
+    state: LogState, path: Path, now_ms: int, storage: Storage = PRIVATE_NEW_DISK
 ) -> Backup:
     """Write the state of a log to ``path``, which must not exist, and the checksum beside it.
 

@@ -125,8 +125,8 @@ class _DiskDirectory:
 class _DiskFile:
     """A file on the disk."""
 
-    def __init__(self, path: Path, mode: int) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    def __init__(self, path: Path, mode: int, more_flags: int) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | more_flags
         self._descriptor = os.open(path, flags, mode)
 
     def append(self, pieces: Sequence[bytes]) -> None:
@@ -155,10 +155,14 @@ class DiskStorage:
     Args:
         file_mode: the permissions of new files, which the process's umask limits.
         directory_mode: the permissions of new directories, likewise.
+        only_new: ``append_to`` raises FileExistsError if there is such a file or link.
     """
 
-    def __init__(self, *, file_mode: int = 0o640, directory_mode: int = 0o750) -> None:
+    def __init__(
+        self, *, file_mode: int = 0o640, directory_mode: int = 0o750, only_new: bool = False
+    ) -> None:
         self._file_mode = file_mode
+        self._append_flags = os.O_EXCL if only_new else 0
         self._directory_mode = directory_mode
 
     def exists(self, path: Path) -> bool:
@@ -197,7 +201,7 @@ class DiskStorage:
         path.mkdir(self._directory_mode)
 
     def append_to(self, path: Path) -> AppendFile:
-        return _DiskFile(path, self._file_mode)
+        return _DiskFile(path, self._file_mode, self._append_flags)
 
     def truncate(self, path: Path, size: int) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -265,3 +269,6 @@ DISK: Final = DiskStorage()
 
 PRIVATE_DISK: Final = DiskStorage(file_mode=0o600, directory_mode=0o700)
 """The same, but no other user can read what it creates."""
+
+PRIVATE_NEW_DISK: Final = DiskStorage(file_mode=0o600, directory_mode=0o700, only_new=True)
+"""The same for new files in a folder of others, who may put a file or a link of theirs there."""

@@ -34,7 +34,7 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.log_state import LogState
 from authorizerd.metadata.meta_properties import MetaProperties
-from authorizerd.metadata.storage import DISK
+from authorizerd.metadata.storage import DISK, DiskStorage
 from tests.support import strategies
 from tests.support.log_files import (
     TIME_MS,
@@ -139,6 +139,23 @@ def test_files_are_private_and_sha256sum_accepts_them(tmp_path: Path) -> None:
         ["sha256sum", "-c", f"{NAME}.sha256"], cwd=tmp_path, capture_output=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, f"{NAME}: OK\n".encode())
+
+
+def test_file_that_another_user_slips_in_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup has keys of SCRAM. Its folder may be one in which everybody can create files."""
+    theirs = tmp_path / "theirs"
+    theirs.touch()
+
+    def slip_in(_: DiskStorage, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        path.symlink_to(theirs)
+
+    monkeypatch.setattr(DiskStorage, "remove", slip_in)
+    with pytest.raises(FileExistsError):
+        write_backup(log_state(), tmp_path / "0.checkpoint", TIME_MS)
+    assert theirs.read_bytes() == b""
 
 
 def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
