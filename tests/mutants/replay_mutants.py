@@ -25,6 +25,13 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/acls/test_live.py::test_folder_named_authorizerd_is_not_imported",
     ),
     Mutant(
+        name="a packed log from which bytes are missing counts as complete",
+        file="ops/replay/ingest/packed.py",
+        text='raise OSError(f"{self._left} bytes of the packed file are missing")',
+        becomes="return 0",
+        found_by="tests/ops/replay/ingest/test_packed.py::test_missing_bytes_are_damage",
+    ),
+    Mutant(
         name="a name with a space is read as a plain word",
         file=_PLAIN,
         text='_FIELD: Final = "[!-~]+"',

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial, reduce
-from io import BytesIO
 from typing import Final
 
 import pyarrow
@@ -18,6 +17,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, TimestampType
 
 from authorizerd.replay.ingest.inputs import Inputs, escape_glob
+from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.archives import unpack_lines
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_aside
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
@@ -56,7 +56,7 @@ def read_rows(
     if inputs.plain:
         parts.append(parse_lines(_lines(spark, inputs.plain), line_format, time_zone))
     if inputs.packed:
-        parts.append(parse_archives(_archives(spark, inputs.packed), line_format, time_zone))
+        parts.append(parse_archives(packed_rows(spark, inputs.packed), line_format, time_zone))
     if inputs.parquet:
         parts.append(_parquet(spark, inputs.parquet))
     rows = reduce(DataFrame.unionByName, parts)
@@ -74,9 +74,9 @@ def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> Da
 
 
 def parse_archives(archives: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
-    """Return ``ROW_COLUMNS`` for rows of ``content`` and ``file``."""
+    """Return ``ROW_COLUMNS`` for the rows of ``packed_rows``."""
     read = partial(_read_archives, line_format=line_format, time_zone=time_zone)
-    return _with_text(map_in_arrow(archives.select("content", "file"), read, _ROWS))
+    return _with_text(map_in_arrow(archives, read, _ROWS))
 
 
 def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
@@ -85,11 +85,6 @@ def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
     return lines.select(
         sql.col("value").alias("line"), sql.col("_metadata.file_path").alias("file")
     )
-
-
-def _archives(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
-    whole = spark.read.format("binaryFile").load([escape_glob(uri) for uri in uris])
-    return whole.select("content", sql.col("_metadata.file_path").alias("file"))
 
 
 def _with_text(rows: DataFrame) -> DataFrame:
@@ -104,16 +99,14 @@ def _read_lines(batches: Batches, line_format: LineFormat, time_zone: str) -> Ba
 
 def _read_archives(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
     reader = EventReader(find_zone(time_zone), line_format)
-    for batch in batches:
-        for file, content in zip(batch["file"], batch["content"], strict=True):
-            name = file.as_py()
-            for lines, fault in unpack_lines(name.lower(), BytesIO(content.as_py())):
-                rows = (
-                    set_aside(lines[0], fault)
-                    if fault
-                    else reader.read(pyarrow.array(lines, pyarrow.binary()))
-                )
-                yield rows.append_column("file", pyarrow.repeat(name, len(rows)))
+    for file, packed in packed_files(batches):
+        for lines, fault in unpack_lines(file.lower(), packed):
+            rows = (
+                set_aside(lines[0], fault)
+                if fault
+                else reader.read(pyarrow.array(lines, pyarrow.binary()))
+            )
+            yield rows.append_column("file", pyarrow.repeat(file, len(rows)))
 
 
 def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
