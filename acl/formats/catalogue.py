@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Final, TypeAlias
 
 from authorizerd.acl.formats import listing
-from authorizerd.acl.formats.model import AclsRead, AclsWritten, Format
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format
 from authorizerd.acl.model import Acl
 
 Reader: TypeAlias = Callable[[str], AclsRead]
@@ -48,13 +48,20 @@ def _late(
 ) -> tuple[Reader, Writer]:
     """Return two functions of a module that is imported by their first call.
 
+    The errors of the first one have the line of their place.
+
     Args:
         writing: the module of the second one, if it is another.
     """
 
     def read_late(text: str) -> AclsRead:
         reader: Reader = getattr(import_module(f"authorizerd.acl.{module}"), read)
-        return reader(text)
+        try:
+            return reader(text)
+        except AclTextError as error:
+            from authorizerd.acl.formats.positions import add_position
+
+            raise add_position(error, text) from error
 
     def write_late(acls: Sequence[Acl]) -> AclsWritten:
         writer: Writer = getattr(import_module(f"authorizerd.acl.{writing or module}"), write)

@@ -20,7 +20,7 @@ and an ACL that Kafka would reject are errors that name their place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -113,22 +113,27 @@ def read_document(value: Value) -> Iterator[Acl]:
 def _acls_of(place: str, entry: Value) -> Iterator[Acl]:
     check_keys(place, entry, required=_REQUIRED, optional=_OPTIONAL)
     fields: Mapping[str, Value] = {**_OPTIONAL, **entry}
-    operations = fields["operation"]
-    if isinstance(operations, list) and not operations:
-        raise AclTextError(
-            f"{place}.operation", "expected at least one operation, found an empty list"
-        )
-    for operation in operations if isinstance(operations, list) else [operations]:
+    for operation_place, operation in _operations_of(place, fields["operation"]):
         acl = Acl(
             int(check_code(f"{place}.resource_type", fields["resource_type"], ResourceType)),
             check_text(f"{place}.resource_name", fields["resource_name"]),
             int(check_code(f"{place}.pattern_type", fields["pattern_type"], PatternType)),
             check_text(f"{place}.principal", fields["principal"]),
             check_text(f"{place}.host", fields["host"]),
-            int(check_code(f"{place}.operation", operation, Operation)),
+            int(check_code(operation_place, operation, Operation)),
             int(check_code(f"{place}.permission_type", fields["permission_type"], PermissionType)),
         )
         yield check_creatable(place, acl)
+
+
+def _operations_of(place: str, value: Value) -> Iterable[tuple[str, Value]]:
+    """Return each operation of an entry, with its place."""
+    place = f"{place}.operation"
+    if not isinstance(value, list):
+        return [(place, value)]
+    if not value:
+        raise AclTextError(place, "expected at least one operation, found an empty list")
+    return check_list(place, value, "operations")
 
 
 def make_document(acls: Sequence[Acl]) -> dict[str, Node]:

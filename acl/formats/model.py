@@ -20,13 +20,15 @@ from authorizerd.acl.printable import escape_unprintable
 class AclTextError(Exception):
     """A text that cannot be read as ACLs.
 
-    ``place`` is, for example, ``line 7`` or ``acls[3].operation``.
+    ``place`` is, for example, ``line 7`` or ``acls[3].operation``. ``key`` is the key of a mapping
+    at this place that the error is about.
     """
 
-    def __init__(self, place: str, reason: str) -> None:
+    def __init__(self, place: str, reason: str, *, key: str | None = None) -> None:
         super().__init__(place, reason)
         self.place = place
         self.reason = reason
+        self.key = key
 
     def __str__(self) -> str:
         """Return ``place: reason`` on one line, whatever the text contains."""

@@ -15,12 +15,16 @@ import yaml
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.acl.model import Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.typos import find_similar
 
 Value: TypeAlias = Any
 """A parsed document, or a part of one, before validation."""
 
 AnyCode = TypeVar("AnyCode", bound=Code)
 Meaning = TypeVar("Meaning")
+
+_IN_FILTERS: Final = ("UNKNOWN", "ANY", "MATCH")
+"""Names of codes that no ACL has."""
 
 DOCUMENT: Final = "document"
 """The place of a fault that concerns the whole text."""
@@ -29,7 +33,7 @@ _DEPTH_MAX: Final = 16
 _VALUES_MAX: Final = 10_000_000
 """Of one text, with every alias counted as a copy."""
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
-_SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def parse_yaml(text: str) -> Value:
@@ -77,7 +81,7 @@ def _check_size(text: str) -> None:
     """
     anchors: dict[str | None, _Size] = {}
     outer: list[tuple[str | None, _Size]] = [(None, _Size(0, 0))]
-    for event in yaml.parse(text, Loader=_SAFE_LOADER):
+    for event in yaml.parse(text, Loader=SAFE_LOADER):
         anchor, size = getattr(event, "anchor", None), _Size(0, 0)
         if isinstance(event, yaml.CollectionStartEvent):
             outer.append((anchor, _Size(1, 1)))
@@ -100,7 +104,7 @@ def _check_size(text: str) -> None:
             raise AclTextError(f"line {event.start_mark.line + 1}", fault)
 
 
-class _StrictLoader(_SAFE_LOADER):  # type: ignore[misc]
+class _StrictLoader(SAFE_LOADER):  # type: ignore[misc]
     """A safe YAML loader that also rejects repeated keys and merge keys.
 
     A few lines with merge keys could expand to any number of keys.
@@ -185,9 +189,9 @@ def check_keys(
     known = (*required, *optional)
     for key in value:
         if key not in known:
-            raise AclTextError(
-                place, f"unknown key {str(key)[:80]!r}: expected one of {', '.join(known)}"
-            )
+            word = str(key)
+            reason = f"unknown key {word[:80]!r}{_suggest_key(word, known)}"
+            raise AclTextError(place, f"{reason}: expected one of {', '.join(known)}", key=word)
     for key in required:
         if key not in value:
             raise AclTextError(place, f"missing key {key!r}")
@@ -263,7 +267,7 @@ def check_code(place: str, value: Value, codes: type[AnyCode]) -> AnyCode:
     name = check_text(place, value)
     code = _CODES[codes].get(ascii_upper(name.replace("_", "")))
     if code is None:
-        raise AclTextError(place, f"unknown {codes.__name__} {name!r}")
+        raise AclTextError(place, _describe_unknown(name, codes))
     return codes(code)
 
 
@@ -271,6 +275,22 @@ _CODES: Final[dict[type[Code], dict[str, int]]] = {
     codes: {code.name.replace("_", ""): int(code) for code in codes}
     for codes in (ResourceType, PatternType, Operation, PermissionType)
 }
+
+
+def _describe_unknown(name: str, codes: type[Code]) -> str:
+    """Return the reason of an error: the name is unknown, and which one was probably meant."""
+    known = _CODES[codes]
+    similar = find_similar(name.replace("_", ""), known)
+    if similar is not None:
+        meant = codes(known[similar]).name
+        return f"unknown {codes.__name__} {name!r} (did you mean {meant}?)"
+    names = ", ".join(each.name for each in codes if each.name not in _IN_FILTERS)
+    return f"unknown {codes.__name__} {name!r}: expected one of {names}"
+
+
+def _suggest_key(word: str, known: Iterable[str]) -> str:
+    similar = find_similar(word, known)
+    return "" if similar is None else f" (did you mean {similar}?)"
 
 
 def describe(value: Value) -> str:

@@ -46,7 +46,7 @@ def test_document_without_the_block_manages_everything() -> None:
         (None, "manages", "expected a list of entries, found nothing"),
         ([{}], "manages[0]", "expected at least one field"),
         (["User:a"], "manages[0]", "expected a mapping, found str"),
-        ([{"principals": "User:a"}], "manages[0]", "unknown key 'principals': expected one of"),
+        ([{"principals": "User:a"}], "manages[0]", "'principals' (did you mean principal?)"),
         ([{"principal": 1}], "manages[0].principal", "expected text in quotes, found int"),
         ([{"principal": "alice"}], "manages[0].principal", "expected Type:name"),
         ([{"resource_type": "QUEUE"}], "manages[0].resource_type", "unknown ResourceType"),

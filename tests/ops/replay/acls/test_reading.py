@@ -107,7 +107,7 @@ def test_repeated_acl_is_read_once(tmp_path: Path) -> None:
     ("listing.txt", b"ab\xff", "byte 2", "not valid UTF-8"),
     ("acls.json", b"{}", "document", "missing key 'acls'"),
     ("acls.yaml", b"acls:\n- {", "line 3", ""),
-    ("acls.yml", b"acls: [1]", "acls[0]", "expected a mapping"),
+    ("acls.yml", b"acls: [1]", "line 1, column 8: acls[0]", "expected a mapping"),
     ("topology.yaml", b"context: c\nplatform: {kafka: {rbac: {a: []}}}\n", None,
      "the file grants what ACLs cannot: platform.kafka.rbac: RBAC has no ACLs in Kafka"),
 ])  # fmt: skip
