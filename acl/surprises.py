@@ -13,7 +13,15 @@ from typing import Final
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower
-from authorizerd.acl.model import WILDCARD, Acl, PatternType, PermissionType
+from authorizerd.acl.model import (
+    WILDCARD,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.acl.operations import SUPPORTED
 
 _USER: Final = "User"
 _EVERYONE: Final = f"{_USER}:{WILDCARD}"
@@ -28,6 +36,7 @@ def find_surprises(acl: Acl) -> Iterator[str]:
         yield from find_principal_surprises(acl.principal)
     yield from _find_host_surprises(acl.host)
     yield from _find_name_surprises(acl)
+    yield from _find_operation_surprises(acl)
 
 
 def find_principal_surprises(principal: str) -> Iterator[str]:
@@ -63,6 +72,20 @@ def _find_host_surprises(host: str) -> Iterator[str]:
         )
     elif address != host:
         yield f"host '{host}' never matches: Kafka writes this address as {address}"
+
+
+def _find_operation_surprises(acl: Acl) -> Iterator[str]:
+    resource_type = ResourceType.read(acl.resource_type)
+    operation = Operation.read(acl.operation)
+    supported = SUPPORTED.get(resource_type)
+    # A code that has no name is of a later Kafka version, which may support it.
+    if supported is None or operation in (Operation.UNKNOWN, Operation.ALL, *supported):
+        return
+    names = ", ".join(each.name for each in (Operation.ALL, *supported))
+    yield (
+        f"operation {operation.name}: Kafka never asks for it on a resource of type "
+        f"{resource_type.name}, which has the operations {names}"
+    )
 
 
 def _find_name_surprises(acl: Acl) -> Iterator[str]:

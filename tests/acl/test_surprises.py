@@ -33,6 +33,9 @@ ONE_ADDRESS_EACH = (
         acl("User:CN=a,OU=b c", "READ", topic="orders-", pattern=PREFIXED),
         acl("Group:ops", "READ", group="g", host="0:0:0:0:0:0:0:1", deny=True),
         acl("User:a:b", "READ", topic="t"),
+        acl("User:a", "ALL", group="g"),
+        acl("User:a", 99, group="g"),
+        Acl(99, "t", 3, "User:a", "*", 3, 3),
     ],
 )
 def test_usual_acls_are_not_reported(usual: Acl) -> None:
@@ -93,6 +96,11 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
             acl("Group:*", "READ", topic="t"),
             "principal 'Group:*': * is an ordinary character here; only User:* in an ACL means"
             " everyone",
+        ),
+        (
+            acl("User:a", "WRITE", group="g"),
+            "operation WRITE: Kafka never asks for it on a resource of type GROUP, which has the"
+            " operations ALL, READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS",
         ),
         (
             acl("User:*", "READ", topic="t", deny=True),
