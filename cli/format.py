@@ -14,6 +14,7 @@ from authorizerd.config.values import PLAIN
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import format_log_directory
 from authorizerd.image.changes import CredentialAdded
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_other_names
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.records.scram import ScramMechanism
 
@@ -48,6 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
             " to format"
         )
     log_dir = Path(configuration.metadata_log_dir)
+    others = _find_others(log_dir)
     properties = format_log_directory(
         log_dir,
         cluster_id=arguments.cluster_id,
@@ -56,6 +58,12 @@ def _run(arguments: argparse.Namespace) -> int:
         credentials=credentials,
     )
     print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
+    if others:
+        print(
+            f"authorizerd: warning: {log_dir}: expected an empty directory, found {others[0]!r}: "
+            f"if log.dirs is wrong, remove meta.properties and {METADATA_TOPIC_DIRECTORY} there",
+            file=sys.stderr,
+        )
     for listener in _listeners_without_users(configuration, credentials):
         print(
             f"authorizerd: warning: nobody can log in at {listener}: it offers only SCRAM, and the"
@@ -64,6 +72,14 @@ def _run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _find_others(log_dir: Path) -> list[str]:
+    """Return the names in a directory without a log that are not those of a log, sorted."""
+    try:
+        return sorted(find_other_names(log_dir, DISK))
+    except OSError:
+        return []  # formatting it reports the error, or creates the directory
 
 
 def _listeners_without_users(

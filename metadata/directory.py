@@ -35,6 +35,12 @@ REPLACED_PREFIX: Final = "replaced-"
 
 OFFSET_MAX: Final = 2**63 - 1
 
+FORMAT_NEW_NODE: Final = "Run `authorizerd format` for a new node"
+"""What to do if a daemon cannot start. A reader of logs must not format a directory."""
+
+NAME_DIRECTORY: Final = "Name the log directory"
+NAME_DIRECTORY_OR_CHECKPOINT: Final = "Name the log directory or a .checkpoint file"
+
 _KNOWN_IN_LOG: Final = re.compile(
     r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap|part))?"
     r"|\d{20}-\d{10}\.checkpoint(\.(deleted|part|corrupt))?"
@@ -151,8 +157,24 @@ def inspect_names(log_dir: Path, storage: Storage) -> Iterator[tuple[Path, str, 
             yield log_dir / name, "not known", False
 
 
-def describe_missing_log(log_dir: Path, storage: Storage = DISK) -> str:
+def find_other_names(log_dir: Path, storage: Storage) -> list[str]:
+    """Return the names in a directory that no log directory has; a new volume has ``lost+found``.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    return [
+        name
+        for name in storage.names(log_dir)
+        if name != "lost+found" and not _KNOWN_IN_LOG_DIR.fullmatch(name)
+    ]
+
+
+def describe_missing_log(log_dir: Path, remedy: str, storage: Storage = DISK) -> str:
     """Return what is wrong with a directory that has no metadata log, and what to do.
+
+    Args:
+        remedy: one of those below, if nothing in the directory suggests another one.
 
     Raises:
         OSError: the directory cannot be read.
@@ -169,15 +191,18 @@ def describe_missing_log(log_dir: Path, storage: Storage = DISK) -> str:
         parent = log_dir.parent if log_dir.name else log_dir.absolute().parent
         return f"{log_dir}: this is the log itself. Name the directory that contains it: {parent}"
     return (
-        f"{log_dir}: no metadata log found (expected {METADATA_TOPIC_DIRECTORY} in it). Run "
-        "`authorizerd format` for a new node, or check that the volume is mounted"
+        f"{log_dir}: no metadata log found (expected {METADATA_TOPIC_DIRECTORY} in it). {remedy}, "
+        "or check that the volume is mounted"
     )
 
 
-def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
+def find_files(log_dir: Path, storage: Storage = DISK, *, remedy: str = NAME_DIRECTORY) -> LogFiles:
     """Return the segments and checkpoints of the metadata log below ``log_dir``.
 
     Files being written or deleted, and all others, are skipped.
+
+    Args:
+        remedy: see ``describe_missing_log``.
 
     Raises:
         LogDirectoryError: there is no metadata log.
@@ -187,7 +212,7 @@ def find_files(log_dir: Path, storage: Storage = DISK) -> LogFiles:
         paths = [directory / name for name in storage.names(directory)]
         was_shut_down_cleanly = CLEAN_SHUTDOWN_NAME in storage.names(log_dir)
     except FileNotFoundError as error:
-        raise LogDirectoryError(describe_missing_log(log_dir, storage)) from error
+        raise LogDirectoryError(describe_missing_log(log_dir, remedy, storage)) from error
     except NotADirectoryError as error:
         raise LogDirectoryError(f"{log_dir}: expected a log directory, found a file") from error
     except OSError as error:

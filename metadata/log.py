@@ -25,6 +25,7 @@ from authorizerd.metadata.checkpoint import (
     read_control_types,
 )
 from authorizerd.metadata.directory import (
+    NAME_DIRECTORY_OR_CHECKPOINT,
     Checkpoint,
     LogFiles,
     Segment,
@@ -280,7 +281,7 @@ def open_files(path: Path, storage: Storage = DISK) -> LogFiles:
     """
     if storage.is_file(path):
         return LogFiles((), (locate_checkpoint(path, storage),))
-    files = find_files(path, storage)
+    files = find_files(path, storage, remedy=NAME_DIRECTORY_OR_CHECKPOINT)
     check_names(path, storage)
     return files
 

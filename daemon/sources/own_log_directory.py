@@ -19,6 +19,7 @@ from authorizerd.daemon.sources.copy_directory import refuse_copy
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import (
+    FORMAT_NEW_NODE,
     METADATA_TOPIC_DIRECTORY,
     describe_missing_log,
     find_files,
@@ -128,7 +129,7 @@ def check_log_is_there(log_dir: Path) -> None:
     try:
         os.stat(log_dir / METADATA_TOPIC_DIRECTORY)
     except FileNotFoundError as error:
-        raise LogDirectoryError(describe_missing_log(log_dir)) from error
+        raise LogDirectoryError(describe_missing_log(log_dir, FORMAT_NEW_NODE)) from error
     except OSError as error:
         raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
 
@@ -145,7 +146,8 @@ def claim_log_directory(log_dir: Path, *, node_id: int, storage: Storage) -> Met
     """
     refuse_copy(log_dir, storage)
     check_format_is_finished(log_dir, storage)
-    find_files(log_dir, storage)  # before any write: a write makes a directory look formatted
+    # Before any write: a write makes a directory look formatted.
+    find_files(log_dir, storage, remedy=FORMAT_NEW_NODE)
     check_sole_voter(log_dir, node_id, storage)
     properties = read_meta_properties(log_dir, storage)
     if properties is None:

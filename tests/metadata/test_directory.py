@@ -94,8 +94,8 @@ def test_directory_without_a_metadata_log_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(LogDirectoryError) as missing:
         find_files(tmp_path)
     assert str(missing.value) == (
-        f"{tmp_path}: no metadata log found (expected __cluster_metadata-0 in it). Run "
-        "`authorizerd format` for a new node, or check that the volume is mounted"
+        f"{tmp_path}: no metadata log found (expected __cluster_metadata-0 in it). Name the log "
+        "directory, or check that the volume is mounted"
     )
     write_file(tmp_path, "quorum-state")
     with pytest.raises(LogDirectoryError) as empty:

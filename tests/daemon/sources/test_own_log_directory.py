@@ -71,6 +71,23 @@ def test_missing_log_is_an_error_that_names_the_cure(
     assert list(log_dir.iterdir()) == []
 
 
+def test_format_warns_of_other_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The log directory is perhaps a typo."""
+    for name in ("lost+found", "important.txt"):
+        log_dir = tmp_path / f"log of {name}"
+        (log_dir / name).mkdir(parents=True)
+        assert main(["format", "--config", str(write_config(tmp_path, log_dir))]) == 0
+        said = capfd.readouterr().err
+        if name == "lost+found":
+            assert said == ""
+        else:
+            assert said == (
+                f"authorizerd: warning: {log_dir}: expected an empty directory, found "
+                "'important.txt': if log.dirs is wrong, remove meta.properties and "
+                "__cluster_metadata-0 there\n"
+            )
+
+
 def test_file_that_blocks_formatting_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
