@@ -100,10 +100,13 @@ def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = Fa
     epoch = "unknown" if inspection.last_epoch is None else inspection.last_epoch
     shutdown = "clean" if summary.was_shut_down_cleanly else "not clean"
     state = "in use" if is_used else f"shutdown {shutdown}"
+    first = f"first offset {summary.first_offset}"
+    if not summary.segments:  # as after a restore: nobody has written since
+        first, state = "all is in the checkpoint", "in use" if is_used else "no record since"
     out.write(
         f"segments {summary.segments}, checkpoints {summary.checkpoints}, "
         f"batches {summary.batches}, records {summary.records}\n"
-        f"first offset {summary.first_offset}, last offset {inspection.end_offset - 1}, "
+        f"{first}, last offset {inspection.end_offset - 1}, "
         f"last epoch {epoch}, ACLs at the end {acls}, {state}\n"
         f"{_counted(faults) if faults else 'valid'}\n"
     )

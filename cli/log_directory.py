@@ -19,7 +19,8 @@ class LogDirectory(NamedTuple):
 
 def add_directory_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--log-dir``, ``--config`` and ``--override``. ``read_log_directory`` reads them."""
-    parser.set_defaults(refuse=parser.error)
+    advice = "this command reads and writes files where the log is: use --config or --log-dir there"
+    parser.set_defaults(refuse=parser.error, advice={"--bootstrap-server": advice})
     group = parser.add_argument_group("where the log is: one of --log-dir and --config")
     group.add_argument(
         "--log-dir",

@@ -132,6 +132,7 @@ def test_unusable_place_is_an_error(
         ("--log-dir log --config c out.checkpoint", "found both"),
         ("--log-dir log --override node.id=1 out.checkpoint", "expected --config as well"),
         ("--log-dir log", "required: OUT"),
+        ("--bootstrap-server h:1 out.checkpoint", "where the log is: use --config or --log-dir"),
     ],
 )
 def test_invalid_arguments_end_with_2(

@@ -83,7 +83,11 @@ def test_log_is_replaced_and_kept(
     )
     assert (numbers(log_dir), numbers(replaced)) == ({1, 2}, {2, 3, 4})
     assert main(["check-log", str(log_dir)]) == 0
-    assert "not known" not in capsys.readouterr().out
+    assert capsys.readouterr().out == (
+        "segments 0, checkpoints 1, batches 0, records 0\n"
+        "all is in the checkpoint, last offset 5, last epoch 2, ACLs at the end 2, no "
+        "record since\nvalid\n"
+    )
 
 
 def test_json_says_the_same(
@@ -258,6 +262,10 @@ def test_root_does_not_write_into_the_log_of_another_user(
         ("b.checkpoint", "expected either --log-dir DIR or --config FILE, found neither"),
         ("b.checkpoint --log-dir log --next-offset -1", "expected an offset of at least 0"),
         ("--log-dir log", "required: BACKUP"),
+        (
+            "b.checkpoint --bootstrap-server h:1",
+            "files where the log is: use --config or --log-dir",
+        ),
     ],
 )
 def test_invalid_arguments_end_with_2(
