@@ -34,6 +34,7 @@ from authorizerd.acl.formats.values import (
     check_mapping,
     check_text,
     check_word,
+    or_empty,
     parse_document,
 )
 from authorizerd.acl.formats.writing import free_name, keep_writable
@@ -80,7 +81,7 @@ class _State:
     def __init__(self, value: Value) -> None:
         check_keys(DOCUMENT, value, required=(), optional=_SECTIONS)
         self._sections: dict[str, dict[str, Value]] = {
-            key: check_mapping(key, value.get(key) or {}) for key in _SECTIONS
+            key: check_mapping(key, or_empty(value.get(key), {})) for key in _SECTIONS
         }
         both = self._sections["services"].keys() & self._sections["users"].keys()
         for name in sorted(both):

@@ -31,6 +31,7 @@ from authorizerd.acl.formats.values import (
     check_list,
     check_mapping,
     check_text,
+    or_empty,
     parse_documents,
 )
 from authorizerd.acl.model import WILDCARD, Acl
@@ -75,9 +76,9 @@ class _User(NamedTuple):
 
     def topics(self, key: str) -> list[str]:
         place = f"{self.place}.topics"
-        topics = check_mapping(place, self.fields.get("topics") or {})
+        topics = check_mapping(place, or_empty(self.fields.get("topics"), {}))
         check_keys(place, topics, required=(), optional=("read", "write"))
-        items = check_list(f"{place}.{key}", topics.get(key) or [], "topics")
+        items = check_list(f"{place}.{key}", or_empty(topics.get(key), []), "topics")
         return [check_text(*item) for item in items]
 
 
@@ -122,10 +123,14 @@ class _Topology:
         document = check_mapping(place, value)
         prefix = [check_text("context", document.get("context"))]
         prefix += (check_text(key, document[key]) for key in document if key not in _SECTIONS)
-        for place, project in check_list("projects", document.get("projects") or [], "projects"):
+        for place, project in check_list(
+            "projects", or_empty(document.get("projects"), []), "projects"
+        ):
             yield from self._read_project(place, check_mapping(place, project), prefix)
-        yield from self._read_platform(document.get("platform") or {})
-        topics = check_list("special_topics", document.get("special_topics") or [], "topics")
+        yield from self._read_platform(or_empty(document.get("platform"), {}))
+        topics = check_list(
+            "special_topics", or_empty(document.get("special_topics"), []), "topics"
+        )
         for place, topic in topics:
             yield from self._read_topic(place, topic, None, ([], []))
 
@@ -144,7 +149,7 @@ class _Topology:
         name = check_text(f"{place}.name", project.get("name"))
         full = _SEPARATOR.join((*prefix, name, ""))
         users = self._read_users(place, project)
-        topics = check_list(f"{place}.topics", project.get("topics") or [], "topics")
+        topics = check_list(f"{place}.topics", or_empty(project.get("topics"), []), "topics")
         for item_place, topic in topics:
             yield from self._read_topic(item_place, topic, full, users)
         yield from self._read_streams(f"{place}.streams", project.get("streams"), full)
@@ -251,7 +256,7 @@ class _Topology:
         systems: dict[str, dict[str, Value]] = {}
         for key, keys in _PLATFORM.items():
             place = f"platform.{key}"
-            systems[key] = check_mapping(place, value.get(key) or {})
+            systems[key] = check_mapping(place, or_empty(value.get(key), {}))
             check_keys(place, systems[key], required=(), optional=keys)
             if systems[key].get("rbac"):
                 self._lose(f"{place}.rbac", "RBAC has no ACLs in Kafka")
@@ -300,7 +305,7 @@ def _name_topic(place: str, value: dict[str, Value], prefix: str | None) -> str:
 
 
 def _users(place: str, value: Value, keys: tuple[str, ...]) -> Iterator[_User]:
-    for item_place, item in check_list(place, value or [], "principals"):
+    for item_place, item in check_list(place, or_empty(value, []), "principals"):
         check_keys(item_place, item, required=("principal",), optional=("metadata", *keys))
         yield _User(item_place, check_text(f"{item_place}.principal", item["principal"]), item)
 

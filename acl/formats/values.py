@@ -197,6 +197,11 @@ def check_keys(
             raise AclTextError(place, f"missing key {key!r}")
 
 
+def or_empty(value: Value, empty: Value) -> Value:
+    """Return ``value``, or ``empty`` if it is missing or null. Other values stay, for a check."""
+    return empty if value is None else value
+
+
 def check_list(place: str, value: Value, what: str) -> Iterator[tuple[str, Value]]:
     """Yield each item of a list with its place; ``what`` names the items in an error.
 

@@ -318,6 +318,9 @@ ROLE = "document[1].roles[0].acls[0]"
     (platform(ksql={"instances": [{"principal": "User:a"}]}),
      "platform.ksql.instances[0].ksqlDbId", "found nothing"),
     (platform(schema_registry={"users": []}), "platform.schema_registry", "unknown key 'users'"),
+    (platform(ksql=""), "platform.ksql", "expected a mapping, found str"),
+    ("context: c\nprojects: {}\n", "projects", "expected a list of projects, found dict"),
+    ("context: c\nspecial_topics: false\n", "special_topics", "found bool"),
 ])  # fmt: skip
 def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> None:
     with pytest.raises(AclTextError) as refused:
