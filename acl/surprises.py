@@ -31,7 +31,10 @@ def find_surprises(acl: Acl) -> Iterator[str]:
     """Yield a sentence for each part of an ACL that probably does not do what it should."""
     if acl.principal == _EVERYONE:
         if acl.permission_type == PermissionType.DENY:
-            yield f"a DENY rule for {_EVERYONE} overrides every ALLOW rule: only super users pass"
+            yield (
+                f"a DENY rule for {_EVERYONE} overrides every ALLOW rule for what it denies: only "
+                "super users pass"
+            )
     else:
         yield from find_principal_surprises(acl.principal)
     yield from _find_host_surprises(acl.host)

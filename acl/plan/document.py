@@ -91,6 +91,7 @@ class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         summary: the result in one line.
         counts: figures by their names.
         broken: what would break, an item in one line each.
+        notes: sentences about why the check may prove less than it seems.
         evidence: the recorded traffic, for the check ``traffic``.
     """
 
@@ -99,6 +100,7 @@ class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     summary: str
     counts: Mapping[str, int] = {}
     broken: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     evidence: TrafficEvidence | None = None
 
 

@@ -26,6 +26,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.plan.changes import AclChanges
 from authorizerd.acl.plan.names import has_known_codes
+from authorizerd.acl.plan.widening import find_widening
 from authorizerd.acl.search.hosts import NOWHERE, covers
 from authorizerd.acl.search.subjects import Subjects, find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
@@ -66,9 +67,8 @@ def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str
         yield from _shorten(_find_closed(proposal))
     elif not proposal.is_default_known:
         yield from _find_perhaps_opened(proposal)
-    yield from _shorten(
-        surprise for acl in proposal.changes.created for surprise in find_surprises(acl)
-    )
+    yield from find_widening(proposal.before, proposal.after, proposal.changes, proposal.settings)
+    yield from _shorten(_find_surprising(proposal.changes.created))
     yield from _find_unknown_codes(proposal)
 
 
@@ -78,6 +78,17 @@ def _shorten(sentences: Iterable[str]) -> Iterator[str]:
     yield from each_once[:LISTED_MAX]
     if len(each_once) > LISTED_MAX:
         yield f"and {len(each_once) - LISTED_MAX} more warnings like the one before"
+
+
+def _find_surprising(created: Iterable[Acl]) -> Iterator[str]:
+    """Yield each surprise once, with the first ACL that it is about."""
+    acls_of: dict[str, list[Acl]] = {}
+    for acl in created:
+        for surprise in find_surprises(acl):
+            acls_of.setdefault(surprise, []).append(acl)
+    for surprise, acls in acls_of.items():
+        more = f", and {count_of(len(acls) - 1, 'more ACL')}" if len(acls) > 1 else ""
+        yield f"{surprise}: {acls[0]}{more}"
 
 
 def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterator[str]:

@@ -104,7 +104,8 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
         ),
         (
             acl("User:*", "READ", topic="t", deny=True),
-            "a DENY rule for User:* overrides every ALLOW rule: only super users pass",
+            "a DENY rule for User:* overrides every ALLOW rule for what it denies: only super users"
+            " pass",
         ),
     ],
 )

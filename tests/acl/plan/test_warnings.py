@@ -132,6 +132,36 @@ def test_plan_that_leaves_no_acl_says_so_first() -> None:
     assert not list(find_warnings(empty))
 
 
+DENY = acl("User:a", topic="orders", deny=True)
+DENY_ALL = acl("User:*", "ALL", topic="orders", host="10.0.0.1", deny=True)
+
+
+@pytest.mark.parametrize(
+    ("present", "desired", "rules", "expected"),
+    [
+        ([DENY, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a READ "
+         "topic `orders`"),
+        ([DENY_ALL, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a "
+         "READ topic `orders` from 10.0.0.1, User:a DESCRIBE topic `orders` from 10.0.0.1"),
+        ([DENY, DENY_ALL], [], CLOSED, "2 DENY ACLs, so more may be allowed"),
+        ([DENY, ORDERS], [ORDERS, acl("User:*", "ALL", topic="orders", deny=True)], CLOSED,
+         "1 DENY ACL, so more may be allowed"),
+        ([DENY, ORDERS], [DENY], CLOSED, ""),
+    ],
+)  # fmt: skip
+def test_deleted_denials_are_announced(
+    present: list[Acl], desired: list[Acl], rules: AuthorizerSettings, expected: str
+) -> None:
+    found = [each for each in warnings(present, desired, rules) if "DENY ACL" in each]
+    assert found == [f"this plan deletes {expected}"] * bool(expected)
+
+
+def test_surprises_of_many_acls_name_the_first_one() -> None:
+    odd = [acl("User:a", topic=name, host="localhost") for name in ("s", "t", "u")]
+    (warning,) = warnings([], odd, CLOSED)
+    assert warning.endswith(f"use one ACL for each address, or *: {odd[0]}, and 2 more ACLs")
+
+
 def test_caller_who_loses_its_right_comes_first() -> None:
     found = warnings([OTHER_ADMIN, ADMIN], [], ROOT, caller="User:other")
     assert [each.partition(" loses")[0] for each in found] == ["User:other (you)", "User:admin"]

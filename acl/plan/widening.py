@@ -1,0 +1,83 @@
+"""What a plan allows by deleting DENYs.
+
+**Invariant:** each example is a request that is denied before the plan and allowed after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from authorizerd.acl.decision import AuthorizerSettings, is_allowed
+from authorizerd.acl.explanation.words import count_of, name_resource
+from authorizerd.acl.model import (
+    OPERATIONS,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    Operation,
+    PermissionType,
+    Question,
+)
+from authorizerd.acl.plan.changes import AclChanges
+from authorizerd.acl.snapshot import AclSnapshot
+
+EXAMPLES_MAX: Final = 3
+_TRIED_MAX: Final = 10_000
+"""The most requests that are tried: about 50 ms."""
+_SOME_HOST: Final = "0.0.0.0"  # noqa: S104 - nothing binds to it; no client has this address
+
+
+def find_widening(
+    before: AclSnapshot, after: AclSnapshot, changes: AclChanges, settings: AuthorizerSettings
+) -> Iterator[str]:
+    """Yield a sentence if the changes delete DENYs, with examples of what becomes allowed.
+
+    Only a few requests are tried. So without examples, more may be allowed nevertheless.
+    """
+    denials = changes.delete_deny
+    if not denials:
+        return
+    examples = islice(
+        (
+            _describe(each)
+            for each in islice(_make_questions(denials, after), _TRIED_MAX)
+            if is_allowed(after, settings, each) and not is_allowed(before, settings, each)
+        ),
+        EXAMPLES_MAX,
+    )
+    named = ", ".join(examples)
+    effect = f"so more is allowed, such as {named}" if named else "so more may be allowed"
+    yield f"this plan deletes {count_of(len(denials), 'DENY ACL')}, {effect}"
+
+
+def _make_questions(denials: Iterable[Acl], after: AclSnapshot) -> Iterator[Question]:
+    """Yield requests that the DENYs concern, for a DENY of everyone those of its grantees."""
+    grantees = _find_grantees(after)
+    for acl in denials:
+        principals = [acl.principal]
+        if acl.principal == WILDCARD_PRINCIPAL:
+            principals = grantees[acl.resource_type, acl.pattern_type, acl.resource_name]
+        operations = OPERATIONS[1:] if acl.operation == Operation.ALL else [acl.operation]
+        host = _SOME_HOST if acl.host == WILDCARD else acl.host
+        for principal in principals:
+            for operation in operations:
+                yield Question(principal, host, operation, acl.resource_type, acl.resource_name)
+
+
+def _find_grantees(after: AclSnapshot) -> dict[tuple[int, int, str], list[str]]:
+    """Return the principals that an ALLOW names, by its resource pattern."""
+    grantees: defaultdict[tuple[int, int, str], list[str]] = defaultdict(list)
+    for acl in after.acls.values():
+        if acl.permission_type == PermissionType.ALLOW and acl.principal != WILDCARD_PRINCIPAL:
+            pattern = acl.resource_type, acl.pattern_type, acl.resource_name
+            grantees[pattern].append(acl.principal)
+    return grantees
+
+
+def _describe(question: Question) -> str:
+    resource = name_resource(question.resource_type, question.resource_name)
+    host = "" if question.host == _SOME_HOST else f" from {question.host}"
+    return f"{question.principal} {Operation(question.operation).name} {resource}{host}"
