@@ -94,6 +94,7 @@ class _Runner:
         self._plan = plan
         self._as_json: bool = arguments.json
         self._is_dry: bool = arguments.dry_run
+        self._servers: str = arguments.bootstrap_server
         self.execution: Execution
 
     async def run(self, reader: BrokerReader) -> None:
@@ -101,7 +102,19 @@ class _Runner:
 
     async def execute(self, server: AclServer) -> None:
         self.execution = Execution(self._plan, server, report=self._report)
+        self._note_origin()
         await self.execution.run(is_dry=self._is_dry)
+
+    def _note_origin(self) -> None:
+        """Say where the plan was made for, if that is another place: perhaps it is a mistake."""
+        origin = self._plan.made_for.name
+        if origin == self._servers:
+            return
+        note = f"the plan was made for {origin}, and is applied to {self._servers}"
+        if self._as_json:
+            self.execution.progress.notes.append(note)
+        else:
+            warn(f"note: {note}")
 
     def _report(self, done: Done) -> None:
         """Print a request at once, so that it is known even if this process is killed."""

@@ -7,13 +7,17 @@ it needs once it runs, so that a plan without it starts quickly.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from authorizerd.acl.explanation.description import ANY_SERVER
+from msgspec import to_builtins
+
+from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.plan.document import PlanCheck
+from authorizerd.acl.plan.names import has_known_codes, name_acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_source import AclSource
@@ -67,9 +71,9 @@ def check_tests(
             "failed_after": len(failed),
         },
         broken=tuple(map(_describe_broken, failed)),
+        notes=tuple(_find_notes(results_before, results_after)),
     )
-    server = arguments.bootstrap_server or ANY_SERVER
-    return Checked(result, tuple(_describe(results_before, results_after, server)))
+    return Checked(result, tuple(_describe(results_before, results_after, result)))
 
 
 def _describe_broken(result: Result) -> str:
@@ -78,15 +82,36 @@ def _describe_broken(result: Result) -> str:
     return escape_unprintable(f"{test.source}:{test.line}: {test.title}: found {found}")
 
 
-def _describe(before: list[Result], after: list[Result], server: str) -> Iterator[str]:
+def _find_notes(before: list[Result], after: list[Result]) -> Iterator[str]:
+    """Yield the notes of passed tests, which prove less than they seem, before and after the plan.
+
+    A plan may take away the last ACL of a principal. So what is noted only after it is intended.
+    """
+    for earlier, later in zip(before, after, strict=True):
+        test = later.test
+        for note in later.notes:
+            if later.passed and note in earlier.notes:
+                yield escape_unprintable(f"{test.source}:{test.line}: {test.title}: {note}")
+
+
+def _describe(before: list[Result], after: list[Result], result: PlanCheck) -> Iterator[str]:
     from authorizerd.cli.policy.report import describe_result
 
     for earlier, later in zip(before, after, strict=True):
         if later.passed:
             continue
-        yield from describe_result(later, server)
+        yield from describe_result(later, _propose)
         if not earlier.passed:
             yield "      it fails without this plan, too"
+    yield from (f"note: {note}" for note in result.notes)
+
+
+def _propose(change: AclChange) -> str:
+    """Return the line about what to change in the files, since the plan undoes any other change."""
+    acl = change.acl
+    verb = "add to" if change.adds else "remove from"
+    named = json.dumps(to_builtins(name_acl(acl))) if has_known_codes(acl) else str(acl)
+    return f"change:   {verb} the desired ACLs: {named}"
 
 
 CHECKS: Final[tuple[Check, ...]] = (check_tests, check_traffic)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Final
 
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
 from authorizerd.acl.plan.changes import AclChanges
 from authorizerd.acl.plan.document import Plan
 from authorizerd.acl.plan.selector import describe_selector
+
+ENTRIES_SHOWN_MAX: Final = 20
+"""The most entries of what is managed that the report shows. The document has all."""
 
 
 def describe_changes(changes: AclChanges) -> Iterator[str]:
@@ -66,5 +70,7 @@ def describe_managed(plan: Plan) -> Iterator[str]:
         )
         return
     yield "this plan manages only these ACLs:"
-    for entry in entries:
+    for entry in entries[:ENTRIES_SHOWN_MAX]:
         yield f"  {entry}"
+    if len(entries) > ENTRIES_SHOWN_MAX:
+        yield f"  and {len(entries) - ENTRIES_SHOWN_MAX} more entries, which the plan lists"

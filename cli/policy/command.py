@@ -12,6 +12,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,7 @@ from authorizerd.cli.policy.documents import Plan, new_report
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.policy.junit import write_junit
 from authorizerd.cli.policy.planned import apply_plan
-from authorizerd.cli.policy.report import describe_result, summarize
+from authorizerd.cli.policy.report import describe_result, propose_command, summarize
 from authorizerd.cli.policy.results import Result, run_tests
 from authorizerd.cli.questions.answers import print_document
 from authorizerd.daemon.errors import StartError
@@ -62,7 +63,7 @@ def run_policy_tests(arguments: argparse.Namespace) -> int:
     for result in run_tests(tests, snapshot, source.settings, clock=time.monotonic):
         results.append(result)
         if not arguments.json:
-            _write_lines(describe_result(result, server))
+            _write_lines(describe_result(result, partial(propose_command, server=server)))
     if arguments.json:
         print_document(new_report(results, source, plan, server))
     else:

@@ -6,20 +6,30 @@ are escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from authorizerd.acl.explanation.description import ANY_SERVER, describe_command
+from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.policy.results import Reason, Result, count_principals, describe_rule
 
+DescribeChange: TypeAlias = Callable[[AclChange], str]
+"""Return the line that proposes a change of ACLs."""
 
-def describe_result(result: Result, server: str) -> Iterator[str]:
-    """Yield the line of a test, and for a failed one what was expected and found.
+
+def propose_command(change: AclChange, server: str = ANY_SERVER) -> str:
+    """Return the line with the kafka-acls command of a change.
 
     Args:
-        server: the value of ``--bootstrap-server`` in kafka-acls lines.
+        server: the value of ``--bootstrap-server``.
     """
+    return f"change:   {describe_command(change, server)}"
+
+
+def describe_result(result: Result, propose: DescribeChange) -> Iterator[str]:
+    """Yield the line of a test, and for a failed one what was expected and found."""
     test = result.test
     if result.passed:
         yield escape_unprintable(f"ok    {test.title}")
@@ -27,11 +37,11 @@ def describe_result(result: Result, server: str) -> Iterator[str]:
             yield escape_unprintable(f"      note:     {note}")
         return
     yield escape_unprintable(f"FAIL  {test.title}")
-    for line in describe_failure(result, server):
+    for line in describe_failure(result, propose):
         yield f"      {line}"
 
 
-def describe_failure(result: Result, server: str = ANY_SERVER) -> Iterator[str]:
+def describe_failure(result: Result, propose: DescribeChange = propose_command) -> Iterator[str]:
     """Yield what a failed test expected and what was found, without unprintable characters."""
     test = result.test
     for line in _describe_failure(result):
@@ -39,7 +49,7 @@ def describe_failure(result: Result, server: str = ANY_SERVER) -> Iterator[str]:
     for note in result.notes:
         yield escape_unprintable(f"note:     {note}")
     for change in result.changes:
-        yield escape_unprintable(f"change:   {describe_command(change, server)}")
+        yield escape_unprintable(propose(change))
     yield escape_unprintable(f"at {test.source}:{test.line}")
 
 

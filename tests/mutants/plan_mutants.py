@@ -38,6 +38,20 @@ PLAN_MUTANTS: Final = (
         found_by=_DOCUMENT,
     ),
     Mutant(
+        name="a plan replaces any file",
+        file="cli/change/files.py",
+        text="    if not may_replace:",
+        becomes="    if not out:",
+        found_by="tests/cli/change/test_planning.py::test_only_a_plan_is_replaced",
+    ),
+    Mutant(
+        name="a plan that deletes DENYs does not say that more is allowed",
+        file="acl/plan/widening.py",
+        text="    if not denials:",
+        becomes="    if denials:",
+        found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
+    ),
+    Mutant(
         name="a prefix of principals selects the ACLs of everyone",
         file="acl/plan/selector.py",
         text="acl.principal == WILDCARD_PRINCIPAL or ",

@@ -150,6 +150,28 @@ def test_json_has_every_request(stage: Stage) -> None:
     assert json.loads(moved.stdout)["left"] == 12
 
 
+def test_other_place_than_that_of_the_plan_is_named(stage: Stage) -> None:
+    note = f"the plan was made for broker:9092, and is applied to {stage.address}"
+    assert f"note: {note}" in stage.apply("--dry-run").stderr
+    assert note in json.loads(stage.apply("--dry-run", "--json").stdout)["notes"]
+    path = stage.folder / "made.json"
+    (stage.folder / "desired.json").write_text('{"acls": []}')
+    words = ("--bootstrap-server", stage.address)
+    made = run("acls", "plan", stage.folder / "desired.json", *words, "--out", path)
+    assert made.returncode == 10, made.stderr
+    assert "note:" not in run("acls", "apply", path, "--dry-run", *words).stderr
+
+
+def test_breaking_plan_cannot_be_edited_into_another(stage: Stage) -> None:
+    path = stage.folder / "plan.json"
+    assert stage.apply(checks=(BREAKING,)).returncode == 3
+    path.write_text(path.read_text().replace('"breaks": true', '"breaks": false'))
+    done = run("acls", "apply", path, "--bootstrap-server", stage.address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "plan.json: sha256: it does not fit the content" in done.stderr
+    assert stage.acls == set(BEFORE)
+
+
 def test_edited_plan_is_rejected(stage: Stage) -> None:
     path = stage.folder / "plan.json"
     stage.apply("--dry-run")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Final
 
+import pytest
 import yaml
 
 from authorizerd.acl.formats.catalogue import FORMATS
@@ -32,6 +34,19 @@ def test_block_of_what_is_managed_is_valid() -> None:
 def test_job_of_github_actions_is_valid_yaml() -> None:
     job = yaml.safe_load(BLOCKS[2])["jobs"]["plan"]
     assert all("run" in step or "uses" in step for step in job["steps"])
+
+
+@pytest.mark.parametrize("page", ["change.md", "change-traffic.md"])
+def test_job_shows_the_end_of_a_large_plan(page: str, tmp_path: Path) -> None:
+    """The totals, the warnings and the failed checks are behind the diff."""
+    text = (ROOT / "docs" / page).read_text()
+    (command,) = re.findall(r"^ +(\{ echo .*\}) >", text, re.MULTILINE)
+    (tmp_path / "plan.txt").write_text("+   ALLOW\n" * 20_000 + "totals\n")
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("totals\n```\n")
+    assert len(done.stdout) < 65_536, "the limit of GitHub's comments"
 
 
 def test_every_field_of_a_plan_is_described() -> None:

@@ -240,6 +240,48 @@ def test_failing_policy_test_breaks_the_plan(
     ]
 
 
+def test_failed_test_proposes_to_change_the_desired_acls(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The next plan would undo a change by kafka-acls."""
+    assert plan("desired.txt --tests tests.yaml") == 3
+    out = capsys.readouterr().out
+    assert "kafka-acls" not in out
+    assert (
+        '      change:   add to the desired ACLs: {"resource_type": "TOPIC", "resource_name": '
+        '"payments.", "pattern_type": "PREFIXED", "principal": "User:bob", "host": "*", '
+        '"operation": "WRITE", "permission_type": "ALLOW"}\n'
+    ) in out
+
+
+def test_misspelt_principal_is_noted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bob has an ACL, which the plan deletes. So only nosuch is probably a typo."""
+    (folder / "tests.yaml").write_text(
+        "tests:\n  - nosuch may not READ topic orders\n  - bob may not READ topic orders\n"
+    )
+    assert plan("desired.txt --tests tests.yaml --out plan.json") == 10
+    note = "tests.yaml:2: nosuch may not READ topic orders: no ACL names User:nosuch"
+    assert [line for line in capsys.readouterr().out.splitlines() if "note:" in line] == [
+        f"note: {note}"
+    ]
+    (check,) = written(folder).checks
+    assert check.notes == (note,)
+
+
+def test_many_managed_entries_are_shortened(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [{"principal": f"User:u{number}"} for number in range(25)]
+    (folder / "many.json").write_text(json.dumps({"manages": entries, "acls": []}))
+    assert plan("many.json --out plan.json") == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("this plan manages only these ACLs:")
+    assert lines[start + 20 : start + 22] == [
+        "  principal=User:u19", "  and 5 more entries, which the plan lists",
+    ]  # fmt: skip
+    assert len(written(folder).manages) == 25
+
+
 def test_passing_policy_tests_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert plan("desired.txt now.txt --tests tests.yaml") == 3
     assert plan("now.txt --tests tests.yaml") == 3  # zoe may not, whatever is planned
@@ -297,6 +339,7 @@ def test_surprises_of_added_acls_are_warnings(
     assert plan("odd.txt now.txt --out plan.json") == 10
     (warning,) = written(folder).warnings
     assert warning.startswith("name '*x': * is an ordinary character here")
+    assert warning.endswith(f": {acl('User:a', topic='*x')}")
     assert f"\nwarning: {warning}\n" in capsys.readouterr().out
 
 
