@@ -23,6 +23,7 @@ import msgspec
 
 STANDARD: Final = "-"
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
+_ONE_SLASH: Final = re.compile(r"(kafka|zookeeper):/?[^/]*:[0-9]", re.IGNORECASE)
 _CHECKPOINT: Final = "checkpoint"
 _LOG: Final = "log"
 
@@ -79,6 +80,11 @@ def parse_locator(text: str, formats: Collection[str]) -> Locator:
         raise LocatorError("expected a place, found an empty text")
     if match := _SCHEME.fullmatch(text):
         return _parse_url(text, match[1].lower(), match[2])
+    if match := _ONE_SLASH.match(text):
+        scheme = match[1].lower()
+        raise LocatorError(
+            f"expected {scheme}://HOST:PORT, with two slashes; write ./ before the name of a file"
+        )
     prefix, colon, rest = text.partition(":")
     if colon and prefix in (*formats, _LOG, _CHECKPOINT):
         return _parse_prefixed(text, prefix, rest)

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.formats.listing import format_acls
+from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
 from authorizerd.cli.main import main
+from authorizerd.cli.transfer.report import describe_losses
 from tests.support.acls import acl
 from tests.support.daemon_process import write_config
 from tests.support.log_files import added, read_acls, removed, write_log
@@ -210,6 +212,39 @@ def test_loss_of_an_acl_that_is_not_selected_does_not_stop_the_command(
     words = ("export", "--log-dir", str(tmp_path / "unknown"), "--principal", "User:b")
     assert command.run(*words) == 0
     assert "User:b" in command.out
+
+
+def test_many_losses_are_counted_by_reason_and_principal_after_all_denials() -> None:
+    allowed = [
+        Loss(acl(f"User:u{number % 7}", topic=f"t{number}"), f"reason {number % 2}")
+        for number in range(30)
+    ]
+    denied = [Loss(acl("User:d", topic=f"t{number}", deny=True), "no DENY") for number in range(99)]
+    lines = list(describe_losses((*allowed[:15], *denied, *allowed[15:], Loss(None, "a role"))))
+    assert lines[:99] == [f"loss: {loss}" for loss in denied]
+    assert lines[99:] == [
+        "loss: 15 ALLOWs of User:u0 (3), User:u2 (2), User:u4 (2), User:u6 (2), User:u1 (2) and 2 "
+        "other principals: reason 0",
+        "loss: 15 ALLOWs of User:u1 (3), User:u3 (2), User:u5 (2), User:u0 (2), User:u2 (2) and 2 "
+        "other principals: reason 1",
+        "loss: a role",
+        "--json lists each of the losses",
+        "99 DENYs among them: without a DENY, more is allowed",
+    ]
+    assert list(describe_losses(tuple(allowed[:20]))) == [f"loss: {each}" for each in allowed[:20]]
+
+
+def test_lines_about_losses_are_bounded() -> None:
+    denied = [Loss(acl(topic=f"t{number}", deny=True), "no DENY") for number in range(1_002)]
+    lines = list(describe_losses(tuple(denied)))
+    assert lines[1_000:] == [
+        "and 2 more DENYs; --json lists all",
+        "1002 DENYs among them: without a DENY, more is allowed",
+    ]
+    odd = [Loss(acl(topic=f"t{number}"), f"reason {number}") for number in range(60)]
+    lines = list(describe_losses(tuple(odd)))
+    assert len(lines) == 51
+    assert lines[-1] == "and 10 more; --json lists each of the losses"
 
 
 def test_dry_run_writes_nothing(command: Command, tmp_path: Path) -> None:
