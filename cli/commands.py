@@ -229,6 +229,13 @@ def _run_acls(words: Sequence[str]) -> int:
         parsed = new_acls_parser().parse_words(words)
         code: int = parsed.run(parsed)
         return code
+    if words and not words[0].startswith("-"):
+        from authorizerd.acl.typos import find_similar
+
+        # Without this, kafka-acls' parser would ignore the word, and blame a flag.
+        meant = find_similar(words[0], ACLS_COMMANDS)
+        if meant is not None:
+            new_acls_parser().error(f"unknown command '{words[0]}' (did you mean {meant}?)")
     return _run_kafka_acls(words)
 
 

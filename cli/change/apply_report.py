@@ -117,8 +117,9 @@ def describe_ending(plan: Plan, progress: Progress) -> Iterator[str]:
     others = progress.others
     if progress.ending is not Ending.MOVED:
         yield from _list_acls("not visible", others.unseen)
-    yield from _list_acls("created by somebody else", others.created)
-    yield from _list_acls("deleted by somebody else", others.deleted)
+    if progress.requests:  # else the reasons name them
+        yield from _list_acls("created by somebody else", others.created)
+        yield from _list_acls("deleted by somebody else", others.deleted)
     if progress.in_doubt is not None:
         yield (
             f"not known: whether the last request is applied"

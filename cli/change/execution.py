@@ -169,7 +169,7 @@ class Execution:
         changes = self._plan.changes
         made = make_states(self._plan.made_for.digest, changes).get(listed.digest)
         if made is None:
-            raise _Stop(Ending.MOVED, *_describe_move(self._plan, listed))
+            raise _new_move(self._plan, listed)
         left = skip_changes(changes, made)
         self.progress.made_before, self.progress.left = made, left.count
         return tuple(split_requests(left, **self._limit))
@@ -302,20 +302,34 @@ def _describe_failure(answer: Answered | Unanswered) -> str:
     return "the request was acknowledged, but the ACLs are not as expected"
 
 
-def _describe_move(plan: Plan, listed: Listed) -> list[str]:
-    """Return what has changed since the plan was made, as far as the plan can tell."""
+def _new_move(plan: Plan, listed: Listed) -> _Stop:
+    """Return what has changed since the plan was made, or applied, as far as the plan can tell."""
     held = set(listed.acls.values())
     made_for, changes = plan.made_for, plan.changes
+    there = [acl for acl in changes.created if acl in held]
+    gone = [acl for acl in changes.deleted if acl not in held]
     at = "" if made_for.offset is None else f" at offset {made_for.offset}"
     now = "" if listed.offset is None else f" at offset {listed.offset}"
-    added = find_added(made_for.digest, listed.acls, listed.digest)
-    return [
+    first = (
         f"the plan was made for {made_for.acls} ACLs{at}; now there are others:"
-        f" {len(held)} ACLs{now}",
-        *_name_some("already there", [acl for acl in changes.created if acl in held]),
-        *_name_some("no longer there", [acl for acl in changes.deleted if acl not in held]),
-        *_name_some("created since", [acl for acl in added if acl not in changes.created]),
-    ]
+        f" {len(held)} ACLs{now}"
+    )
+    if changes.count and len(there) + len(gone) == changes.count:
+        # Its own changes are not news: only what came after them is.
+        since = find_added(plan.leads_to.digest, listed.acls, listed.digest)
+        reasons = ["all changes of the plan are there: it was applied before"]
+        gone = []
+    else:
+        since = [
+            acl
+            for acl in find_added(made_for.digest, listed.acls, listed.digest)
+            if acl not in changes.created
+        ]
+        reasons = [*_name_some("already there", there), *_name_some("no longer there", gone)]
+        if len(there) == len(changes.created):
+            gone = []  # perhaps by this plan, which deletes after all creations
+    others = Comparison(unseen=(), created=tuple(since), deleted=tuple(gone))
+    return _Stop(Ending.MOVED, first, *reasons, *_name_some("created since", since), others=others)
 
 
 def _name_some(what: str, acls: Sequence[Acl]) -> Iterator[str]:

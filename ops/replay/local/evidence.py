@@ -152,6 +152,12 @@ def read_report(
 
 def _check_ingested(ingested: Ingested) -> None:
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in ingested.reasons.items())
+    if ingested.lines > ingested.blank_lines == ingested.lines - ingested.set_aside:
+        names = ", ".join(ingested.inputs)
+        raise TrafficError(
+            f"{names}: no line is of an audit log ({reasons}): name a log of Kafka's "
+            "kafka.authorizer.logger, or of authorizerd's audit"
+        )
     if not ingested.accepted:
         raise TrafficError(
             f"{ingested.set_aside:,} of {format_count(ingested.lines, 'line')} cannot be read "

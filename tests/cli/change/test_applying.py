@@ -119,6 +119,7 @@ def test_moved_state_has_its_own_exit_code(stage: Stage) -> None:
     for flags in ([], ["--dry-run"]):
         done = stage.apply(*flags)
         assert done.returncode == 4
+        assert done.stdout.count(str(OTHER)) == 1
         assert f"created since: {OTHER}" in done.stdout
         assert "Make the plan again" in done.stdout
     assert stage.acls == {*BEFORE, OTHER}
@@ -147,7 +148,9 @@ def test_json_has_every_request(stage: Stage) -> None:
     stage.set_acls([*BEFORE, OTHER])
     moved = stage.apply("--json")
     assert moved.returncode == 4
-    assert json.loads(moved.stdout)["left"] == 12
+    document = json.loads(moved.stdout)
+    assert document["left"] == 12
+    assert [each["principal"] for each in document["created_by_others"]] == ["User:other"]
 
 
 def test_other_place_than_that_of_the_plan_is_named(stage: Stage) -> None:

@@ -21,13 +21,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "words",
-    ["--list plan --log-dir log", "--list --log-dir log plan", "plans --list --log-dir log"],
+    ["--list plan --log-dir log", "--list --log-dir log plan", "orders --list --log-dir log"],
 )
 def test_other_words_are_ignored_as_in_kafka_acls(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["acls", *words.split()]) == 0
     assert "principal=User:alice" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["improt a.yaml --to b.yaml", "Plan a.yaml", "plans --list"])
+def test_first_word_that_resembles_a_command_is_an_error(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["acls", *words.split()])
+    assert ended.value.code == 2
+    first = words.split()[0]
+    meant = {"improt": "import"}.get(first, "plan")
+    assert f"unknown command '{first}' (did you mean {meant}?)" in capsys.readouterr().err
 
 
 def test_help_of_acls_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:

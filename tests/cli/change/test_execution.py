@@ -148,6 +148,31 @@ async def test_moved_state_is_left_alone(plan: Plan, compares: bool) -> None:
     assert not server.sent
     assert progress.reasons[0].startswith("the plan was made for 12 ACLs; now there are others: 13")
     assert progress.reasons[1:] == [f"created since: {OTHER}"]
+    assert (progress.others.created, progress.others.deleted) == ((OTHER,), ())
+
+
+async def test_move_names_what_others_have_deleted(plan: Plan) -> None:
+    """The plan deletes after all its creations, so it has not deleted this one."""
+    gone = plan.changes.deleted[0]
+    present = [each for each in BEFORE if each != gone]
+    progress = (await execute(plan, MemoryServer.of(present, compares=True))).progress
+    assert progress.reasons[1:] == [f"no longer there: {gone}"]
+    assert progress.others.deleted == (gone,)
+    present += plan.changes.created
+    progress = (await execute(plan, MemoryServer.of([*present, OTHER], compares=True))).progress
+    assert progress.ending is Ending.MOVED
+    assert progress.others.deleted == ()
+
+
+async def test_plan_that_was_applied_before_says_so(plan: Plan) -> None:
+    execution = await execute(plan, MemoryServer.of([*AFTER, OTHER], compares=True))
+    progress = execution.progress
+    assert progress.ending is Ending.MOVED
+    assert progress.reasons[1:] == [
+        "all changes of the plan are there: it was applied before",
+        f"created since: {OTHER}",
+    ]
+    assert (progress.others.created, progress.others.deleted) == ((OTHER,), ())
 
 
 async def test_move_names_what_the_plan_can_tell(plan: Plan) -> None:

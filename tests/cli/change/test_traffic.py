@@ -196,7 +196,7 @@ def test_sample_of_a_json_log_is_a_warning(rate: float, is_sampled: bool, folder
         (
             "",
             "no audit line\n" * 2,
-            "2 of 2 lines cannot be read (no_decision 2): filter the log, ",
+            "audit.log: no line is of an audit log (no_decision 2): name a log of Kafka's ",
         ),
         ("", "\n", "there is no recorded request, so nothing can be judged"),
         ("--traffic-tz Nowhere", "", "unknown time zone 'Nowhere'"),
