@@ -19,7 +19,7 @@ COMMAND: Final = ("-P", "-m", "authorizerd.replay")
 # pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
 MODULES: Final = ("jinja2", "pyarrow", "yaml")
 # They read audit logs without the extra; if they need Spark, their error names it.
-_WITHOUT_EXTRA: Final = frozenset(("whatif",))
+_WITHOUT_EXTRA: Final = frozenset(("usage", "whatif"))
 _HELP: Final = frozenset(("-h", "--help"))
 
 

@@ -447,6 +447,11 @@ _shtab_authorizerd_replay_report_defaults_added=0
 _shtab_authorizerd_replay_usage_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[results of ingest]:events:_files"
+  "*--logs[audit logs, in place of --events\: files, directories or globs]:logs:"
+  "--engine[what evaluates --logs\: this process (local) or Spark\; default\: auto, by their size]:engine:(auto local spark)"
+  "--format[format of the audit logs\; default auto]:format:(auto json kafka)"
+  "--tz[time zone of times that name none\; default UTC]:tz:"
+  "--max-bad-ratio[maximum share of unusable lines, which are set aside\; default 0.01]:max_bad_ratio:"
   "--acls[a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka\:\/\/HOST\:PORT]:acls:_files"
   "--as-of[use the ACLs of a log directory at that time]:as_of:"
   "--super-users[same as super.users\: Type\:name\;Type\:name]:super_users:"

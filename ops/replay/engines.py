@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest.options import make_logs_plan
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.inputs import estimate_bytes, find_logs
-from authorizerd.replay.local.running import run_whatif
+from authorizerd.replay.local.usage import run_usage
+from authorizerd.replay.local.whatif import run_whatif
 from authorizerd.replay.messages import EXIT_DONE, MESSAGE
 from authorizerd.replay.options import is_uri
-from authorizerd.replay.plans import IngestPlan, Plan, WhatIfPlan
+from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.text import format_count
 
@@ -96,7 +97,9 @@ def _why_spark(engine: str, options: SparkOptions, logs: IngestPlan) -> str | No
 def _run_here(logs: IngestPlan, plan: Plan) -> int:
     files = find_logs(logs.inputs)
     _say(f"engine: local, without Spark ({format_count(len(files), 'file')})")
-    assert isinstance(plan, WhatIfPlan), "only these commands have --logs"
+    if isinstance(plan, UsagePlan):
+        return run_usage(logs, plan)
+    assert isinstance(plan, WhatIfPlan), "only these two commands have --logs"
     return run_whatif(logs, plan)
 
 

@@ -41,7 +41,10 @@ def test_missing_libraries_are_named_with_the_pip_command(
     )
 
 
-def test_whatif_starts_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", ["usage", "whatif"])
+def test_local_engine_starts_without_the_extra(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It reads audit logs without these libraries."""
 
     def execv(path: str, words: list[str]) -> None:
@@ -50,4 +53,4 @@ def test_whatif_starts_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(replay_command, "find_spec", lambda _: None)
     monkeypatch.setattr(os, "execv", execv)
     with pytest.raises(Replaced):
-        main(["replay", "whatif", "--logs", "audit.log"])
+        main(["replay", command, "--logs", "audit.log"])

@@ -165,6 +165,27 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/usage/test_proving.py::test_breaking_suggestion_is_left_out_and_the_rest_proven",
     ),
     Mutant(
+        name="the local engine counts events before the window as use",
+        file="ops/replay/local/tallies.py",
+        text="            if at_ms < self._since_ms:\n                continue\n",
+        becomes="",
+        found_by="tests/ops/replay/local/test_usage.py::test_lookback_counts_only_events_of_the_window",
+    ),
+    Mutant(
+        name="the local engine reports a log that grew meanwhile",
+        file="ops/replay/local/usage.py",
+        text="if within.files != traffic.files:",
+        becomes="if len(within.files) != len(traffic.files):",
+        found_by="tests/ops/replay/local/test_usage.py::test_log_that_grows_during_a_lookback_is_refused",
+    ),
+    Mutant(
+        name="the local engine accepts logs with too many unreadable lines",
+        file="ops/replay/local/running.py",
+        text="if not traffic.ingested.accepted:",
+        becomes="if not traffic.ingested.lines:",
+        found_by="tests/ops/replay/test_engines.py::test_unusable_logs_are_named_and_leave_no_result",
+    ),
+    Mutant(
         name="latency counts from the sending, not from the due time",
         file="ops/replay/load/lanes/lane.py",
         text="self._send(frame, due_ns if self._rules.is_open else now_ns, now_ns)",

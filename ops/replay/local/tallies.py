@@ -84,6 +84,8 @@ Counted: TypeAlias = Summand | Reason | None
 class Tallies:
     """Adds up lines; ``zone`` applies to times without a zone.
 
+    Events before ``since_ms`` are not counted; a tally may then have no lines.
+
     ``is_sampled`` is True once a line says that only a sample of the decisions was logged.
     """
 
@@ -94,7 +96,9 @@ class Tallies:
         *,
         tallies_max: int = TALLIES_MAX,
         text_bytes_max: int = TEXT_BYTES_MAX,
+        since_ms: int = -sys.maxsize,
     ) -> None:
+        self._since_ms = since_ms
         self._zone = zone
         self._line_format: LineFormat = line_format
         self._tallies_max = tallies_max
@@ -131,6 +135,8 @@ class Tallies:
                 self._add_parsed(line)
                 continue
             at_ms = begin_ms + _MILLISECONDS[milliseconds]
+            if at_ms < self._since_ms:
+                continue
             # Not a method of the tally: its call would take as long as all the other steps.
             tally.lines += 1
             if at_ms > tally.last_ms:
@@ -144,6 +150,8 @@ class Tallies:
 
     def _add_parsed(self, line: bytes) -> None:
         parsed = self._parse(line)
+        if isinstance(parsed, Event) and parsed.at_ms < self._since_ms:
+            return
         tally = self._tally_of(parsed, len(line))
         tally.lines += 1
         if isinstance(parsed, Event):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -97,11 +98,13 @@ def read_traffic(
     line_format: LineFormat = "auto",
     time_zone: str = "UTC",
     bad_ratio_max: float = BAD_RATIO_MAX,
+    since_ms: int = -sys.maxsize,
 ) -> Traffic:
     """Return the traffic in files, and in all files below directories. Blocks.
 
     Args:
         time_zone: of times that name none, as ``find_zone``.
+        since_ms: do not count earlier events, in milliseconds since 1970.
         bad_ratio_max: the greatest share of lines set aside with which the traffic is accepted.
 
     Raises:
@@ -109,7 +112,7 @@ def read_traffic(
             ``time_zone`` is not a time zone.
     """
     try:
-        tallies = Tallies(find_zone(time_zone), line_format)
+        tallies = Tallies(find_zone(time_zone), line_format, since_ms=since_ms)
     except ValueError as error:
         raise TrafficError(str(error)) from error
     files: list[LogFile] = []
@@ -139,7 +142,7 @@ def merge_tuples(tallies: Iterable[tuple[object, Tally]]) -> tuple[TrafficTuple,
     """Return the distinct tuples, in the order in which they first occurred."""
     found: dict[tuple[str | None, ...], list[Figures | None]] = {}
     for counted, tally in tallies:
-        if isinstance(counted, Summand):
+        if isinstance(counted, Summand) and tally.lines:
             both = found.setdefault(counted[:6], [None, None])
             figures = Figures(tally.lines, tally.first_ms, tally.last_ms, counted.rule)
             place = 0 if counted.allowed else 1
@@ -174,6 +177,8 @@ def sum_lines(
     last_ms: list[int] = []
     for counted, tally in tallies:
         lines += tally.lines
+        if not tally.lines:
+            continue
         if isinstance(counted, Summand):
             verdicts[counted.allowed] += tally.lines
             levels[counted.level] += tally.lines

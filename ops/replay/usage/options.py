@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
-from authorizerd.replay.options import parse_days, parse_names_max, resolve_input, resolve_output
+from authorizerd.replay.ingest.options import add_recorded_arguments, resolve_events
+from authorizerd.replay.options import parse_days, parse_names_max, resolve_output
 from authorizerd.replay.plans import UsagePlan
 
 
 def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay usage``."""
-    parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
+    add_recorded_arguments(parser)
     add_acl_arguments(parser)
     parser.add_argument(
         "--lookback",
@@ -41,7 +42,7 @@ def make_usage_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
         AclSourceError: the source cannot be read.
     """
     return UsagePlan(
-        events=resolve_input(parsed.events, is_local=is_local),
+        events=resolve_events(parsed, is_local=is_local),
         out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
         acls=read_acl_set(parsed, parsed.acls, parsed.as_of),
         lookback_days=parsed.lookback,

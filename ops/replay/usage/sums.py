@@ -13,26 +13,24 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql import Window as Partitions
 
-from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.spark.arrow_map import map_in_arrow
-from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.evaluation import WindowSums, describe_window
 from authorizerd.replay.usage.matching import UseIndex, distinct, index_of, pack
 from authorizerd.replay.usage.proving import Changed, Comparison
-from authorizerd.replay.usage.report import WindowReport
-from authorizerd.replay.usage.rows import (
+from authorizerd.replay.usage.recorded import (
     BY_SUPER_USERS,
     DISAGREEING,
     NOT_EVALUATED,
     WHOLE_TUPLE,
     RecordedTuple,
-    changes_in,
-    uses_in,
+    Summed,
 )
+from authorizerd.replay.usage.report import WindowReport
+from authorizerd.replay.usage.rows import changes_in, uses_in
 from authorizerd.replay.usage.suggestions import AclUsage
-from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED, Window
+from authorizerd.replay.usage.window import Window
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,15 +42,6 @@ _USE_COLUMNS: Final = "number int, label string, is_alone boolean, events long, 
 _CHANGE_COLUMNS: Final = (
     "number int, is_allowed boolean, events long, principal string, resource_name string"
 )
-
-
-class Summed(NamedTuple):
-    """The use of each used ACL, and the requests that used none."""
-
-    usage: dict[Acl, AclUsage]
-    not_evaluated: dict[str, Count]
-    by_super_users: Count
-    disagreeing: Count
 
 
 class SentSet(NamedTuple):
@@ -151,21 +140,7 @@ def window_report(tuples: DataFrame, window: Window, lookback_days: float | None
         functions.min("allowed_first_ms").alias("first_ms"),
         functions.max("allowed_last_ms").alias("last_ms"),
     ).collect()[0]
-    if not total.allowed_events:
-        raise UsageError(
-            f"no allowed request was recorded since {format_time(window.begins_ms)}, so no ACL can "
-            f"be called unused. {HOW_TO_LOG_ALLOWED}"
-        )
-    return WindowReport(
-        begins_at=format_time(window.begins_ms),
-        ends_at=format_time(window.ends_ms),
-        allowed_first_at=format_time(total.first_ms),
-        allowed_last_at=format_time(total.last_ms),
-        lookback_days=lookback_days,
-        allowed_events=total.allowed_events,
-        denied_events=total.denied_events,
-        tuples=total.tuples,
-    )
+    return describe_window(window, WindowSums(**total.asDict()), lookback_days)
 
 
 def _uses(sent: SentSet, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +11,11 @@ import pytest
 
 from authorizerd.replay import cli, engines
 from authorizerd.replay.local import tallies
-from authorizerd.replay.plans import IngestPlan, Plan, WhatIfPlan
+from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import RecordedBaseline, WhatIf, decode_whatif
 
 LINE = (
@@ -240,21 +240,31 @@ def test_damaged_archive_is_named_and_counted(
     assert "1 set aside (broken_archive 1)" in said.out
 
 
+def test_usage_is_evaluated_here(submitted: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
+    words = "usage --acls acls.txt --out out --assume-in-force --logs logs"
+    assert cli.main(words.split()) == 0
+    report = decode_usage(Path("out/usage.json").read_text())
+    assert [each.acl.principal for each in report.unused] == ["User:b"]
+    assert "engine: local, without Spark (2 files)" in capsys.readouterr().err
+    assert sorted(path.name for path in Path("out").iterdir()) == ["commands.sh", "usage.json"]
+    assert not submitted
+    assert cli.main([*words.split(), "--overwrite", "--engine", "spark"]) == SPARK_CODE
+    assert [type(plan) for plan in submitted] == [IngestPlan, UsagePlan]
+
+
 @pytest.mark.slow
 def test_base_install_evaluates_logs(submitted: list[Plan], tmp_path: Path) -> None:
     """Without pyarrow, pyspark and jinja2, and without Java on the path."""
     blocked = "import sys; sys.modules.update(dict.fromkeys(('pyarrow','pyspark','py4j','jinja2')))"
     code = f"{blocked}; from authorizerd.replay.__main__ import run_and_exit; run_and_exit()"
-    words = [*WORDS.split(), "--logs", "logs"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        capture_output=True,
-        text=True,
-        env={"PATH": str(tmp_path)},
-        check=False,
-    )
-    assert done.returncode == 3, done.stderr
-    here = read_report()
-    shutil.rmtree("out")
-    cli.main(words)
-    assert read_report() == here
+    usage = ["usage", "--acls", "acls.txt", "--out", "u", "--assume-in-force", "--logs", "logs"]
+    for words, expected in (([*WORDS.split(), "--logs", "logs"], 3), (usage, 0)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            capture_output=True,
+            text=True,
+            env={"PATH": str(tmp_path)},
+            check=False,
+        )
+        assert done.returncode == expected, done.stderr
+    assert read_report().events == decode_usage(Path("u/usage.json").read_text()).window.tuples == 2

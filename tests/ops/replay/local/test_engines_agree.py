@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import random
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
-from authorizerd.replay.local.running import run_whatif
-from authorizerd.replay.plans import IngestPlan, WhatIfPlan
-from tests.ops.replay.local.random_runs import random_set, write_random_logs
+from authorizerd.replay.local.errors import TrafficError
+from authorizerd.replay.local.usage import run_usage
+from authorizerd.replay.local.whatif import run_whatif
+from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.usage.report import decode_usage
+from tests.ops.replay.local.random_runs import (
+    BEGINS_MS,
+    DAY_MS,
+    random_set,
+    write_random_logs,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(4)
+SEEDS = range(2)
 
 
 def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
@@ -45,8 +56,52 @@ def check_whatif(
     return written[1][1]
 
 
+def check_usage(
+    spark: SparkSession,
+    logs: IngestPlan,
+    folder: Path,
+    acls: AclSet,
+    **more: Any,  # noqa: ANN401
+) -> str | None:
+    """Check that both engines write the same files, or name the same reason why they cannot.
+
+    Return the content of ``usage.json``, or None without it.
+    """
+    from authorizerd.replay.usage.job import run
+
+    folder.mkdir(parents=True)
+    plan = UsagePlan(events=logs.out, out=str(folder / "spark"), acls=acls, **more)
+    with redirect_stderr(StringIO()) as said:
+        code = run(spark, plan)
+    plan = replace(plan, out=str(folder / "local"))
+    if code != 0:
+        with pytest.raises(TrafficError) as refused:
+            run_usage(logs, plan)
+        assert f"{refused.value}\n" == said.getvalue()
+        assert not (folder / "local").exists()
+        return None
+    assert run_usage(logs, plan) == 0
+    for name in ("usage.json", "commands.sh"):
+        by_spark, here = (folder / engine / name for engine in ("spark", "local"))
+        assert here.read_bytes() == by_spark.read_bytes()
+    return (folder / "local" / "usage.json").read_text()
+
+
+def draw_usage(drawn: random.Random) -> dict[str, Any]:
+    """Return an ACL set with times before and within the logs, and the settings of a plan."""
+    added = drawn.choice(
+        (lambda: 0, lambda: drawn.choice((None, 0, BEGINS_MS + drawn.randrange(3 * DAY_MS))))
+    )
+    return {
+        "acls": random_set(drawn, added),
+        "lookback_days": drawn.choice((None, None, 0.25, 1.0, 1.5)),
+        "names_max": drawn.choice((0, 1, 2, 20)),
+        "assume_in_force": drawn.random() < 0.5,
+    }
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatif_of_random_logs_is_equal(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_random_logs_are_evaluated_alike(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     drawn = random.Random(seed)
     write_random_logs(drawn, tmp_path / "logs")
     logs = ingest(spark, tmp_path / "logs", tmp_path / "events")
@@ -54,13 +109,24 @@ def test_whatif_of_random_logs_is_equal(spark: SparkSession, tmp_path: Path, see
     recorded = check_whatif(spark, logs, tmp_path / "recorded", candidate, None)
     compared = check_whatif(spark, logs, tmp_path / "compared", candidate, baseline)
     assert recorded != compared
+    found = [
+        check_usage(spark, logs, tmp_path / "usage" / str(number), **draw_usage(drawn))
+        for number in range(2)
+    ]
+    assert any(found)
 
 
-def test_whatif_of_the_real_log_is_equal(
+def test_real_log_is_evaluated_alike(
     spark: SparkSession, real_log_dir: Path, tmp_path: Path
 ) -> None:
     logs = ingest(spark, real_log_dir / "kafka-authorizer.log.xz", tmp_path / "events")
-    for super_users in ((), ("User:admin",)):
-        acls = read_acl_source(str(real_log_dir), super_users=super_users)
-        written = check_whatif(spark, logs, tmp_path / f"{len(super_users)}", acls, None)
-        assert b'"events": 13518,' in written
+    acls = read_acl_source(str(real_log_dir), super_users=("User:admin",))
+    written = check_whatif(spark, logs, tmp_path / "whatif", acls, None)
+    assert b'"events": 13518,' in written
+    whole = check_usage(spark, logs, tmp_path / "whole", acls)
+    late = check_usage(spark, logs, tmp_path / "late", acls, lookback_days=6 / 86_400)
+    assert whole is not None
+    assert late is not None
+    window = decode_usage(late).window
+    assert 0 < window.allowed_events < decode_usage(whole).window.allowed_events
+    assert decode_usage(late).suggestions.removals

@@ -9,7 +9,7 @@ import pyarrow as pa
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.rows import RecordedTuple
+from authorizerd.replay.usage.recorded import RecordedTuple
 from tests.oracles.usage import Recorded
 
 DAY_MS = 86_400_000

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from authorizerd.acl.model import Acl, Operation, PatternType, Question, ResourceType
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.usage.matching import UseIndex, index_of, pack
-from authorizerd.replay.usage.rows import (
+from authorizerd.replay.usage.recorded import (
     BY_SUPER_USERS,
     DISAGREEING,
     NOT_EVALUATED,
     WHOLE_TUPLE,
-    changes_in,
-    uses_in,
 )
+from authorizerd.replay.usage.rows import changes_in, uses_in
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.usage.recording import TUPLES, tuples_batch
 from tests.ops.replay.usage.strategies import acl_sets, asked_questions, recorded_events
