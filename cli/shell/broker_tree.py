@@ -44,9 +44,7 @@ from authorizerd.image.cluster import ConfigResource
 T = TypeVar("T")
 
 NOTE: Final = (
-    "a broker does not tell the ids of ACLs: here they are derived from the ACLs' fields. It does "
-    "not tell /image/cluster/controllers, delegationToken, producerIds and provenance, nor all "
-    "fields of partitions and brokers. For these, read a log (--log-dir)"
+    "brokers do not tell all; ids of ACLs are derived here. A log has the rest (--log-dir)"
 )
 
 

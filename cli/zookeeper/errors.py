@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from typing import Final
+
 from authorizerd.daemon.errors import StartError
+
+INSTALL_COMMAND: Final = f"`{shlex.quote(sys.executable)} -m pip install kazoo pure-sasl`"
+"""Installs what ZooKeeper needs into this Python: in a clone as well as from a wheel."""
 
 
 class ZooKeeperError(StartError):

@@ -15,7 +15,7 @@ from authorizerd.acl.zookeeper.export import find_lost_denials
 from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
 from authorizerd.cli.zookeeper.address import Ensemble, parse_address
-from authorizerd.cli.zookeeper.errors import ZooKeeperError
+from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.settings import FLAG, ZooKeeperSettings, read_settings
 
@@ -125,7 +125,7 @@ def _open(ensemble: Ensemble, config: Path | None) -> AbstractContextManager[Ses
         if (error.name or "").partition(".")[0] != "kazoo":
             raise
         raise ZooKeeperError(
-            "ZooKeeper needs the Python package kazoo: run pip install 'authorizerd[zookeeper]'"
+            f"ZooKeeper needs the Python package kazoo: run {INSTALL_COMMAND}"
         ) from None
     return open_session(ensemble, settings, _new_context(settings))
 

@@ -45,7 +45,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
 from authorizerd.cli.zookeeper.address import Ensemble
-from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
+from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, SessionLostError, ZooKeeperError
 from authorizerd.cli.zookeeper.permissions import Permission
 from authorizerd.cli.zookeeper.settings import ZooKeeperSettings
 
@@ -312,8 +312,7 @@ def _check_sasl() -> None:
         import puresasl  # noqa: F401 - kazoo imports it
     except ModuleNotFoundError:
         raise ZooKeeperError(
-            "a log-in with SASL needs the Python package pure-sasl: run "
-            "pip install 'authorizerd[zookeeper]'"
+            f"a log-in with SASL needs the Python package pure-sasl: run {INSTALL_COMMAND}"
         ) from None
 
 
