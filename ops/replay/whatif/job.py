@@ -14,7 +14,6 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.ingest.ingested_events import read_accepted
@@ -52,7 +51,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SPARK_SCHEMA: Final = from_arrow_schema(CHANGES_SCHEMA)
+_SPARK_TYPES: Final = {"string": "string", "int64": "long", "timestamp[us, tz=UTC]": "timestamp"}
+_SPARK_SCHEMA: Final = ", ".join(
+    f"{field.name} {_SPARK_TYPES[str(field.type)]}" for field in CHANGES_SCHEMA
+)
 _FIGURES: Final = tuple(
     f"{verdict}_{name}" for verdict in ("allowed", "denied") for name in FIGURES
 )
