@@ -193,6 +193,13 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/load/lanes/test_lane.py::test_frame_held_up_by_the_depth_counts_from_when_it_was_due",
     ),
     Mutant(
+        name="the rounds of a load are all due in the first one",
+        file="ops/replay/load/plan/stage.py",
+        text="before = round_number * pacing.events",
+        becomes="before = 0",
+        found_by="tests/ops/replay/load/test_job.py::test_loops_are_rounds_of_the_record",
+    ),
+    Mutant(
         name="errors are left out of a load's latencies",
         file="ops/replay/load/lanes/tally.py",
         text="            served = 0\n",

@@ -34,6 +34,7 @@ from authorizerd.replay.load.plan.questions import (
     RecordedQuestion,
     reason_not_asked,
 )
+from authorizerd.replay.load.plan.rounds import repeat_batches
 from authorizerd.replay.load.plan.spread import PLACED_MAX, Spread
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.arrow_map import map_in_arrow
@@ -166,16 +167,9 @@ def _frames(
     frequent = counts.orderBy(sql.desc("count"), "principal").limit(PLACED_MAX).collect()
     spread = Spread([(row.principal, row["count"]) for row in frequent], plan.lanes)
     placed = map_in_arrow(asked, partial(_place, spread, by_part, gap_max_ms), _PLACED)
-    if rounds > 1:
-        each_round = sql.explode(sql.sequence(sql.lit(0), sql.lit(rounds - 1)))
-        placed = placed.withColumn("round", each_round).select(
-            "lane",
-            (sql.col("round") * pacing.events + sql.col("number")).alias("number"),
-            *("elapsed_ms", "allowed", "question"),
-        )
     # By id instead of a hash: the partition's number must be the lane's.
     in_lanes = placed.repartitionById(plan.lanes, sql.col("lane")).sortWithinPartitions("number")
-    return map_in_arrow(in_lanes, partial(_frame, plan, pacing), _FRAMES)
+    return map_in_arrow(in_lanes, partial(_frame, plan, pacing, rounds), _FRAMES)
 
 
 def _encode(surface: str, batches: Batches) -> Batches:
@@ -229,11 +223,13 @@ def _place(
         )
 
 
-def _frame(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Batches:
+def _frame(plan: LoadPlan, pacing: Pacing, rounds: int, batches: Batches) -> Batches:
     lane = _partition()
     # In a closed loop, all questions are due at 0, so only ``batch`` and size end a frame.
     linger_us = round(plan.linger_ms * 1000) if plan.is_open else US_PER_S
-    frames = frames_of(_timed(plan, pacing, batches), plan.surface, plan.batch, linger_us)
+    # Each lane repeats its own part: Spark sorts the record once, whatever the number of rounds.
+    timed = _timed(plan, pacing, repeat_batches(batches, rounds))
+    frames = frames_of(timed, plan.surface, plan.batch, linger_us)
     waiting: list[Frame] = []
     for frame in frames:
         waiting.append(frame)
@@ -243,14 +239,17 @@ def _frame(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Batches:
     yield _frame_batch(lane, waiting)
 
 
-def _timed(plan: LoadPlan, pacing: Pacing, batches: Batches) -> Iterator[TimedQuestion]:
+def _timed(
+    plan: LoadPlan, pacing: Pacing, batches: Iterable[tuple[int, pa.RecordBatch]]
+) -> Iterator[TimedQuestion]:
     """Yield the questions of a lane that are due before the load's end."""
     end_us = None if plan.ends_s is None else plan.ends_s * US_PER_S
-    for batch in batches:
+    for round_number, batch in batches:
+        before = round_number * pacing.events
         for number, elapsed_ms, allowed, question in _rows(
             batch, "number", "elapsed_ms", "allowed", "question"
         ):
-            due_us = pacing.due_us(number, elapsed_ms) if plan.is_open else 0
+            due_us = pacing.due_us(before + number, elapsed_ms) if plan.is_open else 0
             # Due times never decrease within a lane, so all later questions are too late as well.
             if due_us is None or (end_us is not None and due_us >= end_us):
                 return

@@ -119,6 +119,41 @@ def test_plan_depends_on_events_and_options_only(spark: SparkSession, tmp_path: 
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+def test_loops_are_rounds_of_the_record(spark: SparkSession, tmp_path: Path) -> None:
+    """At a given rate, three loops of a record are one loop of the record written three times."""
+    events = events_of(40)
+    longer = [
+        event._replace(at=event.at + 1000 * number) for number in range(3) for event in events
+    ]
+    plans = [
+        load(spark, tmp_path / name, recorded, dry_run=True, rate=100.0, loop=loop)[1]["plan"]
+        for name, recorded, loop in (("looped", events, 3), ("written", longer, 1))
+    ]
+    assert [plan["questions"] for plan in plans] == [120, 120]
+    assert plans[0]["hash"] == plans[1]["hash"]
+
+
+def test_loops_add_no_rows_to_what_spark_sorts(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from authorizerd.replay.load.plan.stage import plan_load
+
+    write_events(tmp_path / "in", events_of(40))
+    for loop in (1, 1000):
+        plan = LoadPlan(
+            events=str(tmp_path / "in"), out="", run_id="1", target="h:1", lanes=2, loop=loop
+        )
+        planned = plan_load(spark, plan)
+        try:
+            assert sum(lane.questions for lane in planned.lanes) == 40 * loop
+            planned.frames.explain()
+        finally:
+            planned.frames.unpersist()
+        shown = capsys.readouterr().out
+        assert "Sort [number" in shown, "the plan shows what is below the persisted frames"
+        assert "Generate" not in shown
+
+
 def test_loop_0_repeats_until_the_duration_is_over(spark: SparkSession, tmp_path: Path) -> None:
     code, report = load(
         spark, tmp_path, events_of(30), dry_run=True, rate=100.0, loop=0, duration_s=2.0
