@@ -7,7 +7,7 @@ without this one. Only versions with tagged fields can have it: see ``Api.is_fle
 KIP-482 reserves no range of tags for others. Kafka's own tags are contiguous from 0 in each
 structure, and vendors of Kafka use those from 10000. Ours is "ACL" in ASCII, far from both.
 
-Source: KIP-482; docs/change.md specifies the field for other clients.
+Source: KIP-482; docs/acl-offsets.md specifies the field for other clients.
 """
 
 from __future__ import annotations
