@@ -89,6 +89,19 @@ def _without_hypothesis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the programs that tests start share compiled modules, even if none may be left behind.
+
+    With ``PYTHONDONTWRITEBYTECODE``, each start compiles every module, which doubles its time.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+            patch.delenv("PYTHONDONTWRITEBYTECODE")
+            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("compiled")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def real_log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Unpack a log directory that an Apache Kafka 4.3.1 broker wrote. Change only copies of it.

@@ -26,8 +26,11 @@ from tests.mutants.mutant import Mutant
 SECONDS_MAX: Final = 60.0
 """Time limit of one test."""
 
-_NO_OPTIONS: Final = {"PYTEST_ADDOPTS": ""}
-"""The options of the run that tries mutants, such as --basetemp, are not for the tests' own run."""
+_NO_OPTIONS: Final = {"PYTEST_ADDOPTS": "", "PYTHONPYCACHEPREFIX": ""}
+"""The options of the run that tries mutants, such as --basetemp, are not for the tests' own run.
+
+Its bytecode must lie in the copy, where it is deleted with each change.
+"""
 
 _NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
 
