@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from heapq import nsmallest
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -33,6 +34,8 @@ from authorizerd.replay.whatif.report import (
 
 T = TypeVar("T")
 
+CONTRADICTED_MAX: Final = 3
+
 
 class Change(NamedTuple):
     """A tuple that the candidate decides differently, and the figures of the events that change.
@@ -44,6 +47,14 @@ class Change(NamedTuple):
     figures: Figures
     rule_before: str | None
     after: Decision
+
+
+class Contradicted(NamedTuple):
+    """A tuple with ``events`` whose recorded answer is another one than ``was_allowed``."""
+
+    recorded: TrafficTuple
+    events: int
+    was_allowed: bool
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -58,6 +69,7 @@ class Comparison(msgspec.Struct, frozen=True):
     changes: Sequence[Change]
     not_evaluated: dict[str, Count]
     not_reproduced: Count
+    contradicted: Sequence[Contradicted] = ()
 
 
 def compare(tuples: Iterable[TrafficTuple], before: AclIndex | None, after: AclIndex) -> Comparison:
@@ -65,6 +77,7 @@ def compare(tuples: Iterable[TrafficTuple], before: AclIndex | None, after: AclI
     changes: list[Change] = []
     unasked: defaultdict[str, Counter[str]] = defaultdict(Counter)
     other = Counter[str]()
+    contradicted: list[Contradicted] = []
     for recorded in tuples:
         reason = unasked_reason(recorded)
         if reason is not None:
@@ -78,6 +91,7 @@ def compare(tuples: Iterable[TrafficTuple], before: AclIndex | None, after: AclI
             contradicting = recorded.denied if was_allowed else recorded.allowed
             if contradicting is not None:
                 other.update(events=contradicting.events, tuples=1)
+                contradicted.append(Contradicted(recorded, contradicting.events, was_allowed))
             if is_allowed(*after, question) is was_allowed:
                 continue
             figures, rule_before = recorded.all_events, str(explain(*before, question).rule)
@@ -87,6 +101,7 @@ def compare(tuples: Iterable[TrafficTuple], before: AclIndex | None, after: AclI
         changes=changes,
         not_evaluated={reason: Count(**counts) for reason, counts in sorted(unasked.items())},
         not_reproduced=Count(**other),
+        contradicted=tuple(nsmallest(CONTRADICTED_MAX, contradicted, key=_by_frequency)),
     )
 
 
@@ -146,11 +161,17 @@ def _counted(changes: Sequence[Change], kind: Callable[..., T], *fields: str) ->
 
 
 def _by_events(change: Change) -> tuple[object, ...]:
-    one = change.recorded
+    return (-change.figures.events, *_fields_of(change.recorded))
+
+
+def _by_frequency(contradicted: Contradicted) -> tuple[object, ...]:
+    return (-contradicted.events, *_fields_of(contradicted.recorded))
+
+
+def _fields_of(one: TrafficTuple) -> tuple[object, ...]:
     # Spark's order: an unknown host comes before all others.
     host = (one.host is not None, one.host or "")
-    fields = (one.principal, host, one.operation, one.resource_type, one.resource_name)
-    return (-change.figures.events, *fields)
+    return one.principal, host, one.operation, one.resource_type, one.resource_name
 
 
 def _detail(change: Change) -> Detail:

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.explanation.words import name_resource
 from authorizerd.acl.model import Question
 from authorizerd.acl.plan.names import name_acl
 from authorizerd.acl.plan.traffic import (
@@ -33,7 +34,13 @@ from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_COD
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.local.causes import ChangedAcls, ChangedRequest
-from authorizerd.replay.local.comparing import Change, compare, sum_changes
+from authorizerd.replay.local.comparing import (
+    Change,
+    Comparison,
+    Contradicted,
+    compare,
+    sum_changes,
+)
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
 from authorizerd.replay.text import format_count, format_time, parse_time
@@ -94,7 +101,7 @@ def judge_traffic(
         newly_allowed=_change(
             [each for each in comparison.changes if each.after.allowed], changed_acls
         ),
-        warnings=(_SAMPLED,) * traffic.is_sampled,
+        warnings=(*_describe_drift(comparison), *(_SAMPLED,) * traffic.is_sampled),
     )
     return _with_warnings(evidence)
 
@@ -265,6 +272,28 @@ def _count(count: Count) -> TrafficCount:
     return TrafficCount(events=count.events, tuples=count.tuples)
 
 
+def _describe_drift(comparison: Comparison) -> Iterator[str]:
+    """Yield a warning if the record contradicts the ACLs and settings before the plan."""
+    if not comparison.contradicted:
+        return
+    examples = ", ".join(map(_describe_contradicted, comparison.contradicted))
+    yield (
+        f"the present ACLs decide {format_count(comparison.not_reproduced.events, 'event')} "
+        f"otherwise than recorded, most often {examples}: the log was recorded under other ACLs, "
+        "or under other settings than those of --super-users and --allow-everyone-if-no-acl-found"
+    )
+
+
+def _describe_contradicted(contradicted: Contradicted) -> str:
+    one = contradicted.recorded
+    resource = name_resource(RESOURCE_TYPE_CODES[one.resource_type], one.resource_name)
+    return (
+        f"{one.principal} {one.operation} {resource} from {one.host or 'an unknown host'} (now "
+        f"{'allowed' if contradicted.was_allowed else 'denied'}, "
+        f"{format_count(contradicted.events, 'event')})"
+    )
+
+
 def _with_warnings(evidence: TrafficEvidence) -> TrafficEvidence:
     warnings = (*_warnings(evidence), *evidence.warnings)
     return msgspec.structs.replace(evidence, warnings=warnings)
@@ -273,12 +302,6 @@ def _with_warnings(evidence: TrafficEvidence) -> TrafficEvidence:
 def _warnings(evidence: TrafficEvidence) -> Iterator[str]:
     if not evidence.allowed_events:
         yield _NOTHING_ALLOWED
-    drift = evidence.not_reproduced
-    if drift is not None and drift.events:
-        yield (
-            f"the present ACLs decide {format_count(drift.events, 'event')} otherwise than "
-            "recorded: the log was recorded under other ACLs or settings"
-        )
     unjudged = evidence.events - evidence.judged_events
     if unjudged:
         reasons = ", ".join(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,8 +39,9 @@ FLAGS = "--acls now.txt --super-users="
 REPORT = """\
 2 events of 2 requests, recorded from 2026-11-21T16:26:01.500Z to 2026-11-21T16:26:02.500Z in 2 \
 lines; all judged
-warning: the present ACLs decide 1 event otherwise than recorded: the log was recorded under other \
-ACLs or settings
+warning: the present ACLs decide 1 event otherwise than recorded, most often User:carol READ \
+topic `orders` from 10.0.0.7 (now denied, 1 event): the log was recorded under other ACLs, or \
+under other settings than those of --super-users and --allow-everyone-if-no-acl-found
 the plan newly denies 1 event of 1 request
 used: the plan deletes 1 ACL that recorded requests rely on:
   delete ALLOW User:bob WRITE from any host on topic prefix `payments.`: 1 event of 1 request, \
@@ -91,6 +93,25 @@ def check_in(folder: Path) -> tuple[PlanCheck, TrafficEvidence]:
     (check,) = written(folder).checks
     assert check.evidence is not None
     return check, check.evidence
+
+
+def test_warning_of_drift_names_the_most_frequent_requests(folder: Path) -> None:
+    """Without --super-users, the ACLs decide otherwise than the broker did."""
+    (folder / "audit.log").write_text(
+        "".join(line("User:admin", "WRITE", f"t{number}") * number for number in range(1, 6))
+        + line("User:alice", "READ", "orders", allowed=False)
+    )
+    plan("now.txt --traffic audit.log --out plan.json")
+    (warning,) = [text for text in check_in(folder)[1].warnings if "otherwise" in text]
+    assert warning.startswith(
+        "the present ACLs decide 16 events otherwise than recorded, most often"
+    )
+    assert re.findall(r"(\S+) from 10.0.0.7 \(now (\w+), (\d) events\)", warning) == [
+        ("`t5`", "denied", "5"), ("`t4`", "denied", "4"), ("`t3`", "denied", "3"),
+    ]  # fmt: skip
+    plan("now.txt --traffic audit.log --out plan.json", "--acls now.txt --super-users=User:admin")
+    assert "otherwise" in str(check_in(folder)[1].warnings)
+    assert "`orders` from 10.0.0.7 (now allowed, 1 event)" in str(check_in(folder)[1].warnings)
 
 
 def test_changes_are_shown_and_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,6 +129,8 @@ def test_changes_equal_those_of_the_spark_job(
     assert comparison.not_reproduced == Count(
         events=sum(row["events"] for row in drifted), tuples=len(drifted)
     )
+    most = [each.events for each in comparison.contradicted]
+    assert most == sorted((row["events"] for row in drifted), reverse=True)[:3]
 
 
 def test_nothing_recorded_changes_nothing() -> None:
