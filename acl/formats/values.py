@@ -255,7 +255,7 @@ def check_word(place: str, value: Value, words: Mapping[str, Meaning]) -> Meanin
     """Return the meaning of one of ``words``, whose letter case counts.
 
     Raises:
-        AclTextError: ``value`` is none of them.
+        AclTextError: ``value`` is not one of them.
     """
     word = check_text(place, value)
     if word not in words:

@@ -33,7 +33,7 @@ class BrokerVersion(NamedTuple):
         """Return the version of a text such as ``2.8`` or ``3.9.1``.
 
         Raises:
-            ValueError: the text is no version of a broker that uses ZooKeeper for ACLs.
+            ValueError: expected the version of a broker that uses ZooKeeper for ACLs.
         """
         match = _TEXT.fullmatch(text)
         if match is None:

@@ -54,8 +54,8 @@ def choose_permissions(
 ) -> tuple[Permission, ...]:
     """Return the permissions of a new znode.
 
-    A parent that is not open passes on its own: then the brokers that own it own the new znode too,
-    whoever creates it.
+    A parent that is not open passes on its own: then the brokers that own the parent also own the
+    new znode.
 
     Args:
         parent: the permissions of its parent; never empty.
