@@ -42,6 +42,7 @@ from authorizerd.kafka_client.connection import Call, entity_call
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import HTTP_FOUND
 from authorizerd.protocol.kafka.acl_listing import read_listing_head, read_placed_listing
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -217,6 +218,9 @@ class BrokerReader:
         if error.cause is None:
             is_odd = right is LISTING and error.error.code == ErrorCode.UNKNOWN_SERVER_ERROR
             return StartError(_describe(self._place, str(error), _UNLISTABLE if is_odd else ""))
+        if HTTP_FOUND in str(error):
+            reason = "this is an HTTP port, not a Kafka listener: name an address of its listeners"
+            return StartError(_describe(self._place, reason))
         # The advice says more than the name of the error's code.
         reason = (error.error.message or error.error.name).removeprefix(f"{self._servers}: ")
         return StartError(_describe(self._place, reason, ADVICE[error.cause]))

@@ -70,7 +70,8 @@ class ClientSettings:
 class KafkaClient:
     """Send requests to a cluster; as a context manager, close the connection at the end.
 
-    ``warn`` gets one line for each kind of failure that is retried, the first time only.
+    ``warn`` gets one line for each kind of failure that is retried, the first time only. It gets
+    none for a failure that ends the request, because the error says the same.
 
     Args:
         open_stream: opens TCP connections.
@@ -92,6 +93,8 @@ class KafkaClient:
             opener = TlsOpener(context, open_stream, has_certificate=has_certificate)
             self._open_stream = opener.open
         self._warn_once = _once(warn)
+        self._held: list[str] = []
+        """Warnings that are printed unless the error of the request says the same."""
         self._node: Node | None = None
         self._failures = 0
 
@@ -162,6 +165,12 @@ class KafkaClient:
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], name: str) -> T:
         """Return what ``attempt`` returns once no connection fails. Raises as ``request``."""
+        try:
+            return await self._retry_attempt(attempt, name)
+        finally:
+            self._print_held()
+
+    async def _retry_attempt(self, attempt: Callable[[], Awaitable[T]], name: str) -> T:
         delay = _RETRY_FIRST_SECONDS
         unserved = 0
         with trio.move_on_after(self._settings.api_timeout_ms / 1000):
@@ -173,6 +182,7 @@ class KafkaClient:
                     await self._check_unserved(error, unserved)
                 except ConnectionFailedError as error:
                     unserved = 0
+                    self._print_held()
                     self._warn_once(str(error))
                 self._failures += 1
                 await trio.sleep(delay)
@@ -184,10 +194,16 @@ class KafkaClient:
     async def _check_unserved(self, error: UnservedError, attempts: int) -> None:
         """Raise RequestFailedError if another attempt would fail in the same way."""
         await self._check_mismatch(error)
-        self._warn_once(str(error))
+        self._held.append(str(error))
         if attempts >= _UNSERVED_MAX:
+            self._held.clear()
             failure = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
             raise RequestFailedError(failure, Cause.UNREACHABLE)
+
+    def _print_held(self) -> None:
+        held, self._held = self._held, []
+        for text in held:
+            self._warn_once(text)
 
     async def _check_mismatch(self, error: UnservedError) -> None:
         """Raise RequestFailedError if the listener expects another security protocol."""
@@ -257,7 +273,7 @@ class KafkaClient:
             except ConnectionFailedError as error:
                 failures.append(error)
                 if not _is_reached(error):
-                    self._warn_once(str(error))
+                    self._held.append(str(error))
             else:
                 for each in failures:
                     self._warn_once(str(each))

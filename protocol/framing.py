@@ -13,6 +13,7 @@ from typing import Final
 from authorizerd.protocol.errors import DecodeError
 
 SIZE_BYTES: Final = 4
+HTTP_FOUND: Final = "the text HTTP: this is an HTTP port"
 _HTTP: Final = int.from_bytes(b"HTTP")
 """The size that an HTTP server's answer seems to announce."""
 _JOINED_BYTES_MAX: Final = 65536
@@ -50,7 +51,7 @@ class Frames:
         if not 0 <= size <= bytes_max:
             reason = f"expected a frame size from 0 to {bytes_max}, found {size}"
             if size == _HTTP:
-                reason += ", which is the text HTTP: this is an HTTP port"
+                reason += f", which is {HTTP_FOUND}"
             raise self.refuse(reason, 0)
         end = SIZE_BYTES + size
         behind = len(buffer) - end

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from threading import Thread
 
 import pytest
 
@@ -82,9 +83,36 @@ def test_closed_port_is_named_with_the_remedy(capsys: pytest.CaptureFixture[str]
     assert main([*QUESTIONS[0].split(), "--bootstrap-server", "127.0.0.1:1"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "\nauthorizerd: --bootstrap-server 127.0.0.1:1: Connection refused\n" in printed.err
+    assert printed.err.startswith(
+        "authorizerd: --bootstrap-server 127.0.0.1:1: Connection refused\n"
+    )
     assert "check that the server runs" in printed.err
     assert "Traceback" not in printed.err
+
+
+def test_http_port_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        thread = Thread(target=answer_http, args=(server,), daemon=True)
+        thread.start()
+        address = f"127.0.0.1:{port}"
+        assert main([*QUESTIONS[0].split(), "--bootstrap-server", address]) == 1
+    assert capsys.readouterr().err == (
+        f"authorizerd: --bootstrap-server {address}: this is an HTTP port, not a Kafka listener: "
+        "name an address of its listeners\n"
+    )
+
+
+def answer_http(server: socket.socket) -> None:
+    """Answer every connection as an HTTP server does, until the socket is closed."""
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_interrupt_ends_a_command_that_waits_for_a_broker() -> None:
