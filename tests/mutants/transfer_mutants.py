@@ -15,6 +15,13 @@ TRANSFER_MUTANTS: Final = (
         found_by="tests/cli/transfer/test_command.py::test_a_loss_stops_the_command_before_anything_is_written",
     ),
     Mutant(
+        name="an export whose flags select nothing replaces a file",
+        file="cli/transfer/command.py",
+        text="    if request.selects is not None and request.overwrite and file.exists():\n",
+        becomes="    if False:\n",
+        found_by="tests/cli/transfer/test_command.py::test_export_that_selects_nothing_keeps_a_file",
+    ),
+    Mutant(
         name="a file is written that says something else than the ACLs",
         file="cli/transfer/text_place.py",
         text="    for acl in back.difference(acls):\n",
