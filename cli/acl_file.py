@@ -16,10 +16,10 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.cli.bounded_file import read_file
 from authorizerd.cli.offline import read_snapshot
 from authorizerd.cli.question_words import warn_of
 from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.bounded_file import read_file
 
 _CHECKPOINT_SUFFIX: Final = ".checkpoint"
 

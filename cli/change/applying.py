@@ -14,7 +14,6 @@ from typing import Final
 from authorizerd.acl.plan.document import Plan, decode_plan
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.cli.bounded_file import read_file
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.acl_server import AclServer
 from authorizerd.cli.change.apply_report import (
@@ -27,6 +26,7 @@ from authorizerd.cli.change.apply_server import KafkaAclServer
 from authorizerd.cli.change.execution import Done, Ending, Execution
 from authorizerd.cli.questions.answers import print_document, print_lines, warn
 from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.bounded_file import read_file
 
 EXIT_FAULT: Final = 1
 EXIT_BREAKS: Final = 3

@@ -17,11 +17,11 @@ from authorizerd.acl.formats.catalogue import FORMATS, detect_format
 from authorizerd.acl.formats.model import AclTextError, Format, Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.cli.bounded_file import read_file, read_stream
 from authorizerd.cli.transfer.locator import Locator
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written
 from authorizerd.cli.transfer.whole_file import find_writable, write_text
 from authorizerd.daemon.errors import StartError
+from authorizerd.metadata.bounded_file import read_file, read_stream
 from authorizerd.metadata.storage import Storage
 
 STANDARD_INPUT = "standard input"

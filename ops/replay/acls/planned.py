@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from authorizerd.acl.plan.document import decode_plan
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.state import digest_acls
+from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.errors import AclSourceError
 
@@ -24,7 +25,7 @@ def apply_plan(path: Path, present: AclSet) -> tuple[AclSet, AclSet]:
         AclSourceError: the file is not a plan, or the plan was made for other ACLs.
     """
     try:
-        plan = decode_plan(path.read_bytes())
+        plan = decode_plan(read_file(path))
     except OSError as error:
         raise AclSourceError(str(path), error.strerror or str(error)) from error
     except PlanError as error:

@@ -13,6 +13,7 @@ from authorizerd.acl.formats.catalogue import read_acl_text
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl
 from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.bounded_file import read_file
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
@@ -106,7 +107,7 @@ def _of_log(source: str, path: Path, as_of: AsOf | None) -> LogState:
 
 def _text(source: str, path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_file(path).decode("utf-8-sig")
     except OSError as error:
         raise AclSourceError(source, error.strerror or str(error)) from error
     except UnicodeDecodeError as error:

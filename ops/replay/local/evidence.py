@@ -28,6 +28,7 @@ from authorizerd.acl.plan.traffic import (
     TrafficRequest,
 )
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import digest_of
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES
@@ -115,9 +116,9 @@ def read_report(
         TrafficError: the file is no such report, or it is about other ACLs or settings.
     """
     try:
-        report = decode_whatif(path.read_text(encoding="utf-8"))
+        report = decode_whatif(read_file(path).decode())
     except OSError as error:
-        raise TrafficError(f"{path}: {error.strerror}") from error
+        raise TrafficError(f"{path}: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TrafficError(f"{path}: expected the whatif.json of replay whatif: {error}") from error
     if isinstance(report.baseline, RecordedBaseline):
