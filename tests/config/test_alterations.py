@@ -89,6 +89,9 @@ def test_append_and_subtract_are_rejected(operation: AlterOperation) -> None:
         plan_incremental({}, [Alteration(KEY, operation, "5")])
     what = operation.name.lower()
     assert str(refusal.value) == f"Config value {what} is not allowed for config key: {KEY}"
+    unknown = [Alteration(KEY, operation, "5"), Alteration("node.id", 9, "5")]
+    with pytest.raises(AlterationError, match=r"^Unknown operations type 9$"):  # as Kafka does
+        plan_incremental({}, unknown)
 
 
 def check(*alterations: Alteration) -> None:
