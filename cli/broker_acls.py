@@ -50,7 +50,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 T = TypeVar("T")
 
 UseBrokers: TypeAlias = Callable[["BrokerReader"], Awaitable[T]]
-"""What is done on the brokers, through a reader that is connected to them."""
+"""A function that works on the brokers, through a reader that is connected to them."""
 
 
 class Right(NamedTuple):

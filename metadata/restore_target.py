@@ -43,7 +43,7 @@ EPOCHS_LEFT_MIN: Final = 1_000_000
 OFFSET_MAX: Final = 2**62
 
 _NAMES_IN_EMPTY: Final = frozenset((LOCK_NAME, "lost+found"))
-"""What a directory may have before its first log: a new volume has ``lost+found``."""
+"""Names that a directory may have before its first log: a new volume has ``lost+found``."""
 
 
 class OldLog(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,7 +69,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class AclsRead(msgspec.Struct, frozen=True):
-    """What a text says.
+    """The ACLs of a text, and its losses.
 
     Attributes:
         acls: in the order of the text, without repeats.

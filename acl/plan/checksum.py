@@ -1,9 +1,9 @@
 """The checksum of a plan's document, over every field of it.
 
 **Invariant:** it depends on the values only, not on blanks or on the order of keys. So a plan may
-be laid out anew, but no value can be changed without a new checksum.
+be laid out differently, but no value can be changed without a new checksum.
 
-It is not a signature: whoever can write the file can also compute the checksum.
+It is not a signature: a person who can write the file can also compute it.
 """
 
 from __future__ import annotations

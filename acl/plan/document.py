@@ -132,7 +132,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def selector(self) -> Selector:
-        """What the plan manages."""
+        """The selector of the ACLs that the plan manages."""
         return Selector(None if isinstance(self.manages, str) else self.manages)
 
     @property

@@ -124,7 +124,7 @@ class Selector:
 
     @property
     def document(self) -> tuple[Managed, ...] | Everything:
-        """What a plan says about it."""
+        """The entries as a plan has them."""
         return EVERYTHING if self.entries is None else self.entries
 
     def manages(self, acl: Acl) -> bool:
@@ -140,7 +140,7 @@ class Selector:
 
 
 def _filter_of(entry: Managed) -> AclFilter:
-    """Return the filter of the fields of an entry that are no prefixes."""
+    """Return the filter of the fields of an entry except the prefixes."""
     by_name = PatternType.ANY if entry.resource_name is None else PatternType.LITERAL
     return AclFilter(
         resource_type=ResourceType[entry.resource_type or _ANY],

@@ -1,4 +1,4 @@
-"""What a plan changes for recorded traffic: the evidence that a plan's document contains.
+"""Changed decisions of recorded traffic: the evidence that a plan's document contains.
 
 **Invariant:** the evidence says on which requests it rests, and which of them it does not cover.
 """
@@ -84,7 +84,7 @@ class TrafficChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class TrafficEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a plan changes for recorded traffic.
+    """The changed decisions of recorded traffic.
 
     Attributes:
         engine: ``local`` if the logs were read here, ``spark`` for the report of a Spark job.

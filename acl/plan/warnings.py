@@ -1,4 +1,4 @@
-"""What a reviewer of a plan should know, as sentences.
+"""Warnings for the reviewer of a plan, as sentences.
 
 **Invariant:** a warning changes nothing: not the plan, and not its exit code.
 

@@ -1,4 +1,4 @@
-"""What a plan allows by deleting DENYs.
+"""Find requests that a plan allows by deleting DENYs.
 
 **Invariant:** each example is a request that is denied before the plan and allowed after it.
 """

@@ -1,4 +1,4 @@
-"""What the brokers of a Kafka version with ZooKeeper can read.
+"""The ACLs that brokers of a Kafka version with ZooKeeper can read.
 
 **Invariant:** an ACL is given to a broker only if its version knows the type of resource, the
 operation and the type of pattern. A broker that does not may fail to start, or ignore a DENY.

@@ -1,4 +1,4 @@
-"""Who owns the metadata in ZooKeeper: its brokers, or the KRaft controller of a migration.
+"""The owner of the metadata in ZooKeeper: its brokers, or the KRaft controller of a migration.
 
 **Invariant:** when in doubt, a KRaft controller owns it. What is then written to ZooKeeper would be
 lost, or differ from what the controller serves.

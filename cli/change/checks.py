@@ -1,4 +1,4 @@
-"""What a plan must not break: each check judges the ACLs before and after the plan.
+"""Checks that a plan must pass: each judges the ACLs before and after the plan.
 
 To add a check, add its function to ``CHECKS`` and its flag to ``arguments``. A check imports what
 it needs once it runs, so that a plan without it starts quickly.

@@ -1,4 +1,4 @@
-"""What a plan manages: by flags, or else by the files of desired ACLs, or else everything."""
+"""Read what a plan manages: by flags, or else by the files of desired ACLs, or else everything."""
 
 from __future__ import annotations
 

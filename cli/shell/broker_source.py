@@ -1,4 +1,4 @@
-"""What a broker tells about its cluster, for the metadata shell.
+"""Ask a broker about its cluster, for the metadata shell.
 
 Every request only reads. What a broker does not tell this client is a ``NotToldError`` with the
 reason, never an empty result.

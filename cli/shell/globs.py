@@ -15,7 +15,7 @@ from typing import NamedTuple
 from authorizerd.cli.shell.tree import Folder, Node
 
 _ANY_CHARACTER = "[^\n\r\u0085\u2028\u2029]"
-"""What a dot matches in Java."""
+"""The characters that a dot matches in Java."""
 
 
 class Match(NamedTuple):

@@ -71,7 +71,7 @@ class Provenance(msgspec.Struct, frozen=True):
 
 
 class LogContents:
-    """What the batches that were fed say.
+    """The contents of the batches that were fed.
 
     Attributes:
         unread: the types of records that were skipped, because this version cannot read them.

@@ -20,7 +20,7 @@ _HELP: Final = "--help"
 
 
 class Syntax(NamedTuple):
-    """What a command expects.
+    """The arguments that a command expects.
 
     Attributes:
         help: one sentence, for ``help`` and ``man``.

@@ -61,7 +61,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done.
+    """The request of a user.
 
     Attributes:
         format: of the file, in an export that of the target, in an import that of the source.

@@ -114,7 +114,7 @@ def make_draft(found: AclsFound, present: Sequence[Acl]) -> Draft:
 
 
 class Progress(msgspec.Struct):
-    """What the requests so far have done."""
+    """The results of the requests so far."""
 
     created: int = 0
     requests: int = 0

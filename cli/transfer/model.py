@@ -17,7 +17,7 @@ from authorizerd.acl.model import Acl, PermissionType
 
 
 class AclsFound(msgspec.Struct, frozen=True):
-    """What a source has.
+    """The contents of a source.
 
     Attributes:
         acls: each binding once.
@@ -41,7 +41,7 @@ def leave_out_lost(found: AclsFound) -> AclsFound:
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What a target would write.
+    """The contents that a target would write.
 
     Attributes:
         new: the ACLs to write, DENYs first.
@@ -55,7 +55,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What a target has done.
+    """The result of a target.
 
     Attributes:
         count: how many ACLs were certainly written.

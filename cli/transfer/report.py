@@ -1,4 +1,4 @@
-"""What a command says that it has done: lines for people, or one JSON document for programs."""
+"""The report of a command: lines for people, or one JSON document for programs."""
 
 from __future__ import annotations
 

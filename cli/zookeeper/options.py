@@ -18,7 +18,7 @@ _BUFFER_MAX: Final = 64 * 1024 * 1024
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """What the user has stated.
+    """The options that the user has given.
 
     Attributes:
         oldest: the version of the oldest broker; None if it is not stated.

@@ -19,7 +19,7 @@ _HIDDEN: Final = ":x"
 
 
 class Permission(NamedTuple):
-    """What a user may do to a znode: bits, and the user's scheme and id."""
+    """The rights of a user to a znode: bits, and the user's scheme and id."""
 
     bits: int
     scheme: str

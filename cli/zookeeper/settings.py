@@ -10,7 +10,7 @@ As in AclAuthorizer, a key with the prefix ``authorizer.`` takes precedence over
 without it. Keys for anything else are ignored, so that the file can be a broker's.
 
 **Invariant:** no password is in an error or a ``repr``. A file with settings for TLS never leads to
-a connection without TLS, unless it turns TLS off in so many words.
+a connection without TLS, unless it turns TLS off explicitly.
 
 Source: Kafka 3.9 ZkConfigs, KafkaConfig, AclAuthorizer.zkClientConfigFromKafkaConfigAndMap.
 """

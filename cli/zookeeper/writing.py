@@ -43,7 +43,7 @@ Guard = tuple[Check, ...]
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """What a cluster lacks of some ACLs: the new ones, how many it has, and the losses."""
+    """The ACLs that a cluster lacks: the new ones, how many it has, and the losses."""
 
     new: tuple[Acl, ...]
     present: int
@@ -51,7 +51,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class Added(msgspec.Struct, frozen=True):
-    """What was done: how many ACLs are certainly there, and why not all; empty if all are."""
+    """The result: how many ACLs are certainly there, and why not all; empty if all are."""
 
     count: int
     patterns: int

@@ -260,7 +260,7 @@ class Cluster:
         raise RigError(f"no active controller in {WAIT_SECONDS_MAX:g} s")
 
     def _await_caught_up(self, node_id: int) -> None:
-        """Wait until a controller that is no voter has read the log."""
+        """Wait until a controller that is not a voter has read the log."""
 
         def is_caught_up() -> bool:
             quorum = self.quorum()

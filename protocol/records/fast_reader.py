@@ -188,7 +188,7 @@ def _added_in_line(data: bytes, position: int, end: int, texts: Texts) -> AclAdd
         if not name_size or (name_size | resource_type) > 127:
             return None
         pattern_at = name_start + name_size - 1
-        # If a size misleads, the rest of the record is no entry, or empty.
+        # If a size misleads, the rest of the record is not an entry, or is empty.
         entry = texts.decode_entry(data[pattern_at:end])
         if entry is None:
             return None

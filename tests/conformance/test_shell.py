@@ -172,7 +172,7 @@ TOLD = (
     "tree /image/clientQuotas",
     "ls /image/cluster/brokers",
 )
-"""Commands that show the same of a broker and of its log, but for the order of lines."""
+"""Commands that show the same of a broker and of its log, except the order of lines."""
 PREPARATIONS = (
     "--alter --add-config retention.ms=1234 --entity-type topics --entity-name shell-1",
     "--alter --add-config producer_byte_rate=1024 --entity-type users --entity-name u",

@@ -235,7 +235,7 @@ async def test_copy_of_a_running_daemon_is_backed_up(tmp_path: Path) -> None:
 
 
 async def test_daemon_that_is_killed_between_applying_and_saving(tmp_path: Path) -> None:
-    """What it applied and did not save is fetched again. Meanwhile the leader has truncated."""
+    """Unsaved batches are fetched again. Meanwhile the leader has truncated."""
     async with followed(tmp_path) as cluster:
         offset = cluster.add(1, 2, 3)
         async with cluster.daemon() as daemon:

@@ -48,7 +48,7 @@ FEATURES: Final = [FeatureLevel(*each) for each in FEATURES_WRITTEN.items()]
 
 
 class History:
-    """What a cluster has committed: its batches, and the ACLs and epoch after each."""
+    """The log that a cluster has committed: its batches, and the ACLs and epoch after each."""
 
     def __init__(self, chance: Random, workload: Workload) -> None:
         self._chance = chance

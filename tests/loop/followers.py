@@ -79,7 +79,7 @@ class _Node:
 
 
 class _Place:
-    """What a source needs around it, and one answer at a time that the client provides."""
+    """The surroundings of a source, and one answer at a time that the client provides."""
 
     def __init__(self, kind: SourceKind, folder: Path, meters: Sequence[Meter]) -> None:
         self.collector: Final = Collector()

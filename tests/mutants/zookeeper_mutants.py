@@ -42,7 +42,7 @@ ZOOKEEPER_MUTANTS: Final = (
         found_by=f"{_WRITING}::test_denials_are_written_before_the_first_grant",
     ),
     Mutant(
-        name="running brokers are not told of an export",
+        name="running brokers do not notice an export",
         file="cli/zookeeper/writing.py",
         text="(*guard, change, self._new_event(event))",
         becomes="(*guard, change)",

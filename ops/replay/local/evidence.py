@@ -1,4 +1,4 @@
-"""What a plan changes for recorded traffic, from audit logs or from the report of a Spark job.
+"""Find the changed decisions of recorded traffic, from audit logs or from a Spark job's report.
 
 **Invariant:** evidence is only made of accepted traffic that was judged by exactly the ACLs and
 settings before and after the plan. Otherwise there is an error, never evidence that shows nothing.

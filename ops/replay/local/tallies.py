@@ -56,7 +56,7 @@ _is_sampled: Final = re.compile(
 
 
 class Summand(NamedTuple):
-    """What a tally counts: the events of one tuple with one answer, rule and level."""
+    """The key of a tally: the events of one tuple with one answer, rule and level."""
 
     principal: str
     host: str | None
@@ -78,7 +78,7 @@ class Tally(msgspec.Struct, gc=False):
 
 
 Counted: TypeAlias = Summand | Reason | None
-"""What a line counts as: an event, a reason why it was set aside, or nothing if it is blank."""
+"""The result of a line: an event, a reason why it was set aside, or nothing if it is blank."""
 
 
 class Tallies:

@@ -79,7 +79,7 @@ class TrafficTuple(NamedTuple):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """What was read: the figures of an ingest, the tuples, and the files.
+    """The traffic that was read: the figures of an ingest, the tuples, and the files.
 
     ``damaged`` are the paths of archives that could not be read to their ends. ``is_sampled`` is
     True if lines say that only a sample of the decisions was logged.

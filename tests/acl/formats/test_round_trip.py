@@ -1,4 +1,4 @@
-"""What a format writes, it reads back: all ACLs except those that it names as losses."""
+"""Each format reads back all that it writes: all ACLs except those that it names as losses."""
 
 from __future__ import annotations
 

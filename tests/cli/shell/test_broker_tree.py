@@ -86,7 +86,7 @@ DYNAMIC: dict[tuple[int, str], list[tuple[str, str | None, int]]] = {
     (4, ""): [("min.insync.replicas", "1", 3), ("ssl.key.password", None, 3)],
     (4, "1"): [("num.io.threads", "2", 2), ("log.retention.ms", "3", 4)],
 }
-"""Name, value and source of what is told of each resource; only dynamic ones are in the tree."""
+"""Name, value and source that are told about each resource; only dynamic ones are in the tree."""
 
 
 def configs(request: KafkaRequest) -> SimpleNamespace:

@@ -1,4 +1,4 @@
-"""What the commands print, and their exit codes."""
+"""The output of the commands, and their exit codes."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_target_has_all_but_the_named_losses(
     found = read_place(target, place)
     assert found <= held, "the target has an ACL that the source lacks"
     lost = [named_acl(each["acl"]) for each in report["losses"] if each["acl"] is not None]
-    assert sorted(lost) == sorted(map(names_of, held - found)), "a loss is not named, or is none"
+    assert sorted(lost) == sorted(map(names_of, held - found)), "a named loss is wrong"
     assert report["written"] == len(found)
     assert report["read"] == len(held)
 

@@ -1,4 +1,4 @@
-"""Who owns the znodes that an export creates."""
+"""The owners of the znodes that an export creates."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ async def test_a_kill_before_changes_are_saved_is_harmless(
 async def test_a_transaction_may_span_a_restart(
     quorum: ScriptedQuorum, follow: Callable[..., Following]
 ) -> None:
-    """What it began with is in the copy; a checkpoint of the copy has to wait for its end."""
+    """The copy has the state of its start; a checkpoint of the copy has to wait for its end."""
     quorum.append(BeginTransaction("t"), added(1))
     following = follow()
     await following.wait_for()

@@ -60,7 +60,7 @@ CALLER: Final = RequestContext(
 )
 
 Answer = Callable[[KafkaRequest], object]
-"""What a node does with a request: it returns a frame, or one of the prepared answers."""
+"""The answer of a node to a request: it returns a frame, or one of the prepared answers."""
 
 
 class AclCluster:

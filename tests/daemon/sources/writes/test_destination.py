@@ -58,5 +58,5 @@ async def test_changes_go_to_the_pinned_broker(node: Address | None) -> None:
 
 @pytest.mark.parametrize("error", [UpdateRefusedError("too many"), trio.TooSlowError()])
 async def test_listing_that_does_not_come_confirms_nothing(error: Exception) -> None:
-    """The change is made, so this is no refusal of it."""
+    """The change is made, so this does not refuse it."""
     assert not await BrokersDestination(Source(NODE, error)).confirm([acl()], [])

@@ -588,7 +588,7 @@ async def test_accepted_work_survives_its_caller(nursery: trio.Nursery) -> None:
 async def test_shutdown_answers_everything(
     nursery: trio.Nursery, autojump_clock: MockClock, is_cancelled: bool
 ) -> None:
-    """What was sent may still apply; what was not sent is refused. The end takes a few seconds."""
+    """Changes that were sent may still apply; others are refused. The end takes a few seconds."""
     cluster = AclCluster(nursery)
     cluster.add(FIRST, *(100 * [SILENCE]))
     follower = Follower(cluster)
