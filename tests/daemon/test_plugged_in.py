@@ -251,7 +251,7 @@ def test_configured_class_decides() -> None:
         ("ops.example.quarantine.Mine", "has no attribute 'Mine'"),
         ("ops.example.quarantine.PRINCIPALS", "'str' object is not callable"),
         ("pathlib.Path", "TypeError: "),
-        ("builtins.id", "it lacks the methods acl_count, acls, authorize, "),
+        ("builtins.id", "it lacks the methods acl_count, acl_offset, acls, authorize, "),
         ("tests.daemon.test_plugged_in.Abstract", "it lacks the methods acls, create_acls"),
     ],
 )

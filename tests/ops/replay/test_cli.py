@@ -48,6 +48,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submitted:
     (tmp_path / "events").mkdir()
     (tmp_path / "acls.txt").write_text(ACLS)
     (tmp_path / "none.txt").write_text("")
+    (tmp_path / "none.yaml").write_text("acls: []\n")
     return made
 
 
@@ -191,7 +192,7 @@ def test_only_overwrite_allows_a_directory_that_is_not_empty(
 
 def make_plan_of_nothing() -> None:
     """Write a plan that deletes the ACL of ``acls.txt``, by settings of its own."""
-    words = "acls plan none.txt --acls acls.txt --out plan.json --super-users User:root"
+    words = "acls plan none.yaml --acls acls.txt --out plan.json --super-users User:root"
     assert authorizerd([*words.split(), "--allow-everyone-if-no-acl-found"]) == 10
 
 

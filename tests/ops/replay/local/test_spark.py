@@ -165,7 +165,7 @@ def test_report_of_a_plan_is_evidence_for_it(
     add_whatif_arguments(parser)
     words = f"--events {events} --acls {listing} --plan {made}"
     parsed = parser.parse_args(words.split(), argparse.Namespace(out=str(tmp_path / "out")))
-    parsed.overwrite = False
+    parsed.overwrite, parsed.refuse = False, parser.error
     assert run(spark, make_whatif_plan(parsed, is_local=True)) == 3
     found = []
     for evidence in (f"--traffic {log}", f"--traffic-report {tmp_path}/out/whatif.json"):
