@@ -17,7 +17,7 @@ from authorizerd.protocol.kafka.acl_client import (
 )
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
-from ops.kafka_rig.properties import find_free_ports
+from ops.kafka_rig.properties import find_lasting_ports
 from tests.support.daemon_process import (
     COMMAND,
     ROOT,
@@ -136,7 +136,7 @@ def following(quorum: QuorumThread, folder: Path, **settings: str) -> Iterator[F
     Its standard error is in ``daemon.log`` below ``folder``.
     """
     names = ("listener", "decision", "admin")
-    ports = dict(zip(names, find_free_ports(len(names)), strict=True))
+    ports = dict(zip(names, find_lasting_ports(len(names)), strict=True))
     config = {
         **quorum.follower_keys,
         "listeners": f"PLAINTEXT://127.0.0.1:{ports['listener']}",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.properties import find_free_ports
+from ops.kafka_rig.properties import find_lasting_ports
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, ask, new_log, running, wait_until
 from tests.support.kafka_connection import KafkaConnection
@@ -78,7 +78,7 @@ def may_read(daemon: DaemonProcess) -> bool:
 
 def test_daemon_follows_lists_and_restarts(tmp_path: Path) -> None:
     """Changes arrive, are refused here, and are in the copy after a kill."""
-    (port,) = find_free_ports(1)
+    (port,) = find_lasting_ports(1)
     with followed(tmp_path / "one", port) as other:
         assert change(other, READ) == []
         with following(tmp_path / "two", port) as daemon:
@@ -99,7 +99,7 @@ def test_daemon_follows_lists_and_restarts(tmp_path: Path) -> None:
 
 
 def test_decisions_stop_without_contact_and_return(tmp_path: Path) -> None:
-    (port,) = find_free_ports(1)
+    (port,) = find_lasting_ports(1)
     with followed(tmp_path / "one", port) as other:
         assert change(other, READ) == []
         with following(tmp_path / "two", port) as daemon:
@@ -114,7 +114,7 @@ def test_decisions_stop_without_contact_and_return(tmp_path: Path) -> None:
 
 def test_acknowledged_changes_are_in_force(tmp_path: Path) -> None:
     """With as-self, each change is visible here and in the cluster when it is acknowledged."""
-    (port,) = find_free_ports(1)
+    (port,) = find_lasting_ports(1)
     with (
         followed(tmp_path / "one", port) as other,
         following(tmp_path / "two", port, authorizerd_writes="as-self") as daemon,
