@@ -90,6 +90,7 @@ def main(arguments: list[str]) -> int:
             return daemon.wait()
         finally:
             daemon.terminate()
+            relay.join()  # it reads until the daemon has ended
 
 
 def prepare_config(path: Path) -> str:

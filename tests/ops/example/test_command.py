@@ -54,6 +54,23 @@ def test_a_taken_port_ends_with_the_line_to_change(tmp_path: Path) -> None:
     assert advice == advise(error)
 
 
+def test_a_signal_ends_the_daemon_and_shows_its_last_lines(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "ops.example", *(f"--override={each}:0" for each in PORTS)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as example:
+        assert example.stdout is not None
+        assert any("Ctrl-C ends it." in line for line in example.stdout)
+        example.terminate()
+        _, error = example.communicate(timeout=SECONDS_MAX)
+    assert "Traceback" not in error
+    assert "draining" in error
+
+
 @pytest.mark.parametrize(
     ("place", "setting"),
     [
