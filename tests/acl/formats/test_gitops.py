@@ -12,6 +12,7 @@ from authorizerd.acl.formats.gitops import read, write
 from authorizerd.acl.formats.model import AclTextError, Loss
 from authorizerd.acl.formats.values import parse_yaml
 from authorizerd.acl.model import Acl
+from tests.acl.formats.faults import check_fault
 from tests.support.acls import acl
 
 TEXT = """
@@ -208,10 +209,7 @@ def custom(section: str = "customUserAcls", **fields: Any) -> str:  # noqa: ANN4
     (custom("customServiceAcls"), "customServiceAcls.a.x", "missing key 'principal'"),
 ])  # fmt: skip
 def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        read(text)
-    assert refused.value.place == place
-    assert reason in refused.value.reason
+    check_fault(read, text, place, reason)
 
 
 def test_written_users_have_their_own_acls() -> None:

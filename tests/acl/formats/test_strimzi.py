@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.formats.model import AclTextError, Loss
 from authorizerd.acl.formats.strimzi import read, write
 from authorizerd.acl.formats.values import parse_documents
+from tests.acl.formats.faults import check_fault
 from tests.support.acls import acl
 
 TEXT = """
@@ -171,10 +172,7 @@ RULE_PLACE = "document.spec.authorization.acls[0]"
     (user(f"{RULE}.principal", "User:b"), RULE_PLACE, "unknown key 'principal'"),
 ])  # fmt: skip
 def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        read(text)
-    assert refused.value.place == place
-    assert reason in refused.value.reason
+    check_fault(read, text, place, reason)
 
 
 @pytest.mark.parametrize(("first", "second", "reason"), [

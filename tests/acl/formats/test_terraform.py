@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.formats.model import AclTextError, Loss
+from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.formats.terraform import read, write
 from authorizerd.acl.formats.terraform_values import (
     escape_template,
     unescape_template,
     why_not_string,
 )
+from tests.acl.formats.faults import check_fault
 from tests.support.acls import acl
 
 ORDERS = {
@@ -256,10 +257,7 @@ def two_providers(name: str) -> str:
     ('{"acl": {}, "resource": {}}', "document", "unknown key 'acl'"),
 ])  # fmt: skip
 def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> None:
-    with pytest.raises(AclTextError) as refused:
-        read(text)
-    assert refused.value.place == place
-    assert reason in refused.value.reason
+    check_fault(read, text, place, reason)
 
 
 def test_provider_has_the_default_of_terraform() -> None:
