@@ -16,6 +16,7 @@ from authorizerd.acl.model import (
     WILDCARD_PRINCIPAL,
     Operation,
     PatternType,
+    Question,
     ResourceType,
 )
 
@@ -58,6 +59,19 @@ CONDITIONS: Final = (
     ),
 )
 """The first condition that holds gives the reason."""
+
+
+def question_of(
+    principal: str, host: str | None, operation: str, resource_type: str, resource_name: str
+) -> Question:
+    """Return the question for ACLs, which must be able to decide the tuple with these fields."""
+    return Question(
+        principal,
+        host,
+        OPERATION_CODES[operation],
+        RESOURCE_TYPE_CODES[resource_type],
+        resource_name,
+    )
 
 
 def unasked_reason(recorded: object) -> Unasked | None:

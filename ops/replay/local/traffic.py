@@ -17,7 +17,7 @@ from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import Ingested
-from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES
+from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogFile, LogReader, find_files
@@ -69,12 +69,8 @@ class TrafficTuple(NamedTuple):
     @property
     def question(self) -> Question:
         """Return the question for ACLs, which must be able to decide the tuple."""
-        return Question(
-            self.principal,
-            self.host,
-            OPERATION_CODES[self.operation],
-            RESOURCE_TYPE_CODES[self.resource_type],
-            self.resource_name,
+        return question_of(
+            self.principal, self.host, self.operation, self.resource_type, self.resource_name
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from authorizerd.acl.model import Acl, Question
-from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES
+from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.usage.matching import UseIndex, is_wide
 from authorizerd.replay.usage.suggestions import AclUsage
@@ -85,12 +85,8 @@ class RecordedTuple(NamedTuple):
     @property
     def question(self) -> Question:
         """Return the question to ask the ACLs, which must be able to decide the tuple."""
-        return Question(
-            self.principal,
-            self.host,
-            OPERATION_CODES[self.operation],
-            RESOURCE_TYPE_CODES[self.resource_type],
-            self.resource_name,
+        return question_of(
+            self.principal, self.host, self.operation, self.resource_type, self.resource_name
         )
 
 
