@@ -22,7 +22,11 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
-from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.cli.configuration_file import (
+    add_broker_arguments,
+    add_config_arguments,
+    read_configuration,
+)
 from authorizerd.cli.offline import read_log
 from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment, warn_of
 from authorizerd.cli.source_settings import (
@@ -146,8 +150,8 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         "--acls",
         type=Path,
         metavar="FILE",
-        help="the output of kafka-acls --list, or a .yaml, .yml or .json file with 'acls'; with "
-        "--config, instead of the log directory of that configuration",
+        help="the output of kafka-acls --list, or a file of any other format that acls export "
+        "writes; with --config, instead of the log directory of that configuration",
     )
     add_config_arguments(group, required=False)
     group.add_argument(
@@ -155,18 +159,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         metavar="MOMENT",
         help=f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config",
     )
-    group.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
-        "Listing ACLs needs DESCRIBE on the cluster",
-    )
-    group.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
-        "and TLS",
-    )
+    add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
     add_setting_arguments(group)
 
 

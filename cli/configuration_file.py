@@ -32,6 +32,26 @@ def add_config_arguments(parser: argparse._ActionsContainer, *, required: bool =
     )
 
 
+def add_broker_arguments(parser: argparse._ActionsContainer, rights: str) -> None:
+    """Add ``--bootstrap-server`` and ``--command-config``.
+
+    Args:
+        rights: a sentence about the rights that the user needs.
+    """
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
+        f"{rights}",
+    )
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
+        "and TLS",
+    )
+
+
 def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
     """Return the configuration; blocks on the file.
 

@@ -12,7 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.cli.configuration_file import (
+    add_broker_arguments,
+    add_config_arguments,
+    read_configuration,
+)
 from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment
 from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.shell.commands import Shell
@@ -82,18 +86,7 @@ def add_shell_arguments(parser: argparse.ArgumentParser, open_brokers: OpenBroke
         metavar="MOMENT",
         help=f"show the metadata of this moment: {MOMENT_HELP}. It needs --log-dir or --config",
     )
-    group.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
-        "DESCRIBE and DESCRIBE_CONFIGS on the cluster show most",
-    )
-    group.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
-        "and TLS",
-    )
+    add_broker_arguments(group, "DESCRIBE and DESCRIBE_CONFIGS on the cluster show most")
     parser.add_argument(
         "words",
         nargs=argparse.REMAINDER,
