@@ -113,13 +113,13 @@ class Subject(msgspec.Struct, gc=False):
 
 
 class Action(msgspec.Struct, gc=False):
-    """What the subject wants to do."""
+    """The operation that the subject asks for."""
 
     name: Annotated[str, Meta(description="One of Kafka's operations, such as `read`.")]
 
 
 class Resource(msgspec.Struct, gc=False):
-    """What the subject wants to use."""
+    """The resource that the subject asks for."""
 
     type: Annotated[
         str, Meta(description="A type of `authorizerd.authzen.resource.types`, such as `topic`.")

@@ -89,7 +89,7 @@ class _OpaHeader(msgspec.Struct, gc=False):
 
 
 class _OpaRequestContext(msgspec.Struct, gc=False, rename="camel"):
-    """Who sent a request to the broker, and from where."""
+    """The sender of a request to the broker, and its address."""
 
     client_address: Annotated[
         str, Meta(description="The client's IP address as Java writes it: `host/10.0.0.1`.")
@@ -114,7 +114,7 @@ class _OpaResourcePattern(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _OpaAction(msgspec.Struct, gc=False, rename="camel"):
-    """What the principal wants to do. The fields after ``operation`` are for the audit log."""
+    """The operation of the principal. The fields after ``operation`` are for the audit log."""
 
     resource_pattern: _OpaResourcePattern
     operation: Annotated[str, Meta(extra_json_schema={"enum": list(_OPERATIONS)})]

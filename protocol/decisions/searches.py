@@ -113,7 +113,7 @@ class FoundSubject(msgspec.Struct, frozen=True, gc=False):
 
 
 class PatternProperties(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a result that stands for many resources means.
+    """The meaning of a result that stands for many resources.
 
     ``exceptions`` are patterns inside this one for which it says nothing, and
     ``exceptions_left_out`` is how many more there are.
@@ -149,7 +149,7 @@ Found: TypeAlias = FoundSubject | FoundResource | FoundAction
 
 
 class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What the results alone do not say.
+    """Facts that the results alone do not tell.
 
     Attributes:
         offset: the log offset of the ACLs that were searched.
@@ -160,7 +160,7 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
         everything: of resources: the subject is a super user, who may do everything.
         unlisted: of resources: names that no ACL matches are allowed, because
             allow.everyone.if.no.acl.found is set.
-        patterns_left_out: of resources: how many patterns are no results, because the name that
+        patterns_left_out: of resources: how many patterns are left out, because the name that
             equals the pattern itself is not allowed.
         some_hosts: of subjects and actions, without a host: how many this page leaves out because
             they are allowed from some hosts only. Ask again with ``context.host`` to see those that

@@ -69,7 +69,7 @@ class Submission:
     Args:
         carries_caller: True if the caller's principal is named in an Envelope, False if the daemon
             makes the change in its own name.
-        to_controllers: True if nodes are controllers, for which NOT_CONTROLLER is no final answer.
+        to_controllers: True if nodes are controllers, whose answer NOT_CONTROLLER is not final.
     """
 
     def __init__(
