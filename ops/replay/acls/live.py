@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from authorizerd.replay.acls.errors import AclSourceError
+
 SCHEME: Final = "kafka://"
 TIMEOUT_S: Final = 600.0
 """Well above the command's own time limits."""
@@ -17,10 +19,6 @@ TIMEOUT_S: Final = 600.0
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 _LIST_ACLS: Final = (sys.executable, "-P", "-m", "authorizerd.cli.main", "acls")
 _ERROR_HEADING: Final = "Error while executing ACL command: "
-
-
-class ListingFailedError(Exception):
-    """The ACLs could not be listed; the text is one line."""
 
 
 def list_acls(
@@ -32,11 +30,11 @@ def list_acls(
         command_config: a properties file for the connection, as for ``acls --command-config``.
 
     Raises:
-        ListingFailedError: the address is malformed, or the command failed.
+        AclSourceError: the address is malformed, or the command failed.
     """
     servers = source.removeprefix(SCHEME)
     if not servers or any(character in servers for character in "/?#@ "):
-        raise ListingFailedError("expected an address of the form kafka://HOST:PORT")
+        raise AclSourceError(source, "expected an address of the form kafka://HOST:PORT")
     words = [*command, "--bootstrap-server", servers, "--list"]
     if command_config is not None:
         words += ["--command-config", str(command_config)]
@@ -44,24 +42,22 @@ def list_acls(
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
         )
+        listing = done.stdout.decode(errors="replace" if done.returncode else "strict")
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ListingFailedError(f"cannot list the ACLs: {error}") from error
-    if done.returncode:
-        output, complaint = (
-            done.stdout.decode(errors="replace"),
-            done.stderr.decode(errors="replace"),
-        )
-        raise ListingFailedError(_reason(output, complaint, done.returncode))
-    try:
-        return done.stdout.decode()
+        raise AclSourceError(source, f"cannot list the ACLs: {error}") from error
     except UnicodeDecodeError as error:
-        raise ListingFailedError(f"the listing is not valid UTF-8 at byte {error.start}") from error
+        raise AclSourceError(
+            source, f"the listing is not valid UTF-8 at byte {error.start}"
+        ) from error
+    if done.returncode:
+        raise AclSourceError(source, _reason(listing, done))
+    return listing
 
 
-def _reason(output: str, complaint: str, exit_code: int) -> str:
+def _reason(listing: str, done: subprocess.CompletedProcess[bytes]) -> str:
     """Return the most informative line: the command's error, without its help."""
-    errors = [line.strip() for line in output.splitlines() if line.startswith(_ERROR_HEADING)]
-    errors += [line.strip() for line in complaint.splitlines() if line.strip()][:1]
+    errors = [line.strip() for line in listing.splitlines() if line.startswith(_ERROR_HEADING)]
+    errors += filter(None, map(str.strip, done.stderr.decode(errors="replace").splitlines()))
     if not errors:
-        return f"listing the ACLs failed with exit code {exit_code}"
+        return f"listing the ACLs failed with exit code {done.returncode}"
     return errors[0].removeprefix(_ERROR_HEADING)

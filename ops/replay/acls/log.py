@@ -8,73 +8,73 @@ date: they are older than the log.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
+from typing import Final
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
 from authorizerd.acl.model import Acl, AclAdded, Change
-from authorizerd.metadata.directory import LogFiles, check_names, find_files, parse_checkpoint_name
+from authorizerd.metadata.directory import OFFSET_MAX, LogFiles
 from authorizerd.metadata.errors import MetadataLogError
-from authorizerd.metadata.log import LogBatch, MetadataLog
-from authorizerd.metadata.replay import Replay
-from authorizerd.metadata.storage import DISK
+from authorizerd.metadata.live_files import read_live
+from authorizerd.metadata.past import PastLog, check_time
 from authorizerd.replay.acl_set import DatedAcl
-from authorizerd.replay.acls.as_of import AsOf, AtOffset, AtTime
-from authorizerd.replay.text import format_time
 
-
-class OutOfReachError(Exception):
-    """The log does not cover the requested moment."""
+_FIELDS: Final = attrgetter(
+    "acl.resource_type",
+    "acl.resource_name",
+    "acl.pattern_type",
+    "acl.principal",
+    "acl.host",
+    "acl.operation",
+    "acl.permission_type",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The ACLs after the batch that ends at ``offset``.
+    """The ACLs after the batch that ends at ``offset``; None for a source without offsets.
 
     ``stamped_ms`` is that batch's timestamp, in milliseconds since 1970; None if the state comes
     only from a checkpoint.
     """
 
     acls: tuple[DatedAcl, ...]
-    offset: int
-    stamped_ms: int | None
+    offset: int | None = None
+    stamped_ms: int | None = None
 
 
-def read_checkpoint(path: Path) -> LogState:
-    """Return the state in one checkpoint file; blocks.
-
-    Raises:
-        MetadataLogError, ChangeError: the file is not a checkpoint, or is damaged.
-    """
-    return _state(LogFiles((), (parse_checkpoint_name(path),)), None)
-
-
-def read_log(log_dir: Path, as_of: AsOf | None, *, now_ms: int) -> LogState:
-    """Return the state of the log in ``log_dir`` at ``as_of``, or at its end for None; blocks.
+def read_log(path: Path, as_of: AsOf | None = None) -> LogState:
+    """Return the state of a log directory, or of a checkpoint file; blocks.
 
     Args:
-        now_ms: the current time, in milliseconds since 1970. The state at the end of the log is
-            valid until then; a later ``as_of`` is rejected.
+        as_of: the moment of the state; None for the end of the log.
 
     Raises:
-        OutOfReachError: ``as_of`` is before the retained part of the log, or after its end.
-        MetadataLogError, ChangeError, OSError: there is no log, or it is damaged.
+        PastRangeError: the retained part of the log does not reach ``as_of``.
+        MetadataLogError, ChangeError: there is no log, or it is damaged.
     """
-    files = find_files(log_dir)
-    check_names(log_dir, DISK)
+    if as_of is not None:
+        check_time(as_of, time.time_ns() // 1_000_000)
+    return read_live(path, lambda files: _read(files, as_of))
+
+
+def _read(files: LogFiles, as_of: AsOf | None) -> LogState:
     # A log that ends below a checkpoint has lost its end. Reading both reports the error.
     end_min = max((checkpoint.end_offset for checkpoint in files.checkpoints), default=0)
     for start in _starts(files):
         try:
-            limit = _limit(start, as_of, now_ms)
-            state = _state(start, limit)
+            state = _read_from(start, as_of)
         # Try a later start. If no start is intact, the last line raises the error.
         except MetadataLogError:
             continue
-        if limit is not None or state.offset + 1 >= end_min:
+        if as_of is not None or (state.offset is not None and state.offset + 1 >= end_min):
             return state
-    return _state(files, _limit(files, as_of, now_ms))
+    return _read_from(files, as_of)
 
 
 def _starts(files: LogFiles) -> Iterator[LogFiles]:
@@ -87,116 +87,43 @@ def _starts(files: LogFiles) -> Iterator[LogFiles]:
             yield replace(files, checkpoints=(checkpoint,))
 
 
-def _limit(files: LogFiles, as_of: AsOf | None, now_ms: int) -> int | None:
-    """Return the last offset that ``as_of`` includes; None for the end of the log."""
-    match as_of:
-        case AtTime():
-            return _offset_at(files, as_of, now_ms)
-        case AtOffset():
-            return as_of.offset
-    return None
+def _read_from(files: LogFiles, as_of: AsOf | None) -> LogState:
+    log = PastLog(files)
+    acls: dict[bytes, DatedAcl] = {}
+    bindings: set[Acl] = set()
+    offset, stamped_ms = None, None
+    for timed in log.read(OFFSET_MAX) if as_of is None else log.read_until(as_of):
+        offset = timed.changes.last_offset
+        stamped_ms = None if timed.is_checkpoint else timed.time_ms
+        _apply(acls, bindings, timed.changes.changes, stamped_ms)
+    return LogState(sort_acls(acls.values()), offset, stamped_ms)
 
 
-def _offset_at(files: LogFiles, time: AtTime, now_ms: int) -> int:
-    """Return the last offset of the last batch stamped at or before ``time``.
+def _apply(
+    acls: dict[bytes, DatedAcl],
+    bindings: set[Acl],
+    changes: Iterable[Change],
+    added_ms: int | None,
+) -> None:
+    """Apply ``changes``, which became visible at ``added_ms``.
 
-    It reads the whole log: timestamps may decrease, since controllers' clocks differ.
+    Raises:
+        ChangeError: a change contradicts an earlier one.
     """
-    found: int | None = None
-    first: LogBatch | None = None
-    last_ms = 0
-    for batch in MetadataLog(files).batches():
-        stamped_ms = _stamped_ms(batch)
-        if stamped_ms is None:
-            continue
-        first = first or batch
-        last_ms = stamped_ms
-        if stamped_ms <= time.time_ms:
-            found = batch.last_offset
-    if first is None:
-        raise OutOfReachError(f"the log has only a checkpoint, so its state at {time} is unknown")
-    if found is None:
-        started = format_time(first.placed.batch.max_timestamp_ms)
-        raise OutOfReachError(f"the log begins at {started}, after {time}")
-    if time.time_ms > max(last_ms, now_ms):
-        raise OutOfReachError(
-            f"the log ends at offset {found}, at {format_time(last_ms)}, and {time} is in the "
-            "future"
-        )
-    return found
-
-
-def _state(files: LogFiles, limit: int | None) -> LogState:
-    """Return the state after the last batch that ends at or before ``limit``."""
-    acls = _DatedAcls()
-    replay = Replay()
-    log = MetadataLog(files)
-    offset, stamped_ms = -1, None
-    for batch in log.batches():
-        if limit is not None and batch.last_offset > limit:
-            if offset < 0:
-                raise OutOfReachError(f"the log begins after offset {limit}")
-            break
-        offset, stamped_ms = batch.last_offset, _stamped_ms(batch)
-        for step in replay.steps(batch):
-            if step is not None:
-                acls.apply(step.changes, stamped_ms)
-    else:
-        offset = log.progress.last_offset
-        if limit is not None and offset < limit:
-            raise OutOfReachError(f"the log ends at offset {offset}, before offset {limit}")
-    return LogState(acls.sorted(), offset, stamped_ms)
-
-
-def _stamped_ms(batch: LogBatch) -> int | None:
-    """Return when a batch was written; None for a checkpoint: its ACLs are older."""
-    return None if batch.is_checkpoint else batch.placed.batch.max_timestamp_ms
-
-
-class _DatedAcls:
-    """ACLs by ID, with the changes of a log applied."""
-
-    def __init__(self) -> None:
-        self._acls: dict[bytes, DatedAcl] = {}
-        self._bindings: set[Acl] = set()
-
-    def apply(self, changes: Iterable[Change], added_ms: int | None) -> None:
-        """Apply ``changes``, which became visible at ``added_ms``.
-
-        Raises:
-            ChangeError: a change contradicts an earlier one.
-        """
-        for change in changes:
-            if type(change) is AclAdded:
-                if change.id in self._acls:
-                    raise DuplicateIdError(change.id)
-                if change.acl in self._bindings:
-                    raise DuplicateAclError(change.id, change.acl)
-                self._acls[change.id] = DatedAcl(change.acl, added_ms)
-                self._bindings.add(change.acl)
-            else:
-                removed = self._acls.pop(change.id, None)
-                if removed is None:
-                    raise UnknownIdError(change.id)
-                self._bindings.remove(removed.acl)
-
-    def sorted(self) -> tuple[DatedAcl, ...]:
-        return sort_acls(self._acls.values())
+    for change in changes:
+        if type(change) is AclAdded:
+            if change.id in acls:
+                raise DuplicateIdError(change.id)
+            if change.acl in bindings:
+                raise DuplicateAclError(change.id, change.acl)
+            acls[change.id] = DatedAcl(change.acl, added_ms)
+            bindings.add(change.acl)
+        else:
+            if change.id not in acls:
+                raise UnknownIdError(change.id)
+            bindings.remove(acls.pop(change.id).acl)
 
 
 def sort_acls(acls: Iterable[DatedAcl]) -> tuple[DatedAcl, ...]:
     """Return ``acls`` sorted by their fields, so that equal states are equal tuples."""
-    return tuple(sorted(acls, key=_fields))
-
-
-def _fields(dated: DatedAcl) -> tuple[int, str, int, str, str, int, int]:
-    acl = dated.acl
-    return (
-        acl.resource_type,
-        acl.resource_name,
-        acl.pattern_type,
-        acl.principal,
-        acl.host,
-        acl.operation,
-        acl.permission_type,
-    )
+    return tuple(sorted(acls, key=_FIELDS))

@@ -5,28 +5,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from authorizerd.acl.as_of import AsOf, parse_as_of
+from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.formats.catalogue import read_acl_text
 from authorizerd.acl.formats.model import AclTextError
-from authorizerd.acl.model import Acl
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from authorizerd.metadata.errors import MetadataLogError
+from authorizerd.metadata.errors import MetadataLogError, PastRangeError
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
-from authorizerd.replay.acls.as_of import AsOf, parse_as_of
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.live import SCHEME, ListingFailedError, list_acls
-from authorizerd.replay.acls.log import (
-    LogState,
-    OutOfReachError,
-    read_checkpoint,
-    read_log,
-    sort_acls,
-)
+from authorizerd.replay.acls.live import SCHEME, list_acls
+from authorizerd.replay.acls.log import LogState, read_log, sort_acls
+from authorizerd.replay.text import parse_time
 
 _CHECKPOINT_SUFFIX = ".checkpoint"
 
@@ -45,67 +39,68 @@ def read_acl_source(
         source: a log directory (``__cluster_metadata-0`` or its parent), a ``.checkpoint`` file,
             ``kafka://HOST:PORT``, or any other file, whose text must have one of the formats of
             ``acl.formats.catalogue``.
-        as_of: the moment of a log, as ``parse_as_of`` reads it; None for its end.
+        as_of: the moment of a log: an offset, milliseconds since 1970, or an ISO 8601 time; None
+            for its end. A time without a zone is in UTC.
         super_users: principals, each ``Type:name``.
         command_config: a properties file for a ``kafka://`` connection.
 
     Raises:
-        AclSourceError: the source does not exist, is damaged, or does not cover ``as_of``.
+        AclSourceError: the source does not exist, is damaged, or does not reach ``as_of``.
     """
-    state = _read(source, _moment(source, as_of), command_config)
+    state = _read(source, as_of, command_config)
     return AclSet(
         source=source,
         acls=state.acls,
         digest=digest_of(dated.acl for dated in state.acls),
-        offset=None if state.offset < 0 else state.offset,
+        offset=state.offset,
         stamped_ms=state.stamped_ms,
         super_users=tuple(sorted(set(super_users))),
         allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
     )
 
 
-def _moment(source: str, as_of: str | None) -> AsOf | None:
-    if as_of is None:
-        return None
-    try:
-        return parse_as_of(as_of)
-    except ValueError as error:
-        raise AclSourceError(source, str(error), "as of") from error
-
-
-def _read(source: str, as_of: AsOf | None, command_config: Path | None) -> LogState:
+def _read(source: str, as_of: str | None, command_config: Path | None) -> LogState:
     path = Path(source).absolute()
-    if not source.startswith(SCHEME) and path.is_dir():
-        return _of_log(source, path, as_of)
-    if as_of is not None:
+    is_live = source.startswith(SCHEME)
+    is_log = not is_live and path.is_dir()
+    if as_of is not None and not is_log:
         raise AclSourceError(source, "--as-of requires the directory of a metadata log")
-    if source.startswith(SCHEME):
-        try:
-            listing = list_acls(source, command_config)
-        except ListingFailedError as error:
-            raise AclSourceError(source, str(error)) from error
-        return _of_text(source, listing, "")
-    if path.name.endswith(_CHECKPOINT_SUFFIX):
-        try:
-            return read_checkpoint(path)
-        except (MetadataLogError, ChangeError, OSError) as error:
-            raise AclSourceError(source, str(error)) from error
-    return _of_text(source, _text(source, path), path.suffix)
+    if is_live:
+        return _parse(source, list_acls(source, command_config), "")
+    if is_log or path.suffix == _CHECKPOINT_SUFFIX:
+        return _read_log(source, path, as_of)
+    return _parse(source, _read_text(source, path), path.suffix)
 
 
-def _of_log(source: str, path: Path, as_of: AsOf | None) -> LogState:
-    log_dir = path
-    if not (path / METADATA_TOPIC_DIRECTORY).is_dir() and path.name == METADATA_TOPIC_DIRECTORY:
-        log_dir = path.parent
+def _read_log(source: str, path: Path, as_of: str | None) -> LogState:
+    if path.name == METADATA_TOPIC_DIRECTORY and not (path / METADATA_TOPIC_DIRECTORY).is_dir():
+        path = path.parent
     try:
-        return read_log(log_dir, as_of, now_ms=time.time_ns() // 1_000_000)
-    except OutOfReachError as error:
+        return read_log(path, None if as_of is None else parse_moment(as_of))
+    except (InvalidAsOfError, PastRangeError) as error:
         raise AclSourceError(source, str(error), "as of") from error
     except (MetadataLogError, ChangeError, OSError) as error:
         raise AclSourceError(source, str(error)) from error
 
 
-def _text(source: str, path: Path) -> str:
+def parse_moment(text: str) -> AsOf:
+    """Return the offset or the time that ``text`` names.
+
+    Raises:
+        InvalidAsOfError: ``text`` is neither.
+    """
+    try:
+        return parse_as_of(text)
+    except InvalidAsOfError:
+        try:
+            # Unlike other commands, those of replay accept the times of Kafka's logs as they are.
+            return AsOf(time_ms=parse_time(text))
+        except (ValueError, OverflowError):
+            pass
+        raise
+
+
+def _read_text(source: str, path: Path) -> str:
     try:
         return read_file(path).decode("utf-8-sig")
     except OSError as error:
@@ -114,7 +109,7 @@ def _text(source: str, path: Path) -> str:
         raise AclSourceError(source, "not valid UTF-8", f"byte {error.start}") from error
 
 
-def _of_text(source: str, text: str, suffix: str) -> LogState:
+def _parse(source: str, text: str, suffix: str) -> LogState:
     try:
         read = read_acl_text(text, suffix)
     except AclTextError as error:
@@ -123,9 +118,4 @@ def _of_text(source: str, text: str, suffix: str) -> LogState:
         # A report has no place for warnings, so it must not rest on a part of what a text says.
         if loss.acl is None:
             raise AclSourceError(source, f"the file grants what ACLs cannot: {loss}")
-    return _undated(read.acls)
-
-
-def _undated(acls: Iterable[Acl]) -> LogState:
-    """Return ACLs without dates. The offset is -1, since the source has no offsets."""
-    return LogState(sort_acls(DatedAcl(acl) for acl in acls), -1, None)
+    return LogState(sort_acls(map(DatedAcl, read.acls)))

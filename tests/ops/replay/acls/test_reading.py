@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import lzma
 import re
@@ -7,13 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import to_builtins
 
+from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls import reading
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.live import ListingFailedError
-from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.acls.reading import parse_moment, read_acl_source
 from authorizerd.replay.usage.report import named
 from tests.support.acls import acl
 
@@ -101,7 +105,7 @@ def test_repeated_acl_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "content", "place", "reason"), [
     ("missing", None, None, "No such file or directory"),
-    ("missing.checkpoint", None, None, "expected a log directory, or a checkpoint"),
+    ("missing.checkpoint", None, None, "no metadata log found"),
     ("00000000000000000001-0000000001.checkpoint", b"x" * 99, None, "at byte 0"),
     ("listing.txt", b"\n\nError\n", "line 3", "expected a line of a listing"),
     ("listing.txt", b"ab\xff", "byte 2", "not valid UTF-8"),
@@ -127,8 +131,8 @@ def test_fault_is_one_line_with_source_and_place(
 
 
 def test_failed_listing_is_an_error_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> str:
-        raise ListingFailedError("no\x1b[2J")
+    def fail(source: str, _: object) -> str:
+        raise AclSourceError(source, "no\x1b[2J")
 
     monkeypatch.setattr(reading, "list_acls", fail)
     with pytest.raises(AclSourceError) as refused:
@@ -143,10 +147,26 @@ def test_as_of_requires_a_log(source: str) -> None:
 
 
 @pytest.mark.parametrize(("as_of", "reason"), [
-    ("yesterday", "expected an offset, or a time"), ("99999", "ends at offset"),
-    ("1999-01-01", "the log begins at"), ("9999-01-01", "in the future"),
+    ("yesterday", "expected an offset of the log"), ("99999", "the newest one is 3059"),
+    ("1999-01-01", "is too old"), ("9999-01-01", "in the future"),
 ])  # fmt: skip
 def test_moment_outside_the_log_is_rejected(real_log_dir: Path, as_of: str, reason: str) -> None:
     with pytest.raises(AclSourceError, match=reason) as refused:
         read_acl_source(str(real_log_dir), as_of=as_of)
     assert refused.value.place == "as of"
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("2632", AsOf(offset=2632)), ("1795278666718", AsOf(time_ms=1_795_278_666_718)),
+    ("2026-11-21 18:31:06.718999+02:00", AsOf(time_ms=1_795_278_666_718)),
+    ("2026-11-21T16:31:06,718", AsOf(time_ms=1_795_278_666_718)),
+    ("2026-11-21", AsOf(time_ms=1_795_219_200_000)), ("20261121", AsOf(offset=20_261_121)),
+])  # fmt: skip
+def test_moment_without_a_zone_is_in_utc(text: str, expected: AsOf) -> None:
+    assert parse_moment(text) == expected
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_moment_or_an_error(text: str) -> None:
+    with contextlib.suppress(InvalidAsOfError):
+        parse_moment(text)
