@@ -4,6 +4,7 @@ import os
 import signal
 import tarfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,7 @@ SLOW_FIXTURES = {"daemon", "spark"}
 REAL_LOG = Path(__file__).parent / "data" / "kafka-4.3.1.tar.xz"
 
 
+@cache  # pytest asks for each of thousands of tests
 def is_slow(path: Path) -> bool:
     return any(path.is_relative_to(TESTS / place) for place in SLOW_PLACES)
 
