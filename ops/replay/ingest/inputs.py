@@ -14,8 +14,8 @@ import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from authorizerd.replay.ingest.ingested_events import read_accepted
 from authorizerd.replay.ingest.parse import archives
+from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import qualified
 
@@ -67,11 +67,6 @@ def check_apart(spark: SparkSession, inputs: Inputs, out: str) -> None:
             raise JobError(f"{uri}: is inside --out {out}, whose files this ingest replaces")
 
 
-def escape_glob(uri: str) -> str:
-    """Return a glob that matches only ``uri``; Spark reads every path as a glob."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", uri)
-
-
 def _place(uri: str) -> tuple[str, str]:
     """Return the host and path of a URI.
 
@@ -108,7 +103,7 @@ def _files_below(spark: SparkSession, system: Any, folder: Any) -> Iterator[str]
     """Yield a directory's files, except hidden ones; if an ingest wrote it, only its events."""
     java: Any = spark.sparkContext._jvm
     if system.exists(java.org.apache.hadoop.fs.Path(folder, "ingest.json")):
-        read_accepted(spark, folder.toString(), option="--input")
+        open_table(spark, folder.toString(), option="--input")
         folder = java.org.apache.hadoop.fs.Path(folder, "events")
     elif system.exists(java.org.apache.hadoop.fs.Path(folder, "set_aside/_SUCCESS")):
         raise JobError(f"{folder.toString()}: no ingest.json found: this ingest did not finish")

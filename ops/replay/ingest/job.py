@@ -23,6 +23,7 @@ from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import Ingested, summary_line, why_not_accepted
 from authorizerd.replay.ingest.rows import read_rows
+from authorizerd.replay.ingest.table import EVENTS_SCHEMA
 from authorizerd.replay.ingest.tuples import SUMS, TUPLE, sum_events
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plans import IngestPlan
@@ -31,11 +32,6 @@ from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import write_text
 from authorizerd.replay.text import encode_json, format_time
 
-EVENTS_SCHEMA: Final = (
-    "at timestamp, allowed boolean, principal string, host string, operation string, "
-    "resource_type string, resource_name string, pattern_type string, request string, "
-    "reference_count int, rule string, level string, file string, sequence long"
-)
 _SETTINGS: Final = {
     # With the default, a batch of lines of maximum length would take gigabytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",

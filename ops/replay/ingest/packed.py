@@ -17,9 +17,9 @@ import pyarrow.compute as compute
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.ingest.inputs import escape_glob
 from authorizerd.replay.ingest.parse import archives
 from authorizerd.replay.ingest.parse.archives import BinaryFile
+from authorizerd.replay.spark.paths import escape_glob
 
 ROW_BYTES_MAX: Final = 16 * 1024 * 1024
 """Maximum length of a row; Hadoop drops a longer one. Packed bytes contain a line feed about every

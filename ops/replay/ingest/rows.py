@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, TimestampType
 
-from authorizerd.replay.ingest.inputs import Inputs, escape_glob
+from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.archives import unpack_lines
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_aside
@@ -25,6 +25,7 @@ from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.spark.arrow_map import map_in_arrow
 from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.spark.paths import escape_glob
 
 EVENT_COLUMNS: Final = tuple(SCHEMA.names[SCHEMA.get_field_index("at") :])
 ROW_COLUMNS: Final = ("line", "file", "reason", "day", *EVENT_COLUMNS)

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.load.checks import check_plan
 from authorizerd.replay.load.lanes.connection import probe
 from authorizerd.replay.load.lanes.stage import check_cluster, locate_files, send
@@ -39,7 +39,7 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
         OSError: a file cannot be read or written.
     """
     check_plan(plan)
-    read_accepted(spark, plan.events)
+    table = open_table(spark, plan.events)
     if not plan.dry_run:
         check_cluster(spark, plan.lanes)
         probe(
@@ -47,7 +47,7 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
             surface_of(plan.surface, plan.target, plan.token),
             new_context(locate_files(plan)),
         )
-    planned = plan_load(spark, plan)
+    planned = plan_load(spark, plan, table.events())
     try:
         report = _planned_report(plan, planned)
         if not plan.dry_run:

@@ -10,7 +10,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.spark.errors import JobError
@@ -47,10 +47,11 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
 
 def _usage(spark: SparkSession, plan: UsagePlan) -> tuple[UsageReport, str]:
     """Return the report, and the script that carries out its suggestions."""
-    window = window_of(read_accepted(spark, plan.events), plan.lookback_days)
+    table = open_table(spark, plan.events)
+    window = window_of(table.ingested, plan.lookback_days)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
     # Persisted, since the sums and each pass of the proof read them.
-    tuples = tuples_within(spark.read.parquet(f"{plan.events}/events"), window).persist()
+    tuples = tuples_within(table.events(), window).persist()
     workers = Workers(spark, tuples, plan.acls)
     try:
         # Before the costly sums, since it rejects a window that can prove nothing.

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.ingest.ingested_events import read_accepted
+from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.judging.asking import QUESTION_FIELDS
 from authorizerd.replay.judging.index import AclIndex, index_of, key_of, pack
 from authorizerd.replay.judging.questions import unasked_reasons
@@ -71,8 +71,8 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
         JobError: ``events`` is not the output of an accepted ingest.
         OSError: a file cannot be read or written.
     """
-    ingested = read_accepted(spark, plan.events)
-    tuples = spark.read.parquet(f"{plan.events}/tuples")
+    table = open_table(spark, plan.events)
+    ingested, tuples = table.ingested, table.tuples()
     written = f"{plan.out}/changes"
     found = _found(spark, plan, tuples).persist()  # the sort reads them twice
     try:

@@ -79,20 +79,21 @@ class PlannedLoad:
     rounds: int
 
 
-def plan_load(spark: SparkSession, plan: LoadPlan) -> PlannedLoad:
-    """Return the planned frames, which the caller must unpersist.
+def plan_load(spark: SparkSession, plan: LoadPlan, recorded: DataFrame) -> PlannedLoad:
+    """Return the planned frames of the ``recorded`` events; the caller must unpersist them.
 
     Raises:
         LoadError: there are no questions, or too many.
     """
-    events = spark.read.parquet(f"{plan.events}/events").select(
+    events = recorded.select(
         sql.unix_millis("at").alias("at_ms"),
+        "run",
         "sequence",
         "allowed",
         *QUESTION_FIELDS,
         "pattern_type",
     )
-    by_time = ("at_ms", "sequence")
+    by_time = ("at_ms", "run", "sequence")
     # Ranges, not hashes: ordering.py needs parts that follow each other in time.
     in_order = events.repartitionByRange(_parts(spark), *by_time).sortWithinPartitions(*by_time)
     encoded = map_in_arrow(in_order, partial(_encode, plan.surface), _QUESTIONS)

@@ -136,6 +136,7 @@ def test_loops_are_rounds_of_the_record(spark: SparkSession, tmp_path: Path) -> 
 def test_loops_add_no_rows_to_what_spark_sorts(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from authorizerd.replay.ingest.table import open_table
     from authorizerd.replay.load.plan.stage import plan_load
 
     write_events(tmp_path / "in", events_of(40))
@@ -143,7 +144,7 @@ def test_loops_add_no_rows_to_what_spark_sorts(
         plan = LoadPlan(
             events=str(tmp_path / "in"), out="", run_id="1", target="h:1", lanes=2, loop=loop
         )
-        planned = plan_load(spark, plan)
+        planned = plan_load(spark, plan, open_table(spark, plan.events).events())
         try:
             assert sum(lane.questions for lane in planned.lanes) == 40 * loop
             planned.frames.explain()

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.ingest.commit import Run, encode_commit, name_commit
+from authorizerd.replay.ingest.commit_files import read_newest
+from authorizerd.replay.plans import LoadPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.spark.errors import JobError
+from tests.ops.replay.recorded_events import Event, write_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from authorizerd.replay.ingest.table import Table
+
+    Plan = LoadPlan | UsagePlan | WhatIfPlan
+
+EVENT = Event("User:a", None, "READ", "TOPIC", "t", True)
+NO_ACLS = AclSet(source="none", acls=(), digest=digest_of(()))
+PLANS: dict[str, Callable[[str, str], Plan]] = {
+    "load": lambda events, out: LoadPlan(
+        events=events, out=out, target="127.0.0.1:1", run_id="run", dry_run=True
+    ),
+    "usage": lambda events, out: UsagePlan(events=events, out=out, acls=NO_ACLS),
+    "whatif": lambda events, out: WhatIfPlan(events=events, out=out, candidate=NO_ACLS),
+}
+
+
+def names_in(table: Table) -> tuple[list[str], list[str]]:
+    """Return the resource names of the events and of the tuples."""
+    events, tuples = (
+        frame.select("resource_name").collect() for frame in (table.events(), table.tuples())
+    )
+    return sorted(row[0] for row in events), sorted(row[0] for row in tuples)
+
+
+def add_run(table: Path, number: int, name: str, *, is_committed: bool) -> None:
+    """Add a run with one event of the topic ``name``, and tuples of that name."""
+    run = f"{number:08d}-{name}"
+    made = write_events(table / "_made" / name, [EVENT._replace(resource_name=name)])
+    for part in ("events", "tuples"):
+        (table / part).mkdir(exist_ok=True)
+        (made / part).rename(table / part / f"run={run}")
+    before = read_newest(table)
+    if is_committed:
+        ingested = read_newest(made).ingested
+        runs = (*before.runs, Run(id=run, days=(), ingested=ingested))
+        commit = replace(before, number=number, runs=runs, tuples_run=run)
+        (table / "commits").mkdir(exist_ok=True)
+        (table / "commits" / name_commit(number)).write_bytes(encode_commit(commit))
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_readers_see_the_live_runs_only(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_local: bool
+) -> None:
+    from authorizerd.replay.ingest import table
+
+    if not is_local:
+        monkeypatch.setattr(table, "local_path", lambda spark, uri: None)
+    folder = write_events(tmp_path / "a [1]", [EVENT])
+    opened = table.open_table(spark, str(folder))
+    assert names_in(opened) == (["t"], ["t"])
+    assert (opened.ingested.events, opened.ingested.allowed_events) == (1, 1)
+    add_run(folder, 1, "live", is_committed=True)
+    add_run(folder, 2, "dead", is_committed=False)
+    (folder / "commits" / name_commit(0)).write_text("")
+    opened = table.open_table(spark, str(folder))
+    assert names_in(opened) == (["live", "t"], ["live"])
+    assert opened.events().where("day = '2026-11-21'").select("run").distinct().count() == 2
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_directory_without_a_table_is_rejected(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_local: bool
+) -> None:
+    from authorizerd.replay.ingest import table
+
+    if not is_local:
+        monkeypatch.setattr(table, "local_path", lambda spark, uri: None)
+    reason = f"--input: {tmp_path}: expected the output of ingest: .*ingest.json does not exist"
+    with pytest.raises(JobError, match=reason):
+        table.open_table(spark, str(tmp_path), option="--input")
+    (tmp_path / "ingest.json").write_text("{}")
+    with pytest.raises(JobError, match=r"--events: .*ingest.json: .*missing required field"):
+        table.open_table(spark, str(tmp_path))
+
+
+@pytest.mark.parametrize("command", PLANS)
+def test_events_that_were_not_accepted_are_rejected(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    run = import_module(f"authorizerd.replay.{command}.job").run
+    events = write_events(tmp_path / "in", [EVENT], accepted=False)
+    said = ""
+    try:
+        assert run(spark, PLANS[command](str(events), str(tmp_path / "out"))) == 1
+    except JobError as error:  # which becomes exit code 1, and one line
+        said = str(error)
+    assert "this ingest was not accepted" in said + capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
