@@ -17,7 +17,7 @@ from authorizerd.daemon.errors import StartError
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 COMMAND: Final = ("-P", "-m", "authorizerd.replay")
 # pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
-MODULES: Final = ("jinja2", "pyarrow", "yaml")
+MODULES: Final = ("jinja2", "pandas", "pyarrow", "yaml")
 # They read audit logs without the extra; if they need Spark, their error names it.
 _WITHOUT_EXTRA: Final = frozenset(("usage", "whatif"))
 _HELP: Final = frozenset(("-h", "--help"))

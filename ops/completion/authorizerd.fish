@@ -268,7 +268,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l master -x
 complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l deploy-mode -xka "client cluster" -d deploy_mode
 complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l conf -x -d 'a Spark setting; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack in each executor'"'"'s working directory'
-complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of a Spark 4; default SPARK_HOME, or else the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark'
 complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l python -x -d 'the Python of the executors'
 complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l driver-memory -x -d 'default 2g if local'
 complete -c authorizerd -n '_shtab_authorizerd_using replay ingest' -l executor-memory -x -d executor_memory
@@ -298,7 +298,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l master -x
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l deploy-mode -xka "client cluster" -d deploy_mode
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l conf -x -d 'a Spark setting; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack in each executor'"'"'s working directory'
-complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of a Spark 4; default SPARK_HOME, or else the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l python -x -d 'the Python of the executors'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l driver-memory -x -d 'default 2g if local'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l executor-memory -x -d executor_memory
@@ -328,7 +328,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l master -x 
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l deploy-mode -xka "client cluster" -d deploy_mode
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l conf -x -d 'a Spark setting; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack in each executor'"'"'s working directory'
-complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of a Spark 4; default SPARK_HOME, or else the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l python -x -d 'the Python of the executors'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l driver-memory -x -d 'default 2g if local'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l executor-memory -x -d executor_memory
@@ -366,7 +366,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l master -x -
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l deploy-mode -xka "client cluster" -d deploy_mode
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l conf -x -d 'a Spark setting; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l archives -xka "(__fish_complete_path (commandline -ct))" -d 'archives to unpack in each executor'"'"'s working directory'
-complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of a Spark 4; default SPARK_HOME, or else the installed pyspark'
+complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l spark-home -xka "(__fish_complete_path (commandline -ct))" -d 'directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l python -x -d 'the Python of the executors'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l driver-memory -x -d 'default 2g if local'
 complete -c authorizerd -n '_shtab_authorizerd_using replay load' -l executor-memory -x -d executor_memory

@@ -36,7 +36,7 @@ def test_missing_libraries_are_named_with_the_pip_command(
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("replay was started"))
     assert main(["replay", "ingest"]) == 1
     assert capsys.readouterr().err == (
-        "authorizerd: replay: not installed: jinja2, pyarrow, yaml. Run: "
+        "authorizerd: replay: not installed: jinja2, pandas, pyarrow, yaml. Run: "
         f"{sys.executable} -m pip install 'authorizerd[replay]'\n"
     )
 

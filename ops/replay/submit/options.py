@@ -61,7 +61,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         "--spark-home",
         type=Path,
         metavar="DIR",
-        help="directory of a Spark 4; default SPARK_HOME, or else the installed pyspark",
+        help="directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark",
     )
     group.add_argument("--python", metavar="PATH", help="the Python of the executors")
     group.add_argument("--driver-memory", type=_memory, metavar="SIZE", help="default 2g if local")

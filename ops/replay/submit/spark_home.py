@@ -14,16 +14,17 @@ from typing import Final
 
 from authorizerd.replay.submit.errors import SubmissionError
 
-SPARK_VERSION: Final = "4"
+SPARK_MIN: Final = (4, 1)
+_SPARK_BELOW: Final = (5,)
 
-_CORE_JAR: Final = re.compile(r"spark-core_[\d.]+-((\d+)\..+)\.jar")
+_CORE_JAR: Final = re.compile(r"spark-core_[\d.]+-(\d+\.\d+.*)\.jar")
 
 
 def find_spark_home(named: Path | None, environment: Mapping[str, str]) -> Path:
-    """Return the home of a Spark 4: the named one, SPARK_HOME's, or the installed pyspark's.
+    """Return the home of Spark: the named one, SPARK_HOME's, or the installed pyspark's.
 
     Raises:
-        SubmissionError: there is no Spark, or it has another version.
+        SubmissionError: there is no Spark, or it is not Spark 4.1 or a later 4.x.
     """
     home, origin = _home(named, environment)
     if not os.access(home / "bin" / "spark-submit", os.X_OK):
@@ -31,9 +32,10 @@ def find_spark_home(named: Path | None, environment: Mapping[str, str]) -> Path:
     version = spark_version(home)
     if version is None:
         raise SubmissionError(f"{origin} is {home}, but no Spark was found in {home}/jars")
-    if version.partition(".")[0] != SPARK_VERSION:
+    major_and_minor = tuple(int(number) for number in version.split(".")[:2])
+    if not SPARK_MIN <= major_and_minor < _SPARK_BELOW:
         raise SubmissionError(
-            f"{origin} is {home}, with Spark {version}: expected Spark {SPARK_VERSION}.x"
+            f"{origin} is {home}, with Spark {version}: expected Spark 4.1 or a later 4.x"
         )
     return home
 

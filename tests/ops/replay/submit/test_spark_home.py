@@ -10,25 +10,32 @@ from tests.ops.replay.submit.programs import write_spark
 
 
 def test_option_precedes_environment_precedes_pyspark(tmp_path: Path) -> None:
-    named, other = write_spark(tmp_path / "named"), write_spark(tmp_path / "other", version="4.0.1")
+    named, other = (
+        write_spark(tmp_path / "named"),
+        write_spark(tmp_path / "other", version="4.1.1-rc1"),
+    )
     environment = {"SPARK_HOME": str(other)}
     assert find_spark_home(named, environment) == named
     assert find_spark_home(None, environment) == other
-    assert spark_version(other) == "4.0.1"
+    assert spark_version(other) == "4.1.1-rc1"
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     assert find_spark_home(None, {}).name == "pyspark"
 
 
-def test_other_sparks_are_rejected(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["3.5.6", "4.0.1", "5.0.0"])
+def test_unsupported_version_is_rejected(version: str, tmp_path: Path) -> None:
+    other = write_spark(tmp_path, version=version)
+    expected = f"SPARK_HOME is {other}, with Spark {version}: expected Spark 4.1 or a later 4.x"
+    with pytest.raises(SubmissionError, match=expected):
+        find_spark_home(None, {"SPARK_HOME": str(other)})
+
+
+def test_folder_without_spark_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         SubmissionError, match=f"--spark-home is {tmp_path}, but .*/bin/spark-submit does not exist"
     ):
         find_spark_home(tmp_path, {})
     old = write_spark(tmp_path / "old", version="3.5.6")
-    with pytest.raises(
-        SubmissionError, match=r"SPARK_HOME is .*old, with Spark 3\.5\.6: expected Spark 4"
-    ):
-        find_spark_home(None, {"SPARK_HOME": str(old)})
     (old / "jars/spark-core_2.13-3.5.6.jar").unlink()
     with pytest.raises(SubmissionError, match="no Spark was found in"):
         find_spark_home(old, {})
