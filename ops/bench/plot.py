@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from authorizerd.replay.report.axes import decade_axis
-from authorizerd.replay.report.plots import Curve, Frame, Plot
+from authorizerd.replay.report.plots import Curve, Frame, Plot, log_axis
 from authorizerd.replay.report.rendering import ENVIRONMENT
 
 COLUMNS: Final = 2
@@ -84,14 +83,14 @@ def _plot(panel: Panel) -> Plot | None:
         return None
     return Plot(
         label=panel.title,
-        x=decade_axis([x for x, _ in points], start=FRAME.left, end=FRAME.right),
-        y=decade_axis([y for _, y in points], start=FRAME.bottom, end=FRAME.top),
+        x=log_axis((x for x, _ in points), steps=(1.0,)),
+        y=log_axis((y for _, y in points), steps=(1.0,)),
         x_title=panel.x_title,
         y_title=panel.title,
         x_number=_format_power,
         y_number=_format_power,
         curves=[
-            Curve(name=series.name, style=f"curve-{number}", points=series.points, has_dots=True)
+            Curve(series.name, f"curve-{number}", series.points, has_dots=True)
             for number, series in enumerate(panel.series, start=1)
             if series.points
         ],

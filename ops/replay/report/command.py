@@ -12,15 +12,31 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.messages import EXIT_DONE
-from authorizerd.replay.report.document import encode_document
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
-from authorizerd.replay.report.results import DECODERS, read_results
+from authorizerd.replay.report.results import DECODERS, ResultFile, parse_local, read_results
+from authorizerd.replay.text import encode_json
 
 PAGE_NAME: Final = "report.html"
+VERSION: Final = 1
 _JSON: Final = ".json"
+
+
+class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of ``report.json``. The results are exactly as their jobs wrote them.
+
+    The keys of ``files`` and ``results`` are the kinds of result. ``version`` increases when
+    another field changes its meaning.
+    """
+
+    version: int = VERSION
+    findings: tuple[Finding, ...]
+    files: dict[str, ResultFile]
+    results: dict[str, msgspec.Raw]
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,14 +46,14 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
         "--run",
         dest="directory",
         required=True,
-        type=Path,
+        type=parse_local,
         metavar="DIR",
         help="directory to search for ingest.json, whatif.json, usage.json and load.json, also in"
         " its direct subdirectories",
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=parse_local,
         metavar="FILE",
         help=f"HTML file to write; default DIR/{PAGE_NAME}; its data is written next to it as JSON",
     )
@@ -50,15 +66,16 @@ def run_report(parsed: argparse.Namespace) -> int:
         ReportError: a result cannot be read, or a file cannot be written.
     """
     # Imported late: `authorizerd replay --help` must work without Jinja2.
-    from authorizerd.replay.report.page import make_page
+    from authorizerd.replay.report.rendering import make_page
 
     directory: Path = parsed.directory
     page_path, json_path = _outputs(directory, parsed.out)
     results = read_results(directory)
     findings = assess(results)
-    title = directory.resolve().name or str(directory)
-    _write(json_path, encode_document(results, findings))
-    _write(page_path, make_page(title, results, findings))
+    document = ReportDocument(findings=findings, files=results.files, results=results.texts)
+    page = make_page(directory.resolve().name or str(directory), results, findings)
+    _write(json_path, encode_json(document))
+    _write(page_path, page)
     for line in _summary(findings):
         print(escape_unprintable(line))
     for path in (page_path, json_path):

@@ -1,26 +1,74 @@
-"""Plots of curves: where each part of a plot is drawn. ``templates/svg.jinja`` writes the SVG.
+"""Plots of curves: axes, and where each point is drawn. ``templates/svg.jinja`` writes the SVG.
 
-**Invariant:** curves differ in dashes and names as well as in colour. A gap in the figures is a gap
-in the curve. Colours are those of the page's style sheet, which has a light and a dark set.
+**Invariant:** every value is drawn within its axis, and a gap in the figures is a gap in the curve.
+Curves differ in dashes and names as well as in colour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
-from authorizerd.replay.report.axes import Axis
-
-_LEGEND_LINE: Final = 26
-_LEGEND_GAP: Final = 16
-_CHARACTER_WIDTH: Final = 6.4
-"""SVG has no layout, so the width of a name is estimated."""
-_DISTANCE_MIN: Final = 0.6
-"""A point closer than this to the previous one, in pixels, is not drawn."""
+_LINEAR_TICKS_MAX: Final = 10
+_LOG_TICKS_MAX: Final = 10
+_STEPS: Final = (1.0, 2.0, 5.0)
+_TOLERANCE: Final = 1e-9
+"""Allows for rounding: the computed logarithm of a power of ten may not be exact."""
 
 Point = tuple[float, float | None]
 Place = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values from ``first`` to ``last``, and those that get a tick."""
+
+    first: float
+    last: float
+    ticks: tuple[float, ...]
+    is_log: bool = False
+
+    def locate(self, value: float) -> float:
+        """Return how far along the axis ``value`` is: from 0 to 1, even if it is outside."""
+        value = min(max(value, self.first), self.last)
+        if self.is_log:
+            return math.log(value / self.first) / math.log(self.last / self.first)
+        return (value - self.first) / (self.last - self.first)
+
+
+def linear_axis(first: float, last: float) -> Axis:
+    """Return an axis with exactly these ends, and ticks at round numbers."""
+    least = (last - first) / _LINEAR_TICKS_MAX
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next((step * power for step in _STEPS if step * power >= least), 10 * power)
+    numbers = range(math.ceil(first / step), math.floor(last / step + _TOLERANCE) + 1)
+    return Axis(first, last, tuple(number * step for number in numbers))
+
+
+def log_axis(values: Iterable[float], steps: Sequence[float] = _STEPS) -> Axis:
+    """Return a logarithmic axis for the values above 0.
+
+    It begins and ends at one of ``steps`` times a power of ten. All of these get ticks, or only the
+    powers of ten if there are many.
+    """
+    above_0 = [value for value in values if value > 0] or [1.0]
+    least, most = min(above_0) * (1 + _TOLERANCE), max(above_0) / (1 + _TOLERANCE)
+    powers = range(math.floor(math.log10(least)) - 1, math.ceil(math.log10(most)) + 2)
+    marks = [step * 10.0**power for power in powers for step in steps]
+    first = max(mark for mark in marks if mark <= least)
+    last = min(mark for mark in marks if mark >= most and mark > first)
+    ticks = [mark for mark in marks if first <= mark <= last]
+    if len(ticks) > _LOG_TICKS_MAX:
+        ticks = [10.0**power for power in powers if first <= 10.0**power <= last]
+    return Axis(first, last, tuple(ticks), is_log=True)
+
+
+def format_tick(value: float) -> str:
+    """Return the number beside a tick."""
+    return f"{value:,.0f}" if value >= 1 and value == int(value) else f"{value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +86,7 @@ class Frame:
 PAGE_FRAME: Final = Frame(width=760, height=270, left=62.0, right=742.0, top=36.0, bottom=230.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Curve:
     """Points by increasing x; ``style`` is a class of the style sheet: ``curve-1`` and so on."""
 
@@ -49,68 +97,36 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
-    """A vertical line across the plot."""
-
-    name: str
-    x: float
-
-
-@dataclass(frozen=True, slots=True)
-class LegendEntry:
-    """Where the sample line of a curve begins, and where its name begins."""
-
-    curve: Curve
-    line_x: float
-    text_x: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot with its axes and curves.
-
-    ``hints`` are (from x, to x, text): the text appears while the pointer is between the two.
-    """
+    """A plot with its axes and curves; ``markers`` are names of vertical lines, each at an x."""
 
     label: str
+    caption: str = ""
     x: Axis
     y: Axis
     x_title: str
     y_title: str
-    x_number: Callable[[float], str]
-    y_number: Callable[[float], str]
+    x_number: Callable[[float], str] = format_tick
+    y_number: Callable[[float], str] = format_tick
     curves: Sequence[Curve]
-    caption: str = ""
-    markers: Sequence[Marker] = ()
-    hints: Sequence[tuple[float, float, str]] = ()
+    markers: Sequence[tuple[str, float]] = ()
     frame: Frame = PAGE_FRAME
 
-    def legend(self) -> Iterator[LegendEntry]:
-        """Yield the names of the curves from right to left, each right of its sample line."""
-        x = self.frame.right
-        for curve in reversed(self.curves):
-            x -= len(curve.name) * _CHARACTER_WIDTH
-            yield LegendEntry(curve, x - _LEGEND_LINE, x)
-            x -= _LEGEND_LINE + _LEGEND_GAP
+    def place_x(self, value: float) -> float:
+        """Return the pixel of a value on the x axis."""
+        return self.frame.left + self.x.locate(value) * (self.frame.right - self.frame.left)
+
+    def place_y(self, value: float) -> float:
+        """Return the pixel of a value on the y axis."""
+        return self.frame.bottom + self.y.locate(value) * (self.frame.top - self.frame.bottom)
 
     def pieces(self, curve: Curve) -> Iterator[list[Place]]:
-        """Yield each part of the curve between gaps, without points too close to distinguish."""
-        piece: list[Place] = []
-        points = curve.points
-        for number, (x, y) in enumerate(points):
-            if y is None:
-                if piece:
-                    yield piece
-                piece = []
-                continue
-            place = (self.x.place(x), self.y.place(y))
-            # The last point before a gap is always drawn, so the curve ends where the figures do.
-            is_last = number + 1 == len(points) or points[number + 1][1] is None
-            if is_last or not piece or _distance(piece[-1], place) >= _DISTANCE_MIN:
-                piece.append(place)
-        if piece:
-            yield piece
-
-
-def _distance(one: Place, other: Place) -> float:
-    return max(abs(one[0] - other[0]), abs(one[1] - other[1]))
+        """Yield each part of the curve between gaps; points on one tenth of a pixel are one."""
+        for is_gap, points in groupby(curve.points, lambda point: point[1] is None):
+            if not is_gap:
+                places = (
+                    (round(self.place_x(x), 1), round(self.place_y(y), 1))
+                    for x, y in points
+                    if y is not None
+                )
+                yield list(dict.fromkeys(places))

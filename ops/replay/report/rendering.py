@@ -1,38 +1,66 @@
-"""Render the report's templates.
+"""Render the report's templates into pages that need no other file and may not load any.
 
 **Invariant:** every printed text is escaped by markupsafe, and escape sequences replace its
 unprintable characters, such as control characters and marks of direction. A misspelled name in a
-template is an error, not an empty text.
+template is an error, not an empty text. The Content-Security-Policy of a page allows only its own
+style sheet and script, by their hashes, so no name in a result can run as code. Equal results give
+equal bytes, since a page does not say when it was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from itertools import islice
 from typing import Final
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from authorizerd.acl.model import Code, Operation, ResourceType
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.replay.report import heat_map, load_plots, values, wording
-from authorizerd.replay.report.findings import SYMBOLS, format_measured
+from authorizerd.replay.report import heat_map, load_plots, wording
+from authorizerd.replay.report.findings import SYMBOLS, Finding, format_measured
+from authorizerd.replay.report.results import Results
 from authorizerd.replay.text import format_count
+from authorizerd.replay.usage.report import UsedAcl
 
 ROWS_MAX: Final = 1_000
 CHARACTERS_MAX: Final = 600_000
+BARS_MAX: Final = 10
 SUPER_USERS_MAX: Final = 20
+_QUESTION_FIELDS: Final = 5
 
 
-def render(template: str, **context: object) -> str:
-    """Return the text of a template in ``templates/``."""
-    return ENVIRONMENT.get_template(template).render(context)
+def make_page(title: str, results: Results, findings: Sequence[Finding]) -> str:
+    """Return the HTML of the report; ``title`` is the name of the run."""
+    sections = (*results.files, "files")
+    return _render(
+        "report.html.jinja", title=title, sections=sections, results=results, findings=findings
+    )
+
+
+def _render(template: str, **context: object) -> str:
+    """Return the HTML of a page, from a template that extends ``base.html.jinja``."""
+    style, script = read_static("report.css"), read_static("report.js")
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = ENVIRONMENT.get_template(template)
+    return page.render(policy=policy, style=style, script=script, **context)
 
 
 def read_static(name: str) -> Markup:
     """Return a file in ``static/``, which a template prints without escaping it."""
     return Markup((files(__package__) / "static" / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def _hash(code: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
 
 
 def render_rows(render_row: Callable[[object], Markup], rows: Iterable[object]) -> list[Markup]:
@@ -46,6 +74,29 @@ def render_rows(render_row: Callable[[object], Markup], rows: Iterable[object]) 
             break
         rendered.append(markup)
     return rendered
+
+
+def rank_by_use(used: Sequence[UsedAcl]) -> list[UsedAcl]:
+    """Return the ACLs with the most events first."""
+    return sorted(used, key=lambda each: -(each.alone.events + each.with_others.events))
+
+
+def name_question(question: Sequence[object]) -> list[str | None]:
+    """Return principal, host, operation, resource type and resource name, without codes.
+
+    A question that does not have five fields is returned as JSON in the first field.
+    """
+    if len(question) != _QUESTION_FIELDS:
+        missing = [wording.MISSING] * (_QUESTION_FIELDS - 1)
+        return [msgspec.json.encode(question).decode(), *missing]
+    codes = (None, None, Operation, ResourceType, None)
+    return [_name(*each) for each in zip(codes, question, strict=True)]
+
+
+def _name(codes: type[Code] | None, value: object) -> str | None:
+    if codes is not None and isinstance(value, int) and (member := codes.read(value)) == value:
+        return member.name
+    return None if value is None else str(value)
 
 
 def _make_printable(value: object) -> object:
@@ -79,7 +130,7 @@ ENVIRONMENT.filters |= {
 }
 # Globals, not context: a macro that another template imports does not see the context.
 ENVIRONMENT.globals |= {
-    "BARS_MAX": values.BARS_MAX,
+    "BARS_MAX": BARS_MAX,
     "HEAT_LEVELS": heat_map.LEVELS,
     "NAME_MAX": wording.NAME_MAX,
     "RULE_MAX": wording.RULE_MAX,
@@ -95,11 +146,8 @@ ENVIRONMENT.globals |= {
         load_plots.plot_latency,
         load_plots.plot_percentiles,
         load_plots.plot_rates,
+        name_question,
+        rank_by_use,
         render_rows,
-        values.make_count_bars,
-        values.make_use_bars,
-        values.name_question,
-        values.rank_by_use,
-        values.rank_counts,
     )
 }

@@ -1,11 +1,13 @@
 """Find and read the results of a run: the files that its jobs wrote.
 
 **Invariant:** at most one result of each kind is read, from the directory or one level below. Two
-of a kind are an error, since either could be meant. Each result is identified by its hash.
+of a kind are an error, since either could be meant. Each result is identified by its hash. All
+paths are local; a result may be a directory with one part file, as Spark writes it elsewhere.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +52,20 @@ DECODERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
+def parse_local(text: str) -> Path:
+    """Return a path of this machine, an option's value.
+
+    Raises:
+        ArgumentTypeError: ``text`` is a URI.
+    """
+    if "://" in text:
+        raise argparse.ArgumentTypeError(
+            f"expected a path on this machine, found {text!r}: copy the results to a local "
+            "directory first"
+        )
+    return Path(text)
+
+
 def read_results(directory: Path) -> Results:
     """Return all results in ``directory`` and one level below.
 
@@ -59,12 +75,12 @@ def read_results(directory: Path) -> Results:
     try:
         places = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
     except OSError as error:
-        raise ReportError(f"--run: {directory}: {error.strerror}") from error
+        raise ReportError(f"{directory}: {error.strerror}") from error
     found = {kind: _only(places, f"{kind}.json") for kind in DECODERS}
     paths = {kind: path for kind, path in found.items() if path is not None}
     if not paths:
         names = ", ".join(f"{kind}.json" for kind in DECODERS)
-        raise ReportError(f"--run: {directory}: found none of {names}, here or one level below")
+        raise ReportError(f"{directory}: found none of {names}, here or one level below")
     files, texts, decoded = {}, {}, {}
     for kind, path in paths.items():
         data = _read(path)
@@ -79,12 +95,17 @@ def read_results(directory: Path) -> Results:
 
 
 def _only(places: list[Path], name: str) -> Path | None:
-    found = [place / name for place in places if (place / name).is_file()]
+    found = [path for place in places for path in _list_files(place / name)]
     if len(found) > 1:
         raise ReportError(
-            f"--run: found both {found[0]} and {found[1]}; name a directory with one of them"
+            f"found both {found[0]} and {found[1]}; name a directory with one of them"
         )
     return found[0] if found else None
+
+
+def _list_files(path: Path) -> list[Path]:
+    """Return the file at ``path``, or the part files of a directory."""
+    return sorted(path.glob("part-*")) if path.is_dir() else [path] if path.is_file() else []
 
 
 def _read(path: Path) -> bytes:

@@ -89,3 +89,11 @@ def test_names_cannot_control_the_terminal(
     out = capsys.readouterr().out
     assert all(line.isprintable() for line in out.split("\n"))
     assert "\\x1b[2J\\u202e\\r\\nwrote all" in out
+
+
+@pytest.mark.parametrize("option", ["--run", "--out"])
+def test_uri_is_rejected_with_the_remedy(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["report", "--run", "x", option, "s3a://bucket/friday"])
+    expected = "expected a path on this machine, found 's3a://bucket/friday': copy the results to"
+    assert expected in capsys.readouterr().err

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report.findings import assess
-from authorizerd.replay.report.page import make_page
+from authorizerd.replay.report.rendering import make_page
 from authorizerd.replay.report.results import Results, read_results
 from authorizerd.replay.report.wording import NAME_MAX
 from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount

@@ -47,6 +47,21 @@ def test_both_kinds_of_baseline_are_decoded(baseline: JudgedBy | None) -> None:
     assert decode_whatif(encode_json(told)) == told
 
 
+def test_result_may_be_a_directory_with_one_part_file(tmp_path: Path) -> None:
+    """Spark writes so to an object store."""
+    write_results(tmp_path, kinds=["whatif"])
+    text = (tmp_path / "whatif.json").read_text()
+    (tmp_path / "whatif.json").unlink()
+    (tmp_path / "whatif.json").mkdir()
+    (tmp_path / "whatif.json" / "_SUCCESS").touch()
+    (tmp_path / "whatif.json" / "part-00000-a.txt").write_text(text)
+    results = read_results(tmp_path)
+    assert (results.whatif, list(results.files)) == (whatif(), ["whatif"])
+    (tmp_path / "whatif.json" / "part-00001-a.txt").touch()
+    with pytest.raises(ReportError, match=r"found both .*part-00000-a\.txt and .*part-00001"):
+        read_results(tmp_path)
+
+
 def test_two_results_of_one_kind_are_rejected(tmp_path: Path) -> None:
     write_results(tmp_path / "one")
     write_results(tmp_path / "two")
