@@ -1,7 +1,8 @@
-"""Parse lines in Arrow arrays into columns of events, each distinct line once.
+"""Parse lines in Arrow arrays into columns of events, each distinct text once.
 
 **Invariant:** the columns contain what ``parse_line`` reads in each line. Lines that differ only in
-a plain beginning (``beginnings``) are parsed once, and the event gets the time of each line.
+a plain beginning (``beginnings``) are parsed once, and the event gets the time of each line. Memory
+is bounded by ``TEXTS_MAX`` and ``TEXT_BYTES_MAX``.
 """
 
 from __future__ import annotations
@@ -43,19 +44,13 @@ SCHEMA: Final = pyarrow.schema(
         "level": pyarrow.string(),
     }
 )
-_FIELDS: Final = SCHEMA.names[SCHEMA.get_field_index("allowed") :]
-_READ: Final = pyarrow.schema(
-    [
-        pyarrow.field("at_ms", pyarrow.int64()),
-        *map(SCHEMA.field, _FIELDS),
-        SCHEMA.field("reason"),
-    ]
-)
+TEXTS_MAX: Final = 200_000
+TEXT_BYTES_MAX: Final = 128 * 1024 * 1024
 
+_FIELDS: Final = SCHEMA.names[SCHEMA.get_field_index("allowed") :]
+_VALUES: Final = pyarrow.schema([*map(SCHEMA.field, _FIELDS), SCHEMA.field("reason")])
 _TIMED: Final = rf"(?s)^{BEGINNING}(?P<rest>{REST}.*)$"
 _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
-
-_Row = tuple[Any, ...]
 
 
 class EventReader:
@@ -64,83 +59,125 @@ class EventReader:
     def __init__(self, zone: tzinfo, line_format: LineFormat) -> None:
         self._zone = zone
         self._line_format: LineFormat = line_format
+        self._forget()
 
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
         """Return the columns of ``SCHEMA``; only ``line`` and ``reason`` if there is no event."""
-        timed = compute.extract_regex(lines, _TIMED)
-        is_long = compute.greater(compute.binary_length(lines), LENGTH_MAX)
-        second = compute.if_else(is_long, None, compute.struct_field(timed, "second"))
-        second_ms, beginning = self._seconds(second)
-        # Null for a long line or one without a plain beginning: such a line is parsed unchanged.
-        as_of_one_time = compute.binary_join_element_wise(
-            beginning, compute.struct_field(timed, "rest"), b""
-        )
-        texts = compute.coalesce(as_of_one_time, lines).dictionary_encode()
-        read = self._read_each(texts.dictionary).take(texts.indices)
-        ms = compute.struct_field(timed, "ms").cast("string").cast("int64")
-        is_event = read["reason"].is_null()
-        at_ms = compute.coalesce(compute.add(second_ms, ms), read["at_ms"])
+        if len(self._codes) > TEXTS_MAX or self._text_bytes > TEXT_BYTES_MAX:
+            self._forget()
+        at_ms, texts = self._split(lines)
+        numbers = self._find(texts.dictionary).take(texts.indices)
+        is_other = numbers.is_null()  # without a plain beginning, so it is parsed unchanged
+        others = lines.filter(is_other)
+        others_ms, rows = self._parse(others)
+        numbers = compute.replace_with_mask(numbers, is_other, self._keep(others, rows))
+        codes = self._codes.take(numbers)
+        values = [
+            column.decode(code) for column, code in zip(self._columns, codes.columns, strict=True)
+        ]
+        reason = values.pop()
+        is_event = reason.is_null()
+        at_ms = compute.replace_with_mask(at_ms, is_other, others_ms)
         at_us = compute.if_else(is_event, compute.multiply(at_ms, 1000), None)
         at = at_us.cast(SCHEMA.field("at").type)
-        return pyarrow.record_batch(
-            [
-                compute.if_else(is_event, None, lines),
-                read["reason"],
-                at.cast(SCHEMA.field("day").type),
-                at,
-                *map(read.column, _FIELDS),
-            ],
-            schema=SCHEMA,
+        line = compute.if_else(is_event, None, lines)
+        day = at.cast(SCHEMA.field("day").type)
+        return pyarrow.record_batch([line, reason, day, at, *values], schema=SCHEMA)
+
+    def _forget(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._text_bytes = 0
+        self._columns = [_Column(field.type) for field in _VALUES]
+        self._codes = pyarrow.RecordBatch.from_pylist(
+            [], pyarrow.schema((field.name, pyarrow.int32()) for field in _VALUES)
         )
 
-    def _seconds(
-        self, seconds: pyarrow.BinaryArray
-    ) -> tuple[pyarrow.Int64Array, pyarrow.BinaryArray]:
-        """Return each second in ms, and ``ONE_TIME`` for it; both null for an impossible time."""
-        texts = seconds.dictionary_encode()
-        begin_ms = [parse_second(second, self._zone) for second in texts.dictionary.to_pylist()]
-        beginnings = [None if ms is None else ONE_TIME for ms in begin_ms]
-        return (
-            pyarrow.array(begin_ms, pyarrow.int64()).take(texts.indices),
-            pyarrow.array(beginnings, pyarrow.binary()).take(texts.indices),
-        )
+    def _split(
+        self, lines: pyarrow.BinaryArray
+    ) -> tuple[pyarrow.Int64Array, pyarrow.DictionaryArray]:
+        """Return the times in plain beginnings, and the texts after them.
 
-    def _read_each(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
-        """Return the columns of ``_READ``; ``at_ms`` is null for plain lines."""
-        if self._line_format == "json":
-            return self._parsed(lines)
-        is_plain = are_plain(lines)
-        plain, other = lines.filter(is_plain), lines.filter(compute.invert(is_plain))
-        read = pyarrow.concat_batches([_read_plain(plain), self._parsed(other)])
-        # If all lines are plain, they are still in the order of the input.
-        if not len(other):
-            return read
-        # The plain lines now come first: find the row of each line of the input.
-        places = compute.if_else(
-            is_plain,
-            compute.cumulative_sum(is_plain.cast(pyarrow.int64()), start=-1),
-            compute.cumulative_sum(
-                compute.invert(is_plain).cast(pyarrow.int64()), start=len(plain) - 1
-            ),
-        )
-        return read.take(places)
+        Both are null for a line that is long, or has no such beginning or an impossible time.
+        """
+        timed = compute.extract_regex(lines, _TIMED)
+        is_long = compute.greater(compute.binary_length(lines), LENGTH_MAX)
+        seconds = compute.struct_field(timed, "second")
+        seconds = compute.if_else(is_long, None, seconds).dictionary_encode()
+        begin_ms = [parse_second(second, self._zone) for second in seconds.dictionary.to_pylist()]
+        second_ms = pyarrow.array(begin_ms, pyarrow.int64()).take(seconds.indices)
+        ms = compute.struct_field(timed, "ms").cast(pyarrow.string()).cast(pyarrow.int64())
+        at_ms = compute.add(second_ms, ms)
+        text = compute.if_else(at_ms.is_null(), None, compute.struct_field(timed, "rest"))
+        return at_ms, text.dictionary_encode()
 
-    def _parsed(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
+    def _find(self, texts: pyarrow.BinaryArray) -> pyarrow.Int64Array:
+        """Return the row in ``_codes`` of each distinct text after a plain beginning."""
+        wanted = texts.to_pylist()
+        is_new = [text not in self._numbers for text in wanted]
+        new = texts.filter(pyarrow.array(is_new, pyarrow.bool_()))
+        lines = compute.binary_join_element_wise(ONE_TIME, new, b"")
+        is_plain = compute.and_(are_plain(lines), self._line_format != "json")
+        self._learn(new.filter(is_plain), _read_plain(lines.filter(is_plain)))
+        is_other = compute.invert(is_plain)
+        self._learn(new.filter(is_other), self._parse(lines.filter(is_other))[1])
+        return pyarrow.array(map(self._numbers.__getitem__, wanted), pyarrow.int64())
+
+    def _learn(self, texts: pyarrow.BinaryArray, rows: pyarrow.RecordBatch) -> None:
+        numbers = self._keep(texts, rows).to_pylist()
+        self._numbers.update(zip(texts.to_pylist(), numbers, strict=True))
+
+    def _keep(self, texts: pyarrow.BinaryArray, rows: pyarrow.RecordBatch) -> pyarrow.Int64Array:
+        """Append the rows that were read in ``texts`` to ``_codes``, and return their numbers."""
+        self._text_bytes += compute.sum(compute.binary_length(texts)).as_py() or 0
+        begin = len(self._codes)
+        codes = [
+            column.encode(values)
+            for column, values in zip(self._columns, rows.columns, strict=True)
+        ]
+        coded = pyarrow.record_batch(codes, schema=self._codes.schema)
+        self._codes = pyarrow.concat_batches([self._codes, coded])
+        return pyarrow.array(range(begin, len(self._codes)), pyarrow.int64())
+
+    def _parse(self, lines: pyarrow.BinaryArray) -> tuple[pyarrow.Int64Array, pyarrow.RecordBatch]:
+        """Return the times in lines, and the columns of ``_VALUES``."""
         rows = list(map(self._row, lines.to_pylist()))
-        columns = zip(*rows, strict=True) if rows else [()] * len(_READ)
-        return pyarrow.record_batch(
-            [
-                pyarrow.array(column, field.type)
-                for column, field in zip(columns, _READ, strict=True)
-            ],
-            schema=_READ,
-        )
+        at_ms, *columns = zip(*rows, strict=True) if rows else [()] * (1 + len(_VALUES))
+        values = [
+            pyarrow.array(column, field.type)
+            for column, field in zip(columns, _VALUES, strict=True)
+        ]
+        return pyarrow.array(at_ms, pyarrow.int64()), pyarrow.record_batch(values, schema=_VALUES)
 
-    def _row(self, line: bytes) -> _Row:
+    def _row(self, line: bytes) -> tuple[Any, ...]:
         parsed = parse_line(line, self._zone, self._line_format)
         if isinstance(parsed, Event):
             return (*msgspec.structs.astuple(parsed), None)
         return (*_NO_VALUES, parsed or "")
+
+
+class _Column:
+    """The distinct values of a column, each with a code: its place among them."""
+
+    def __init__(self, kind: pyarrow.DataType) -> None:
+        self._codes: dict[Any, int] = {}
+        self._values = pyarrow.array([], kind)
+
+    def encode(self, values: pyarrow.Array) -> pyarrow.Int32Array:
+        """Return the code of each value."""
+        distinct = values.dictionary_encode("encode")
+        known = len(self._codes)
+        codes = [
+            self._codes.setdefault(value, len(self._codes))
+            for value in distinct.dictionary.to_pylist()
+        ]
+        if len(self._codes) > known:
+            added = pyarrow.array(list(self._codes)[known:], values.type)
+            self._values = pyarrow.concat_arrays([self._values, added])
+        return pyarrow.array(codes, pyarrow.int32()).take(distinct.indices)
+
+    def decode(self, codes: pyarrow.Int32Array) -> pyarrow.Array:
+        """Return the value of each code."""
+        return self._values.take(codes)
 
 
 def set_aside(line: bytes, reason: Reason) -> pyarrow.RecordBatch:
@@ -151,6 +188,6 @@ def set_aside(line: bytes, reason: Reason) -> pyarrow.RecordBatch:
 def _read_plain(lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
     read = read_plain(lines)
     return pyarrow.record_batch(
-        [read.get(field.name, pyarrow.nulls(len(lines), field.type)) for field in _READ],
-        schema=_READ,
+        [read.get(field.name, pyarrow.nulls(len(lines), field.type)) for field in _VALUES],
+        schema=_VALUES,
     )

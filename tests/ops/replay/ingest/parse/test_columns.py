@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import get_args
 
 import pyarrow
@@ -93,19 +93,50 @@ def test_fixed_format_is_not_detected_again(line_format: LineFormat) -> None:
     assert read(EventReader(UTC, line_format), [line]) == [expected]
 
 
-def test_repeated_lines_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+def count_parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return the list to which each line that is parsed on its own will be added."""
+    parsed: list[bytes] = []
 
-    def parse(line: bytes, *_: object) -> None:
-        asked.append(line)
+    def parse(line: bytes, zone: tzinfo, line_format: LineFormat) -> Parsed:
+        parsed.append(line)
+        return parse_line(line, zone, line_format)
 
     monkeypatch.setattr(columns, "parse_line", parse)
-    beginnings = [b"[2026-11-21 16:26:%02d,966] INFO " % second for second in range(3)]
-    read(
-        EventReader(UTC, "auto"),
-        [each + MESSAGE % name for each in beginnings for name in (b"a", b"b")],
-    )
-    assert len(asked) == 2
+    return parsed
+
+
+REPEATED = [
+    b"[2026-11-21 16:26:%02d,966] INFO " % second + MESSAGE % name
+    for second in range(3)
+    for name in (b"a", b"b")
+]
+
+
+def test_repeated_lines_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = count_parsed(monkeypatch)
+    reader = EventReader(UTC, "auto")
+    expected = [parse_line(line, UTC) for line in REPEATED]
+    assert read(reader, REPEATED) == expected
+    assert len(parsed) == 2
+    # Also if another batch repeats them.
+    assert read(reader, REPEATED[::-1]) == expected[::-1]
+    assert len(parsed) == 2
+
+
+@pytest.mark.parametrize("limit", ["TEXTS_MAX", "TEXT_BYTES_MAX"])
+@pytest.mark.parametrize(
+    "lines", [REPEATED, [MESSAGE % b"a", MESSAGE % b"b"]], ids=["timed", "not"]
+)
+def test_known_texts_are_forgotten_beyond_a_limit(
+    lines: list[bytes], limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = count_parsed(monkeypatch)
+    monkeypatch.setattr(columns, limit, 1)
+    reader = EventReader(UTC, "auto")
+    for count in (1, 2):
+        assert read(reader, lines) == [parse_line(line, UTC) for line in lines]
+        assert len(parsed) == count * 2
+        assert len(reader._codes) == 2
 
 
 @pytest.mark.parametrize(
