@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 from authorizerd.replay.ingest.parse import archives
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import qualified
 
 _PLACE: Final = re.compile(r"(?s)[^:/]+:(?://([^:/]*)[^/]*)?(/.*)")
 
@@ -60,7 +59,7 @@ def check_apart(spark: SparkSession, inputs: Inputs, out: str) -> None:
     Raises:
         JobError: an input is below ``out``, whose files the ingest replaces.
     """
-    out_host, folder = _place(qualified(spark, out))
+    out_host, folder = _place(_qualified(spark, out))
     for uri in (*inputs.plain, *inputs.packed, *inputs.parquet):
         host, path = _place(uri)
         if host == out_host and path.startswith(f"{folder.rstrip('/')}/"):
@@ -75,6 +74,14 @@ def _place(uri: str) -> tuple[str, str]:
     found = _PLACE.fullmatch(uri)
     assert found is not None, "a file system returns absolute URIs"
     return found[1] or "", found[2]
+
+
+def _qualified(spark: SparkSession, uri: str) -> str:
+    """Return ``uri`` in the absolute form in which its file system lists files."""
+    java: Any = spark.sparkContext._jvm
+    path = java.org.apache.hadoop.fs.Path(uri)
+    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    return str(system.makeQualified(path).toString())
 
 
 def _kind(uri: str) -> str:

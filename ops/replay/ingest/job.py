@@ -27,7 +27,6 @@ from authorizerd.replay.ingest.table import EVENTS_SCHEMA
 from authorizerd.replay.ingest.tuples import SUMS, TUPLE, sum_events
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plans import IngestPlan
-from authorizerd.replay.spark.arrow_map import map_in_arrow
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import write_text
 from authorizerd.replay.text import encode_json, format_time
@@ -174,7 +173,7 @@ def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
 def _tuples(spark: SparkSession, events: str) -> DataFrame:
     """Return each tuple with the figures of its allowed events, and of its denied ones."""
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(events)
-    parts = map_in_arrow(files.select("content"), _sum_files, SUMS)
+    parts = files.select("content").mapInArrow(_sum_files, SUMS)
     allowed = sql.col("allowed")
     return (
         parts.repartition(*TUPLE)

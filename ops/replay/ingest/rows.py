@@ -23,7 +23,6 @@ from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_asi
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.spark.arrow_map import map_in_arrow
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.paths import escape_glob
 
@@ -71,13 +70,13 @@ def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> Da
     is_long = sql.octet_length(line) > LINE_BYTES_MAX
     cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
     read = partial(_read_lines, line_format=line_format, time_zone=time_zone)
-    return _with_text(map_in_arrow(lines.select(cut.alias("line"), "file"), read, _ROWS))
+    return _with_text(lines.select(cut.alias("line"), "file").mapInArrow(read, _ROWS))
 
 
 def parse_archives(archives: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
     """Return ``ROW_COLUMNS`` for the rows of ``packed_rows``."""
     read = partial(_read_archives, line_format=line_format, time_zone=time_zone)
-    return _with_text(map_in_arrow(archives, read, _ROWS))
+    return _with_text(archives.mapInArrow(read, _ROWS))
 
 
 def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 
 import msgspec
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.table import open_table
@@ -26,7 +24,7 @@ from authorizerd.replay.load.results import LoadTerms, plan_report, with_results
 from authorizerd.replay.load.summary import fault_lines, summary_lines
 from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
-from authorizerd.replay.spark.failures import one_line
+from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
 from authorizerd.replay.spark.files import write_text
 from authorizerd.replay.text import encode_json
 
@@ -73,7 +71,7 @@ def _sent_report(
     )
     try:
         return with_results(report, send(spark, plan, planned.frames), terms)
-    except (Py4JJavaError, PySparkException) as error:
+    except SPARK_ERRORS as error:
         reason = f"the sending stage failed, so it is unknown how much it sent: {one_line(error)}"
         return msgspec.structs.replace(report, valid=False, invalid_reasons=[reason])
 

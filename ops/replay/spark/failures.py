@@ -6,28 +6,29 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 CHARACTERS_MAX: Final = 1_000
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
+"""What a call of Spark raises: its own errors, and py4j's for errors of Java without a class."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):\n"
 _RAISED: Final = re.compile(r"^(?=\S)(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
+_THROWN: Final = re.compile(r"^(?:: |Caused by: )(?:[\w$]+\.)*([\w$]+)(?:: (.*))?$", re.MULTILINE)
 _LINE_CHARACTERS: Final = 300
-_CAUSES_MAX: Final = 30  # a chain of Java causes may be circular
 _OUR_PACKAGES: Final = ("authorizerd.",)
 
 
 def one_line(error: BaseException) -> str:
     """Return the cause of ``error``, in at most ``CHARACTERS_MAX`` characters."""
-    if isinstance(error, Py4JJavaError):
-        said = _java_cause(error.java_exception)
-    elif isinstance(error, Py4JError):
+    if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
         said = f"the connection to Spark's JVM was lost: {_first_line(str(error))}"
-    elif isinstance(error, PySparkException):
-        said = _python_cause(str(error)) or _first_line(str(error))
+    elif isinstance(error, SPARK_ERRORS):
+        text = str(error)
+        said = _python_cause(text) or _java_cause(text) or _first_line(text)
     elif isinstance(error, OSError) or is_named(error):
         said = _first_line(str(error)) or type(error).__name__
     else:
@@ -40,25 +41,17 @@ def is_named(error: BaseException) -> bool:
     return type(error).__module__.startswith(_OUR_PACKAGES)
 
 
-def _java_cause(thrown: Any) -> str:  # noqa: ANN401 - an object of Java's
-    """Return the last line of a Python traceback, or the message of the innermost cause.
+def _java_cause(text: str) -> str | None:
+    """Return the message of the innermost cause in a stack trace of Java; None if there is none.
 
     A cause is skipped if its message only repeats the end of the message above it: ``error=2`` does
     not say which program could not be run.
     """
     name, said = "", ""
-    for _ in range(_CAUSES_MAX):
-        text = str(thrown.getMessage())
-        raised = _python_cause(text)
-        if raised is not None:
-            return raised
-        inner = _first_line(text)
+    for inner_name, inner in _THROWN.findall(text):
         if not (inner and said.endswith(inner) and len(said) <= _LINE_CHARACTERS):
-            name, said = thrown.getClass().getSimpleName(), inner
-        thrown = thrown.getCause()
-        if thrown is None:
-            break
-    return f"{name}: {said}"
+            name, said = inner_name, inner
+    return f"{name}: {said}" if name else None
 
 
 def _python_cause(text: str) -> str | None:

@@ -1,16 +1,27 @@
-"""Read and write small text files on any file system of Spark: disks, HDFS, object stores.
+"""Read and write small text files: with Python on the driver's machine, else with Spark.
 
-**Invariant:** no reader sees a partly written file, if the file system's rename is atomic.
+Spark writes a text as a directory with one part file, and reads both such a directory and a file.
+
+**Invariant:** on the driver's machine, no reader sees a partly written file. Elsewhere, Spark shows
+a part file only when it is complete.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
+from authorizerd.replay.spark.paths import escape_glob, local_path
 
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
+
+_NO_PATH: Final = "PATH_NOT_FOUND"
 
 
 def read_text(spark: SparkSession, uri: str) -> str:
@@ -21,96 +32,101 @@ def read_text(spark: SparkSession, uri: str) -> str:
         OSError: it cannot be read, or is larger than ``TEXT_BYTES_MAX``.
         UnicodeDecodeError: it is not UTF-8.
     """
-    path, system = _located(spark, uri)
-    try:
-        if not system.exists(path):
+    path = local_path(spark, uri)
+    if path is not None and not path.is_dir():
+        if not path.exists():
             raise FileNotFoundError(f"{uri} does not exist")
-        size = system.getFileStatus(path).getLen()
-        if size > TEXT_BYTES_MAX:
-            raise OSError(f"{uri}: {size} bytes exceed the limit of {TEXT_BYTES_MAX}")
-        stream = system.open(path)
-        try:
-            data: bytes = _java(spark).org.apache.commons.io.IOUtils.toByteArray(stream)
-        finally:
-            stream.close()
-    except Py4JJavaError as error:
-        raise OSError(_said(uri, error)) from error
-    return bytes(data).decode()
+        _check_size(uri, path.stat().st_size)
+        return path.read_text(encoding="utf-8")
+    with _naming(uri):
+        sizes = [row.length for row in list_files(spark, escape_glob(uri)).collect()]
+    if not sizes:
+        raise FileNotFoundError(f"{uri} does not exist")
+    _check_size(uri, sum(sizes))
+    with _naming(uri):
+        files = spark.read.format("binaryFile").load(escape_glob(uri)).orderBy("path")
+        parts = files.select("path", "content").collect()
+    return b"".join(row.content for row in parts).decode()
 
 
 def write_text(spark: SparkSession, uri: str, text: str) -> None:
-    """Write or replace a file, and create its directories.
+    """Write or replace a text that ends with a newline, and create its directories.
 
     Raises:
         OSError: it cannot be written.
     """
-    path, system = _located(spark, uri)
-    aside = _java(spark).org.apache.hadoop.fs.Path(
-        path.getParent(), f"_{path.getName()}.being-written"
-    )
-    try:
-        stream = system.create(aside, True)
-        try:
-            stream.write(bytearray(text.encode()))
-        finally:
-            stream.close()
-        # Not atomic: Hadoop's rename does not replace a file on every file system.
-        system.delete(path, False)
-        if not system.rename(aside, path):
-            raise OSError(f"{uri}: the old file cannot be replaced")
-    except Py4JJavaError as error:
-        raise OSError(_said(uri, error)) from error
+    path = local_path(spark, uri)
+    if path is None:
+        with _naming(uri):
+            row = spark.createDataFrame([(text.removesuffix("\n"),)], "value string")
+            row.coalesce(1).write.mode("overwrite").text(uri)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f"_{path.name}.being-written")
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, path)
+
+
+def remove_file(spark: SparkSession, uri: str) -> None:
+    """Remove a text if it exists. Where only Spark can reach it, an empty one remains.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    path = local_path(spark, uri)
+    if path is not None:
+        path.unlink(missing_ok=True)
+    elif is_occupied(spark, uri):
+        with _naming(uri):
+            nothing = spark.createDataFrame([], "value string")
+            nothing.coalesce(1).write.mode("overwrite").text(uri)
 
 
 def is_occupied(spark: SparkSession, uri: str) -> bool:
     """Return True if ``uri`` is a file, or a directory that is not empty.
 
+    Where only Spark can reach it, empty files and names that begin with ``_`` or ``.`` do not
+    count.
+
     Raises:
         OSError: its file system cannot be read.
     """
-    path, system = _located(spark, uri)
-    try:
-        return bool(system.exists(path) and len(system.listStatus(path)))
-    except Py4JJavaError as error:
-        raise OSError(_said(uri, error)) from error
+    path = local_path(spark, uri)
+    if path is not None:
+        return path.exists() and (not path.is_dir() or any(path.iterdir()))
+    with _naming(uri):
+        return not list_files(spark, escape_glob(uri)).isEmpty()
 
 
-def remove_file(spark: SparkSession, uri: str) -> None:
-    """Remove a file if it exists.
+def list_files(spark: SparkSession, glob: str) -> DataFrame:
+    """Return ``path``, ``length`` and ``modificationTime`` of the files at ``glob`` and below.
 
-    Raises:
-        OSError: it cannot be removed.
-    """
-    path, system = _located(spark, uri)
-    try:
-        system.delete(path, False)
-    except Py4JJavaError as error:
-        raise OSError(_said(uri, error)) from error
-
-
-def qualified(spark: SparkSession, uri: str) -> str:
-    """Return ``uri`` in the absolute form in which its file system lists files.
+    Their content is not read. Empty files and names that begin with ``_`` or ``.`` are left out. If
+    nothing matches, there are no rows.
 
     Raises:
-        OSError: the file system is unknown.
+        PySparkException, Py4JError: the file system cannot be read.
     """
-    path, system = _located(spark, uri)
-    return str(system.makeQualified(path).toString())
-
-
-def _located(spark: SparkSession, uri: str) -> tuple[Any, Any]:
-    """Return Hadoop's path and file system, which are Java objects."""
+    reading = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        path = _java(spark).org.apache.hadoop.fs.Path(uri)
-        return path, path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-    except Py4JJavaError as error:
-        raise OSError(_said(uri, error)) from error
+        files = reading.load(glob).where("length > 0")
+        return files.select("path", "length", "modificationTime")
+    except AnalysisException as error:
+        if error.getCondition() != _NO_PATH:
+            raise
+        nothing = "path string, length long, modificationTime timestamp"
+        return spark.createDataFrame([], nothing)
 
 
-def _java(spark: SparkSession) -> Any:  # noqa: ANN401 - py4j resolves attributes at run time
-    return spark.sparkContext._jvm
+def _check_size(uri: str, size: int) -> None:
+    if size > TEXT_BYTES_MAX:
+        raise OSError(f"{uri}: {size} bytes exceed the limit of {TEXT_BYTES_MAX}")
 
 
-def _said(uri: str, error: Py4JJavaError) -> str:
-    first_line = str(error.java_exception.getMessage()).partition("\n")[0]
-    return f"{uri}: {first_line}"
+@contextmanager
+def _naming(uri: str) -> Iterator[None]:
+    """Turn errors of Spark into OSErrors that name ``uri``."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise OSError(f"{uri}: {one_line(error)}") from error

@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
+from authorizerd.replay.spark.session import is_remote
+
 
 def escape_glob(uri: str) -> str:
     """Return a glob that matches only ``uri``; Spark reads every path as a glob."""
@@ -15,12 +17,14 @@ def escape_glob(uri: str) -> str:
 
 
 def local_path(spark: SparkSession, uri: str) -> Path | None:
-    """Return the path of ``uri`` on this machine, or None if only Spark can reach it.
+    """Return the path of ``uri`` on the driver's machine, or None if only Spark can reach it.
 
-    A path is on this machine if it has no scheme, or ``file:``, and the master is local.
+    ``file:`` is the driver's machine, and so is a path without a scheme if the master is local.
+    With Spark Connect, both are the server's machine.
     """
-    if not str(spark.conf.get("spark.master")).startswith("local"):
+    if is_remote(spark):
         return None
     if uri.startswith("file:"):
         return Path(unquote(urlsplit(uri).path))
-    return None if "://" in uri else Path(uri)
+    is_local = str(spark.conf.get("spark.master")).startswith("local")
+    return Path(uri) if is_local and "://" not in uri else None

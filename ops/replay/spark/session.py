@@ -22,3 +22,8 @@ def session_builder(name: str) -> SparkSession.Builder:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     return builder
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Return True for a session of Spark Connect, whose driver is another process."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")

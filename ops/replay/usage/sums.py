@@ -15,7 +15,6 @@ from pyspark.sql import Window as Partitions
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.report import Count
-from authorizerd.replay.spark.arrow_map import map_in_arrow
 from authorizerd.replay.usage.evaluation import WindowSums, describe_window
 from authorizerd.replay.usage.matching import UseIndex, distinct, index_of, pack
 from authorizerd.replay.usage.proving import Changed, Comparison
@@ -69,7 +68,7 @@ class Workers:
 
     def sum_uses(self, names_max: int) -> Summed:
         """Return the use by all tuples, with at most ``names_max`` names for each wide ACL."""
-        rows = map_in_arrow(self._tuples, partial(_uses, self._set), _USE_COLUMNS)
+        rows = self._tuples.mapInArrow(partial(_uses, self._set), _USE_COLUMNS)
         summed = Summed({}, {}, Count(), Count())
         for row in _sums(rows, names_max).collect():
             count = Count(
@@ -91,7 +90,7 @@ class Workers:
         sent = self._sent(other)
         try:
             changing = partial(_changes, self._set, sent)
-            rows = map_in_arrow(self._tuples, changing, _CHANGE_COLUMNS)
+            rows = self._tuples.mapInArrow(changing, _CHANGE_COLUMNS)
             changed = {row.number: _changed_of(row) for row in _changes_summed(rows).collect()}
         finally:
             # Each pass of the proof sends a set; executors would keep all of them.

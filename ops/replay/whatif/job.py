@@ -23,7 +23,6 @@ from authorizerd.replay.judging.questions import unasked_reasons
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.plans import WhatIfPlan
-from authorizerd.replay.spark.arrow_map import map_in_arrow
 from authorizerd.replay.spark.files import write_text
 from authorizerd.replay.text import encode_json
 from authorizerd.replay.whatif.changes import (
@@ -111,7 +110,7 @@ def _found(spark: SparkSession, plan: WhatIfPlan, tuples: DataFrame) -> DataFram
             yield from find_changes(asked, judge, before)
 
     columns = (*QUESTION_FIELDS, "pattern_type", *_FIGURES)
-    return map_in_arrow(tuples.select(*columns), find, _SPARK_SCHEMA)
+    return tuples.select(*columns).mapInArrow(find, _SPARK_SCHEMA)
 
 
 def _carried(spark: SparkSession, acl_set: AclSet) -> Callable[[], AclIndex]:
@@ -128,7 +127,7 @@ def _not_evaluated(tuples: DataFrame) -> dict[str, Count]:
         (sql.col("allowed_events") + sql.col("denied_events")).alias("events"),
     )
     counted = (
-        map_in_arrow(asked, _unasked, "reason string, events long")
+        asked.mapInArrow(_unasked, "reason string, events long")
         .groupBy("reason")
         .agg(sql.sum("events").alias("events"), sql.count("*").alias("tuples"))
     )

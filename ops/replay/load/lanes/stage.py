@@ -23,7 +23,6 @@ from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.lanes.target import TLS_FILES
 from authorizerd.replay.load.plan.stage import ROWS_AT_ONCE, frames_in
 from authorizerd.replay.plans import LoadPlan
-from authorizerd.replay.spark.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
@@ -86,7 +85,7 @@ def send(spark: SparkSession, plan: LoadPlan, frames: DataFrame) -> list[LaneRes
     rows_before = spark.conf.get(_BATCH_ROWS)
     spark.conf.set(_BATCH_ROWS, ROWS_AT_ONCE)
     try:
-        sending = map_in_arrow(frames, partial(_send, plan), "result binary", barrier=True)
+        sending = frames.mapInArrow(partial(_send, plan), "result binary", barrier=True)
         rows = sending.collect()
     finally:
         spark.conf.set(_BATCH_ROWS, str(rows_before))

@@ -37,7 +37,6 @@ from authorizerd.replay.load.plan.questions import (
 from authorizerd.replay.load.plan.rounds import repeat_batches
 from authorizerd.replay.load.plan.spread import PLACED_MAX, Spread
 from authorizerd.replay.plans import LoadPlan
-from authorizerd.replay.spark.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
@@ -96,7 +95,7 @@ def plan_load(spark: SparkSession, plan: LoadPlan, recorded: DataFrame) -> Plann
     by_time = ("at_ms", "run", "sequence")
     # Ranges, not hashes: ordering.py needs parts that follow each other in time.
     in_order = events.repartitionByRange(_parts(spark), *by_time).sortWithinPartitions(*by_time)
-    encoded = map_in_arrow(in_order, partial(_encode, plan.surface), _QUESTIONS)
+    encoded = in_order.mapInArrow(partial(_encode, plan.surface), _QUESTIONS)
     ordered = encoded.withColumn("part", sql.spark_partition_id()).persist()
     try:
         return _planned(plan, ordered)
@@ -116,9 +115,11 @@ def _parts(spark: SparkSession) -> int:
 def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
     gap_max_ms = None if plan.max_gap_s is None else round(plan.max_gap_s * 1000)
     asked = ordered.where(sql.col("reason").isNull())
-    rows = map_in_arrow(
-        asked.select("part", "at_ms"), partial(_stretches, gap_max_ms), "stretch binary"
-    ).collect()
+    rows = (
+        asked.select("part", "at_ms")
+        .mapInArrow(partial(_stretches, gap_max_ms), "stretch binary")
+        .collect()
+    )
     layout = lay_out([msgspec.json.decode(row.stretch, type=Stretch) for row in rows], gap_max_ms)
     not_asked = {
         row.reason: row["count"]
@@ -143,7 +144,7 @@ def _planned(plan: LoadPlan, ordered: DataFrame) -> PlannedLoad:
     try:
         lanes = [
             msgspec.json.decode(row.digest, type=LaneDigest)
-            for row in map_in_arrow(frames, _digest, "digest binary").collect()
+            for row in frames.mapInArrow(_digest, "digest binary").collect()
         ]
         if not sum(lane.questions for lane in lanes):
             raise LoadError("no question is due within the duration")
@@ -167,10 +168,10 @@ def _frames(
     counts = asked.groupBy("principal").count()
     frequent = counts.orderBy(sql.desc("count"), "principal").limit(PLACED_MAX).collect()
     spread = Spread([(row.principal, row["count"]) for row in frequent], plan.lanes)
-    placed = map_in_arrow(asked, partial(_place, spread, by_part, gap_max_ms), _PLACED)
+    placed = asked.mapInArrow(partial(_place, spread, by_part, gap_max_ms), _PLACED)
     # By id instead of a hash: the partition's number must be the lane's.
     in_lanes = placed.repartitionById(plan.lanes, sql.col("lane")).sortWithinPartitions("number")
-    return map_in_arrow(in_lanes, partial(_frame, plan, pacing, rounds), _FRAMES)
+    return in_lanes.mapInArrow(partial(_frame, plan, pacing, rounds), _FRAMES)
 
 
 def _encode(surface: str, batches: Batches) -> Batches:
