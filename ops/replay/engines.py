@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NoReturn
 
 from msgspec.structs import replace
@@ -16,8 +17,7 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest.options import make_logs_plan
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.inputs import estimate_bytes, find_logs
-from authorizerd.replay.local.usage import run_usage
-from authorizerd.replay.local.whatif import run_whatif
+from authorizerd.replay.local.running import LogSource, run_usage, run_whatif
 from authorizerd.replay.messages import EXIT_DONE, MESSAGE
 from authorizerd.replay.options import is_uri
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
@@ -97,10 +97,11 @@ def _why_spark(engine: str, options: SparkOptions, logs: IngestPlan) -> str | No
 def _run_here(logs: IngestPlan, plan: Plan) -> int:
     files = find_logs(logs.inputs)
     _say(f"engine: local, without Spark ({format_count(len(files), 'file')})")
+    open_source = partial(LogSource, logs)
     if isinstance(plan, UsagePlan):
-        return run_usage(logs, plan)
+        return run_usage(plan, open_source)
     assert isinstance(plan, WhatIfPlan), "only these two commands have --logs"
-    return run_whatif(logs, plan)
+    return run_whatif(plan, open_source)
 
 
 def _run_on_spark(logs: IngestPlan, plan: Plan, options: SparkOptions, reason: str) -> int:

@@ -67,10 +67,10 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/local/test_tallies.py::test_line_of_maximum_length_is_not_lengthened",
     ),
     Mutant(
-        name="the local engine judges tuples that ACLs cannot decide",
+        name="tuples that ACLs cannot decide are judged",
         file="ops/replay/judging/asking.py",
-        text='Condition(Unasked.INCOMPLETE, "resource_name", frozenset({None}), if_among=True),',
-        becomes='Condition(Unasked.INCOMPLETE, "resource_name", frozenset(), if_among=True),',
+        text="if None in (recorded.principal, recorded.resource_name):",
+        becomes="if None in (recorded.principal,):",
         found_by="tests/ops/replay/judging/test_questions.py::test_undecidable_row_has_a_reason",
     ),
     Mutant(
@@ -97,7 +97,7 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a report about other ACLs counts as evidence for a plan",
         file="ops/replay/local/evidence.py",
-        text="digest=digest_of(index.snapshot.acls.values()),",
+        text="digest=digest_of(index.acls),",
         becomes="digest=found.digest,",
         found_by="tests/cli/change/test_traffic.py::test_report_about_other_acls_is_rejected",
     ),
@@ -132,9 +132,16 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="events with the same decision are reported as changed",
         file="ops/replay/whatif/changes.py",
-        text='pc.greater(compared["events"], 0)',
-        becomes='pc.greater_equal(compared["events"], 0)',
+        text="figures = one.denied if is_allowed else one.allowed",
+        becomes="figures = one.denied or one.allowed",
         found_by="tests/ops/replay/whatif/test_changes.py::test_only_events_decided_differently_change",
+    ),
+    Mutant(
+        name="a part's sums are passed on without those that it kept",
+        file="ops/replay/recorded/rows.py",
+        text="                yield list(sums.values())\n                sums.clear()",
+        becomes="                sums.clear()",
+        found_by="tests/ops/replay/recorded/test_rows.py::test_sums_of_parts_are_bounded_and_sum_to_the_whole",
     ),
     Mutant(
         name="a log of denials reports ACLs as unused",
@@ -152,9 +159,9 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="a window of recorded events reads the days before it",
-        file="ops/replay/usage/sums.py",
-        text='(functions.col("day") >= begins.cast("date")) & (at >= begins)',
-        becomes="at >= begins",
+        file="ops/replay/recorded/spark.py",
+        text='(sql.col("day") >= begins.cast("date")) & (sql.col("at") >= begins)',
+        becomes='sql.col("at") >= begins',
         found_by="tests/ops/replay/usage/test_job.py::test_window_reads_only_its_own_days",
     ),
     Mutant(
@@ -173,16 +180,16 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="the local engine reports a log that grew meanwhile",
-        file="ops/replay/local/usage.py",
-        text="if within.files != traffic.files:",
-        becomes="if len(within.files) != len(traffic.files):",
+        file="ops/replay/local/running.py",
+        text="if within.files != self._traffic.files:",
+        becomes="if len(within.files) != len(self._traffic.files):",
         found_by="tests/ops/replay/local/test_usage.py::test_log_that_grows_during_a_lookback_is_refused",
     ),
     Mutant(
         name="the local engine accepts logs with too many unreadable lines",
         file="ops/replay/local/running.py",
-        text="if not traffic.ingested.accepted:",
-        becomes="if not traffic.ingested.lines:",
+        text="if not self.ingested.accepted:",
+        becomes="if not self.ingested.lines:",
         found_by="tests/ops/replay/test_engines.py::test_unusable_logs_are_named_and_leave_no_result",
     ),
     Mutant(

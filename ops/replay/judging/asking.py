@@ -1,14 +1,13 @@
 """Which recorded tuples a set of ACLs can decide, and the codes of their words.
 
-**Invariant:** ``CONDITIONS`` is the only such rule: every command that judges or asks uses it, with
-Arrow or without.
+**Invariant:** ``unasked_reason`` is the only such rule: every command that judges or asks uses it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Protocol
 
 from authorizerd.acl.model import (
     OPERATIONS,
@@ -26,6 +25,8 @@ RESOURCE_TYPE_CODES: Final[Mapping[str, int]] = {
 }
 QUESTION_FIELDS: Final = ("principal", "host", "operation", "resource_type", "resource_name")
 
+_LITERAL: Final = PatternType.LITERAL.name
+
 
 class Unasked(StrEnum):
     """Reason why ACLs cannot decide a recorded tuple."""
@@ -37,50 +38,49 @@ class Unasked(StrEnum):
     RESOURCE_TYPE = "unknown resource type"
 
 
-class Condition(NamedTuple):
-    """A tuple has ``reason`` if its ``field`` is, or is not, one of ``values``."""
+class Asked(Protocol):
+    """A recorded request, with the words of the log."""
 
-    reason: Unasked
-    field: str
-    values: frozenset[str | None]
-    if_among: bool
-
-
-CONDITIONS: Final = (
-    Condition(Unasked.INCOMPLETE, "principal", frozenset({None}), if_among=True),
-    Condition(Unasked.INCOMPLETE, "resource_name", frozenset({None}), if_among=True),
-    Condition(Unasked.EVERYONE, "principal", frozenset({WILDCARD_PRINCIPAL}), if_among=True),
-    Condition(
-        Unasked.PATTERN_TYPE, "pattern_type", frozenset({PatternType.LITERAL.name}), if_among=False
-    ),
-    Condition(Unasked.OPERATION, "operation", frozenset(OPERATION_CODES), if_among=False),
-    Condition(
-        Unasked.RESOURCE_TYPE, "resource_type", frozenset(RESOURCE_TYPE_CODES), if_among=False
-    ),
-)
-"""The first condition that holds gives the reason."""
+    @property
+    def principal(self) -> str: ...
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def operation(self) -> str: ...
+    @property
+    def resource_type(self) -> str: ...
+    @property
+    def resource_name(self) -> str: ...
 
 
-def question_of(
-    principal: str, host: str | None, operation: str, resource_type: str, resource_name: str
-) -> Question:
-    """Return the question for ACLs, which must be able to decide the tuple with these fields."""
+class Recorded(Asked, Protocol):
+    """A recorded request, which ACLs may be unable to decide."""
+
+    @property
+    def pattern_type(self) -> str: ...
+
+
+def question_of(asked: Asked) -> Question:
+    """Return the question for ACLs, which must be able to decide the request."""
     return Question(
-        principal,
-        host,
-        OPERATION_CODES[operation],
-        RESOURCE_TYPE_CODES[resource_type],
-        resource_name,
+        asked.principal,
+        asked.host,
+        OPERATION_CODES[asked.operation],
+        RESOURCE_TYPE_CODES[asked.resource_type],
+        asked.resource_name,
     )
 
 
-def unasked_reason(recorded: object) -> Unasked | None:
-    """Return why ACLs cannot decide a tuple, or None if they can.
-
-    Args:
-        recorded: has the attributes ``QUESTION_FIELDS``, and ``pattern_type``.
-    """
-    for reason, field, values, if_among in CONDITIONS:
-        if (getattr(recorded, field) in values) is if_among:
-            return reason
+def unasked_reason(recorded: Recorded) -> Unasked | None:
+    """Return why ACLs cannot decide a request, or None if they can. Any field may be None."""
+    if None in (recorded.principal, recorded.resource_name):
+        return Unasked.INCOMPLETE
+    if recorded.principal == WILDCARD_PRINCIPAL:
+        return Unasked.EVERYONE
+    if recorded.pattern_type != _LITERAL:
+        return Unasked.PATTERN_TYPE
+    if recorded.operation not in OPERATION_CODES:
+        return Unasked.OPERATION
+    if recorded.resource_type not in RESOURCE_TYPE_CODES:
+        return Unasked.RESOURCE_TYPE
     return None

@@ -1,111 +1,116 @@
-"""The index of ACLs that a worker process judges by: packed on the driver, built on the worker.
+"""The index of a set of ACLs, by which recorded requests are judged in this process or on Spark.
 
-**Invariant:** a process builds the index of equal ACLs and settings once, however many tasks it
-runs. The ACLs are sent packed, not as an index: unpacking 505,000 ACLs and building the index takes
-no longer than unpickling an index, which would be three times as large.
+**Invariant:** a pickled index contains packed ACLs, and a process that unpickles it several times
+builds it once. Unpacking 505,000 ACLs and building the index takes no longer than unpickling an
+index, which would be three times as large.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Hashable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final, Generic, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, Final, Self
 
 import msgspec
 
 from authorizerd.acl.builder import build
-from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.decision import AuthorizerSettings, Decision, authorize, explain
+from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.asking import (
+    OPERATION_CODES,
+    RESOURCE_TYPE_CODES,
+    Asked,
+    question_of,
+)
 
 INDEXES_KEPT: Final = 2
 """A comparison has two sets: a candidate and a baseline, or the old ACLs and the suggested ones."""
 
 _ID_BYTES: Final = 16
-_encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(list[Acl])
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+_kept: Final[dict[str, AclIndex]] = {}
+"""A worker process outlives a job, so the number is bounded."""
 
 
-class WorkerCache(Generic[K, V]):
-    """Values that a worker process keeps between tasks: the last ``INDEXES_KEPT``, by key.
+class AclIndex:
+    """An index of ACLs and the authorizer's settings; ``acls`` has each ACL once, in order.
 
-    A worker process outlives a job, so the number is bounded.
+    The index is built when it is first asked. ``snapshot`` is an index that exists already.
     """
 
-    def __init__(self) -> None:
-        self._kept: dict[K, V] = {}
+    def __init__(
+        self,
+        acls: Iterable[Acl],
+        settings: AuthorizerSettings,
+        snapshot: AclSnapshot | None = None,
+    ) -> None:
+        self.acls = tuple(dict.fromkeys(acls))
+        self.settings = settings
+        if snapshot is not None:
+            self.snapshot = snapshot
 
-    def __contains__(self, key: K) -> bool:
-        return key in self._kept
+    @classmethod
+    def of(cls, acl_set: AclSet) -> Self:
+        """Return the index of a set."""
+        return cls((item.acl for item in acl_set.acls), acl_set.settings)
 
-    def __len__(self) -> int:
-        return len(self._kept)
+    @cached_property
+    def snapshot(self) -> AclSnapshot:
+        with collector_off():
+            return build(
+                AclAdded(number.to_bytes(_ID_BYTES, "big"), acl)
+                for number, acl in enumerate(self.acls)
+            )
 
-    def get(self, key: K, build: Callable[[], V]) -> V:
-        """Return the value of ``key``; call ``build`` if it is not kept."""
-        if key not in self._kept:
-            while len(self._kept) >= INDEXES_KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = build()
-        return self._kept[key]
+    @cached_property
+    def numbers(self) -> dict[Acl, int]:
+        return {acl: number for number, acl in enumerate(self.acls)}
 
+    def allows(self, asked: Asked) -> bool:
+        """Return True if the ACLs allow a request that ``asking.unasked_reason`` accepts."""
+        return authorize(
+            self.snapshot,
+            self.settings,
+            asked.principal,
+            asked.host,
+            OPERATION_CODES[asked.operation],
+            RESOURCE_TYPE_CODES[asked.resource_type],
+            asked.resource_name,
+        )
 
-class AclIndex(NamedTuple):
-    """The index of a set of ACLs, and its settings."""
+    def explain(self, asked: Asked) -> Decision:
+        """Return the decision about a request with its rule."""
+        return explain(self.snapshot, self.settings, question_of(asked))
 
-    snapshot: AclSnapshot
-    settings: AuthorizerSettings
+    def matching(self, asked: Asked) -> Iterator[int]:
+        """Yield the number of each ACL that matches a request, which is no super user's."""
+        return (self.numbers[acl] for acl in matching_acls(self.snapshot, question_of(asked)))
 
+    def __reduce__(self) -> tuple[Callable[[str, bytes], AclIndex], tuple[str, bytes]]:
+        return _unpickle, self._packed
 
-class IndexKey(NamedTuple):
-    """Identifies an index; small, so that a worker can look it up without the ACLs."""
-
-    digest: str
-    super_users: tuple[str, ...]
-    allow_everyone_if_no_acl_found: bool
-
-
-def key_of(acl_set: AclSet) -> IndexKey:
-    """Return the key of the index of ``acl_set``."""
-    return IndexKey(
-        acl_set.digest,
-        tuple(sorted(set(acl_set.super_users))),
-        acl_set.allow_everyone_if_no_acl_found,
-    )
-
-
-def pack(acl_set: AclSet) -> bytes:
-    """Return the ACLs as bytes, without their dates and without repeats."""
-    return _encoder.encode(list(dict.fromkeys(dated.acl for dated in acl_set.acls)))
-
-
-_indexes: Final[WorkerCache[IndexKey, AclIndex]] = WorkerCache()
-
-
-def index_of(key: IndexKey, packed: Callable[[], bytes]) -> AclIndex:
-    """Return the index of ``key``; build it from ``packed()`` unless this process keeps it."""
-    return _indexes.get(key, lambda: _build(key, packed()))
+    @cached_property
+    def _packed(self) -> tuple[str, bytes]:
+        users = sorted(self.settings.super_users)
+        is_open = self.settings.allow_everyone_if_no_acl_found
+        packed = msgspec.msgpack.encode((self.acls, users, is_open))
+        return hashlib.sha256(packed).hexdigest(), packed
 
 
-def build_index(acl_set: AclSet) -> AclIndex:
-    """Return a new index of ``acl_set``, which the process does not keep."""
-    return _build(key_of(acl_set), pack(acl_set))
-
-
-def _build(key: IndexKey, packed: bytes) -> AclIndex:
-    settings = AuthorizerSettings(
-        super_users=frozenset(key.super_users),
-        allow_everyone_if_no_acl_found=key.allow_everyone_if_no_acl_found,
-    )
-    with collector_off():
-        acls = enumerate(_decoder.decode(packed))
-        snapshot = build(AclAdded(number.to_bytes(_ID_BYTES, "big"), acl) for number, acl in acls)
-    return AclIndex(snapshot, settings)
+def _unpickle(key: str, packed: bytes) -> AclIndex:
+    if key not in _kept:
+        while len(_kept) >= INDEXES_KEPT:
+            del _kept[next(iter(_kept))]
+        kind: Any = tuple[list[Acl], frozenset[str], bool]
+        with collector_off():
+            acls, super_users, is_open = msgspec.msgpack.decode(packed, type=kind)
+        _kept[key] = AclIndex(acls, AuthorizerSettings(super_users, is_open))
+    return _kept[key]
 
 
 @contextmanager

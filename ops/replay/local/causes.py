@@ -11,24 +11,17 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.matching import matching_acls
-from authorizerd.acl.model import Acl, AclAdded, PatternType, PermissionType, Question
+from authorizerd.acl.model import Acl, PatternType, PermissionType, Question
 from authorizerd.acl.patterns import is_wildcard, misses_wildcard, prefix_lengths
+from authorizerd.replay.judging.asking import question_of
+from authorizerd.replay.judging.index import AclIndex
+from authorizerd.replay.whatif.changes import Change
+from authorizerd.replay.whatif.report import NEWLY_ALLOWED
 
 OF_RESOURCE_MAX: Final = 10
 """The most causes of one request that only share its resource."""
-
-_ID_BYTES: Final = 16
-
-
-class ChangedRequest(NamedTuple):
-    """A request with another decision, and how often and when it was recorded."""
-
-    question: Question
-    is_allowed: bool
-    events: int
-    last_ms: int
 
 
 class Cause(NamedTuple):
@@ -51,8 +44,8 @@ class ChangedAcls:
         self._removed = _Side(removed)
         self._added = _Side(added)
 
-    def find_causes(self, requests: Iterable[ChangedRequest]) -> list[Cause]:
-        """Return the causes of all requests: those of most events first, then by the ACL's text.
+    def find_causes(self, changes: Iterable[Change]) -> list[Cause]:
+        """Return the causes of all changes: those of most events first, then by the ACL's text.
 
         The causes of a new denial are the added DENYs. Only if there are none, they are the removed
         ALLOWs, any of which would allow it. A new permission is caused by removed DENYs and added
@@ -62,20 +55,18 @@ class ChangedAcls:
         resource: its first ACL ends that setting's effect, and removing the last one restores it.
         """
         causes: dict[tuple[Acl, bool], Cause] = {}
-        for request in requests:
-            for acl, is_removed in self._causes_of(request):
-                key = acl, is_removed
-                so_far = causes.get(key, Cause(acl, is_removed, 0, 0, request.last_ms))
+        for change in changes:
+            for key in self._causes_of(question_of(change), change.change == NEWLY_ALLOWED):
+                so_far = causes.get(key, Cause(*key, 0, 0, change.last_ms))
                 causes[key] = so_far._replace(
-                    events=so_far.events + request.events,
+                    events=so_far.events + change.events,
                     tuples=so_far.tuples + 1,
-                    last_ms=max(so_far.last_ms, request.last_ms),
+                    last_ms=max(so_far.last_ms, change.last_ms),
                 )
         return sorted(causes.values(), key=lambda each: (-each.events, str(each.acl)))
 
-    def _causes_of(self, request: ChangedRequest) -> list[tuple[Acl, bool]]:
-        question = request.question
-        if request.is_allowed:
+    def _causes_of(self, question: Question, is_allowed: bool) -> list[tuple[Acl, bool]]:
+        if is_allowed:
             removed = self._removed.find_deciding(question, allows=False)
             added = self._added.find_deciding(question, allows=True)
             if not (removed or added):
@@ -94,12 +85,10 @@ class _Side:
     """The ACLs that a change removes, or those that it adds."""
 
     def __init__(self, acls: Iterable[Acl]) -> None:
-        each_once = tuple(dict.fromkeys(acls))
-        self._snapshot = build(
-            AclAdded(number.to_bytes(_ID_BYTES, "big"), acl) for number, acl in enumerate(each_once)
-        )
+        index = AclIndex(acls, AuthorizerSettings())
+        self._snapshot = index.snapshot
         self._by_pattern: dict[tuple[int, bool, str], list[Acl]] = defaultdict(list)
-        for acl in each_once:
+        for acl in index.acls:
             self._by_pattern[acl.resource_type, _is_prefix(acl), acl.resource_name].append(acl)
 
     def find_deciding(self, question: Question, *, allows: bool) -> list[Acl]:

@@ -6,15 +6,15 @@ settings before and after the plan. Otherwise there is an error, never evidence 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from heapq import nsmallest
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.words import name_resource
-from authorizerd.acl.model import Question
 from authorizerd.acl.plan.names import name_acl
 from authorizerd.acl.plan.traffic import (
     CAUSES_MAX,
@@ -31,22 +31,26 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import digest_of
 from authorizerd.replay.ingest.report import Ingested
-from authorizerd.replay.judging.asking import OPERATION_CODES, RESOURCE_TYPE_CODES
+from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
-from authorizerd.replay.local.causes import ChangedAcls, ChangedRequest
-from authorizerd.replay.local.comparing import (
-    Change,
-    Comparison,
-    Contradicted,
-    compare,
-    sum_changes,
-)
+from authorizerd.replay.local.causes import ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
+from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.text import format_count, format_time, parse_time
-from authorizerd.replay.whatif.report import Changed, RecordedBaseline, decode_whatif
+from authorizerd.replay.whatif.changes import Change, find_changes
+from authorizerd.replay.whatif.evaluation import by_frequency, count_unasked, sum_changes
+from authorizerd.replay.whatif.report import (
+    NEWLY_ALLOWED,
+    NEWLY_DENIED,
+    Changed,
+    RecordedBaseline,
+    WhatIf,
+    decode_whatif,
+)
 
+CONTRADICTED_MAX: Final = 3
 HOW_TO_COMPARE: Final = (
     "run authorizerd replay whatif with --plan PLAN and the present ACLs, and pass its whatif.json"
 )
@@ -68,15 +72,22 @@ def judge_traffic(
     Raises:
         TrafficError: too many lines were set aside, an archive is damaged, or nothing was recorded.
     """
-    ingested = traffic.ingested
+    ingested, tuples = traffic.ingested, LocalRows(traffic.tuples)
     for path in traffic.damaged:
         raise TrafficError(
             f"{path}: the archive is damaged, so recorded requests are missing: fetch it again"
         )
     _check_ingested(ingested)
-    comparison = compare(traffic.tuples, AclIndex(before, settings), AclIndex(after, settings))
-    changed_acls = _changed_acls(before, after)
-    evidence = TrafficEvidence(
+    present, planned = _index(before, settings), _index(after, settings)
+    changes = list(find_changes(tuples, planned, present))
+    contradicted = list(find_changes(tuples, present, None))
+    return _make_evidence(
+        ingested,
+        (present, planned),
+        sum_changes(LocalRows(changes)),
+        changes,
+        count_unasked(tuples),
+        warnings=(*_describe_drift(contradicted), *(_SAMPLED,) * traffic.is_sampled),
         engine="local",
         inputs=ingested.inputs,
         files=tuple(
@@ -89,22 +100,8 @@ def judge_traffic(
             set_aside=ingested.set_aside,
             reasons=ingested.reasons,
         ),
-        events=ingested.events,
-        allowed_events=ingested.allowed_events,
-        tuples=ingested.tuples,
-        first_at=ingested.first_at,
-        last_at=ingested.last_at,
-        not_evaluated=_counts(comparison.not_evaluated),
-        not_reproduced=_count(comparison.not_reproduced),
-        newly_denied=_change(
-            [each for each in comparison.changes if not each.after.allowed], changed_acls
-        ),
-        newly_allowed=_change(
-            [each for each in comparison.changes if each.after.allowed], changed_acls
-        ),
-        warnings=(*_describe_drift(comparison), *(_SAMPLED,) * traffic.is_sampled),
+        not_reproduced=TrafficCount(events=_sum_events(contradicted), tuples=len(contradicted)),
     )
-    return _with_warnings(evidence)
 
 
 def read_report(
@@ -126,36 +123,39 @@ def read_report(
             f"{path}: it compares with the recorded decisions, not with the present ACLs: "
             f"{HOW_TO_COMPARE}"
         )
-    for name, judged_by, what, snapshot in (
-        ("baseline", report.baseline, "the present ACLs", before),
-        ("candidate", report.candidate, "the ACLs after this plan", after),
+    present, planned = _index(before, settings), _index(after, settings)
+    for name, judged_by, what, index in (
+        ("baseline", report.baseline, "the present ACLs", present),
+        ("candidate", report.candidate, "the ACLs after this plan", planned),
     ):
-        other = _find_difference(judged_by, AclIndex(snapshot, settings))
+        other = _find_difference(judged_by, index)
         if other is not None:
             raise TrafficError(
                 f"{path}: its {name} has other {other} than {what}: {HOW_TO_COMPARE}"
             )
     _check_recorded(report.events)
-    changed_acls = _changed_acls(before, after)
-    details, left_out = report.newly_denied.details, report.newly_denied.details_left_out
-    evidence = TrafficEvidence(
-        engine="spark",
-        inputs=(str(path),),
-        events=report.events,
-        allowed_events=report.allowed_events,
-        tuples=report.tuples,
-        first_at=report.first_at,
-        last_at=report.last_at,
-        not_evaluated=_counts(report.not_evaluated),
-        newly_denied=_reported(report.newly_denied, changed_acls, is_allowed=False),
-        newly_allowed=_reported(report.newly_allowed, changed_acls, is_allowed=True),
+    listed, left_out = report.newly_denied.details, report.newly_denied.details_left_out
+    return _make_evidence(
+        report,
+        (present, planned),
+        (report.newly_denied, report.newly_allowed),
+        [
+            *_listed_changes(NEWLY_DENIED, report.newly_denied),
+            *_listed_changes(NEWLY_ALLOWED, report.newly_allowed),
+        ],
+        report.not_evaluated,
         warnings=(
-            f"the ACLs that newly deny requests are those of the {len(details):,} most frequent "
+            f"the ACLs that newly deny requests are those of the {len(listed):,} most frequent "
             f"requests only: the report leaves out {left_out:,} others",
         )
         * bool(left_out),
+        engine="spark",
+        inputs=(str(path),),
     )
-    return _with_warnings(evidence)
+
+
+def _index(snapshot: AclSnapshot, settings: AuthorizerSettings) -> AclIndex:
+    return AclIndex(snapshot.acls.values(), settings, snapshot)
 
 
 def _check_ingested(ingested: Ingested) -> None:
@@ -184,7 +184,7 @@ def _find_difference(found: JudgedBy, index: AclIndex) -> str | None:
     settings = index.settings
     expected = msgspec.structs.replace(
         found,
-        digest=digest_of(index.snapshot.acls.values()),
+        digest=digest_of(index.acls),
         super_users=tuple(settings.super_users),
         allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
     )
@@ -193,45 +193,63 @@ def _find_difference(found: JudgedBy, index: AclIndex) -> str | None:
     return "ACLs" if found.digest != expected.digest else "settings"
 
 
-def _changed_acls(before: AclSnapshot, after: AclSnapshot) -> ChangedAcls:
-    present, planned = (set(snapshot.acls.values()) for snapshot in (before, after))
-    return ChangedAcls(present - planned, planned - present)
-
-
-def _change(changes: Sequence[Change], changed_acls: ChangedAcls) -> TrafficChange:
-    requests = (
-        ChangedRequest(
-            each.recorded.question, each.after.allowed, each.figures.events, each.figures.last_ms
+def _listed_changes(kind: str, changed: Changed) -> Iterator[Change]:
+    """Yield the changes that a report lists, with the times of their last events only."""
+    for one in changed.details:
+        last_ms = parse_time(one.last_at or format_time(0))
+        yield Change(
+            kind,
+            one.principal,
+            one.host,
+            one.operation,
+            one.resource_type,
+            one.resource_name,
+            one.baseline_rule,
+            one.candidate_rule,
+            one.events,
+            last_ms,
+            last_ms,
         )
-        for each in changes
+
+
+def _make_evidence(
+    figures: Ingested | WhatIf,
+    indexes: tuple[AclIndex, AclIndex],
+    changed: tuple[Changed, Changed],
+    changes: Sequence[Change],
+    not_evaluated: dict[str, Count],
+    *,
+    warnings: tuple[str, ...],
+    **more: Any,  # noqa: ANN401 - the other fields of the evidence
+) -> TrafficEvidence:
+    """Return the evidence of sums and of the changes whose causes are named.
+
+    Args:
+        indexes: the ACLs before and after the plan.
+        changed: what is newly denied, and what is newly allowed.
+    """
+    present, planned = (set(index.acls) for index in indexes)
+    acls = ChangedAcls(present - planned, planned - present)
+    denied, allowed = changed
+    evidence = TrafficEvidence(
+        events=figures.events,
+        allowed_events=figures.allowed_events,
+        tuples=figures.tuples,
+        first_at=figures.first_at,
+        last_at=figures.last_at,
+        not_evaluated={
+            reason: TrafficCount(events=count.events, tuples=count.tuples)
+            for reason, count in not_evaluated.items()
+        },
+        newly_denied=_list(denied, acls, [one for one in changes if one.change == NEWLY_DENIED]),
+        newly_allowed=_list(allowed, acls, [one for one in changes if one.change == NEWLY_ALLOWED]),
+        **more,
     )
-    return _listed(sum_changes(changes), requests, changed_acls)
+    return msgspec.structs.replace(evidence, warnings=(*_warnings(evidence), *warnings))
 
 
-def _reported(changed: Changed, changed_acls: ChangedAcls, *, is_allowed: bool) -> TrafficChange:
-    """Return the changes in a report. Their causes are those of the requests that it lists."""
-    requests = (
-        ChangedRequest(
-            Question(
-                each.principal,
-                each.host,
-                OPERATION_CODES[each.operation],
-                RESOURCE_TYPE_CODES[each.resource_type],
-                each.resource_name,
-            ),
-            is_allowed,
-            each.events,
-            parse_time(each.last_at or format_time(0)),
-        )
-        for each in changed.details
-    )
-    return _listed(changed, requests, changed_acls)
-
-
-def _listed(
-    changed: Changed, requests: Iterable[ChangedRequest], changed_acls: ChangedAcls
-) -> TrafficChange:
-    causes = changed_acls.find_causes(requests)
+def _list(changed: Changed, acls: ChangedAcls, changes: Sequence[Change]) -> TrafficChange:
+    causes = acls.find_causes(changes)
     details = changed.details[:REQUESTS_MAX]
     return TrafficChange(
         events=changed.events,
@@ -265,39 +283,30 @@ def _listed(
     )
 
 
-def _counts(counts: Mapping[str, Count]) -> dict[str, TrafficCount]:
-    return {reason: _count(count) for reason, count in counts.items()}
+def _sum_events(changes: Sequence[Change]) -> int:
+    return sum(one.events for one in changes)
 
 
-def _count(count: Count) -> TrafficCount:
-    return TrafficCount(events=count.events, tuples=count.tuples)
-
-
-def _describe_drift(comparison: Comparison) -> Iterator[str]:
+def _describe_drift(contradicted: Sequence[Change]) -> Iterator[str]:
     """Yield a warning if the record contradicts the ACLs and settings before the plan."""
-    if not comparison.contradicted:
+    if not contradicted:
         return
-    examples = ", ".join(map(_describe_contradicted, comparison.contradicted))
+    most = nsmallest(CONTRADICTED_MAX, contradicted, key=by_frequency)
     yield (
-        f"the present ACLs decide {format_count(comparison.not_reproduced.events, 'event')} "
-        f"otherwise than recorded, most often {examples}: the log was recorded under other ACLs, "
-        "or under other settings than those of --super-users and --allow-everyone-if-no-acl-found"
+        f"the present ACLs decide {format_count(_sum_events(contradicted), 'event')} "
+        f"otherwise than recorded, most often {', '.join(map(_describe_contradicted, most))}: the "
+        "log was recorded under other ACLs, or under other settings than those of --super-users "
+        "and --allow-everyone-if-no-acl-found"
     )
 
 
-def _describe_contradicted(contradicted: Contradicted) -> str:
-    one = contradicted.recorded
+def _describe_contradicted(one: Change) -> str:
     resource = name_resource(RESOURCE_TYPE_CODES[one.resource_type], one.resource_name)
     return (
         f"{one.principal} {one.operation} {resource} from {one.host or 'an unknown host'} (now "
-        f"{'allowed' if contradicted.was_allowed else 'denied'}, "
-        f"{format_count(contradicted.events, 'event')})"
+        f"{'allowed' if one.change == NEWLY_ALLOWED else 'denied'}, "
+        f"{format_count(one.events, 'event')})"
     )
-
-
-def _with_warnings(evidence: TrafficEvidence) -> TrafficEvidence:
-    warnings = (*_warnings(evidence), *evidence.warnings)
-    return msgspec.structs.replace(evidence, warnings=warnings)
 
 
 def _warnings(evidence: TrafficEvidence) -> Iterator[str]:

@@ -8,70 +8,22 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from authorizerd.acl.model import Question
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import Ingested
-from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogFile, LogReader, find_files
 from authorizerd.replay.local.tallies import Summand, Tallies, Tally
+from authorizerd.replay.recorded.tuples import Figures, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
 
 BAD_RATIO_MAX: Final = 0.01
-
-
-class Figures(NamedTuple):
-    """The events of a tuple with one answer.
-
-    Times are in milliseconds since 1970. The rule is that of the last event; of several that are
-    equally late, it is the last one in text order.
-    """
-
-    events: int
-    first_ms: int
-    last_ms: int
-    rule: str | None
-
-
-class TrafficTuple(NamedTuple):
-    """A distinct request, and the figures of its allowed and its denied events."""
-
-    principal: str
-    host: str | None
-    operation: str
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    allowed: Figures | None
-    denied: Figures | None
-
-    @property
-    def all_events(self) -> Figures:
-        """Return the figures of all events; the rule is only that of the allowed ones."""
-        if self.allowed is None or self.denied is None:
-            some = self.allowed or self.denied
-            assert some is not None, "a tuple has events"
-            return some
-        return Figures(
-            self.allowed.events + self.denied.events,
-            min(self.allowed.first_ms, self.denied.first_ms),
-            max(self.allowed.last_ms, self.denied.last_ms),
-            self.allowed.rule,
-        )
-
-    @property
-    def question(self) -> Question:
-        """Return the question for ACLs, which must be able to decide the tuple."""
-        return question_of(
-            self.principal, self.host, self.operation, self.resource_type, self.resource_name
-        )
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -82,7 +34,7 @@ class Traffic(msgspec.Struct, frozen=True):
     """
 
     ingested: Ingested
-    tuples: Sequence[TrafficTuple]
+    tuples: Sequence[RecordedTuple]
     files: tuple[LogFile, ...]
     damaged: tuple[str, ...]
     is_sampled: bool
@@ -123,7 +75,15 @@ def read_traffic(
                     tallies.set_aside(fault)
                     damaged.append(str(path))
             files.append(reader.file)
-        tuples = merge_tuples(tallies)
+        tuples = merge_tuples(
+            (
+                counted[:6],
+                counted.allowed,
+                Figures(tally.lines, tally.first_ms, tally.last_ms, counted.rule),
+            )
+            for counted, tally in tallies
+            if isinstance(counted, Summand) and tally.lines
+        )
     ingested = sum_lines(
         tallies,
         tuples=len(tuples),
@@ -132,30 +92,6 @@ def read_traffic(
         bad_ratio_max=bad_ratio_max,
     )
     return Traffic(ingested, tuples, tuple(files), tuple(damaged), tallies.is_sampled)
-
-
-def merge_tuples(tallies: Iterable[tuple[object, Tally]]) -> tuple[TrafficTuple, ...]:
-    """Return the distinct tuples, in the order in which they first occurred."""
-    found: dict[tuple[str | None, ...], list[Figures | None]] = {}
-    for counted, tally in tallies:
-        if isinstance(counted, Summand) and tally.lines:
-            both = found.setdefault(counted[:6], [None, None])
-            figures = Figures(tally.lines, tally.first_ms, tally.last_ms, counted.rule)
-            place = 0 if counted.allowed else 1
-            both[place] = _sum(both[place], figures)
-    return tuple(TrafficTuple(*key, *both) for key, both in found.items())  # type: ignore[arg-type] # the fields of a Summand, in order
-
-
-def _sum(one: Figures | None, other: Figures) -> Figures:
-    if one is None:
-        return other
-    last = max(one, other, key=lambda each: (each.last_ms, each.rule is not None, each.rule or ""))
-    return Figures(
-        one.events + other.events,
-        min(one.first_ms, other.first_ms),
-        last.last_ms,
-        last.rule,
-    )
 
 
 def sum_lines(

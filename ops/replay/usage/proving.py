@@ -14,9 +14,9 @@ from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.errors import UsageError
-from authorizerd.replay.usage.matching import distinct
 from authorizerd.replay.usage.report import Proof
 from authorizerd.replay.usage.suggestions import Suggestions
+from authorizerd.replay.usage.window import distinct
 
 PASSES_MAX: Final = 3
 """The first pass puts back every ACL whose removal changed an answer; the second finds none."""

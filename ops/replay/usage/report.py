@@ -14,9 +14,8 @@ from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionT
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.matching import distinct
 from authorizerd.replay.usage.suggestions import AclUsage, Suggestions
-from authorizerd.replay.usage.window import Age, Window, age_of
+from authorizerd.replay.usage.window import Age, Window, age_of, distinct
 
 NOT_IN_FORCE: Final = {Age.ADDED_WITHIN: "added_within", Age.UNKNOWN: "age_unknown"}
 

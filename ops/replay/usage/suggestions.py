@@ -15,8 +15,7 @@ from authorizerd.acl.kafka_acls import why_inexpressible
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
 from authorizerd.acl.patterns import Patterns, is_wildcard, look_up, prefix_lengths
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.judging.index import build_index
-from authorizerd.replay.usage.matching import is_wide
+from authorizerd.replay.judging.index import AclIndex
 
 
 class AclUsage(NamedTuple):
@@ -86,6 +85,13 @@ class Suggestions(NamedTuple):
             tuple(item for item in self.narrowings if item.wide not in reasons),
             self.left_out + left_out,
         )
+
+
+def is_wide(acl: Acl) -> bool:
+    """Return True if ``acl`` is an ALLOW for more than one name."""
+    return acl.permission_type == PermissionType.ALLOW and (
+        acl.pattern_type == PatternType.PREFIXED or is_wildcard(acl.pattern_type, acl.resource_name)
+    )
 
 
 def suggest(
@@ -158,7 +164,7 @@ def keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggesti
     if not acl_set.allow_everyone_if_no_acl_found:
         return suggestions
     resulting = suggestions.resulting(item.acl for item in acl_set.acls)
-    types = build_index(acl_set.with_acls(resulting, acl_set.source)).snapshot.types
+    types = AclIndex(resulting, acl_set.settings).snapshot.types
     return suggestions.without(
         {
             acl: "it is the last ACL of resources that allow.everyone.if.no.acl.found would open"

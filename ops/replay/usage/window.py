@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
+from authorizerd.acl.model import Acl
 from authorizerd.replay.acl_set import AclSet, DatedAcl
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.text import parse_time
@@ -64,6 +65,14 @@ def age_of(dated: DatedAcl, window: Window, *, assume_in_force: bool) -> Age:
     if dated.added_ms is None:
         return Age.IN_FORCE if assume_in_force else Age.UNKNOWN
     return Age.IN_FORCE if dated.added_ms < window.begins_ms else Age.ADDED_WITHIN
+
+
+def distinct(acl_set: AclSet) -> tuple[DatedAcl, ...]:
+    """Return each ACL once, in the set's order; a listing may contain one twice."""
+    first: dict[Acl, DatedAcl] = {}
+    for item in acl_set.acls:
+        first.setdefault(item.acl, item)
+    return tuple(first.values())
 
 
 def check_ages(acl_set: AclSet, *, assume_in_force: bool) -> None:

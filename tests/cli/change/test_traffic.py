@@ -18,10 +18,8 @@ from authorizerd.acl.plan.names import parse_acl
 from authorizerd.acl.plan.traffic import TrafficCount, TrafficEvidence
 from authorizerd.cli.main import main
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.judging.index import build_index
-from authorizerd.replay.local.comparing import compare, report_comparison
-from authorizerd.replay.local.traffic import read_traffic
-from authorizerd.replay.text import encode_json
+from authorizerd.replay.local.running import LogSource, run_whatif
+from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.support.acls import acl
 from tests.support.recorded_use import RecordedUse, read_recorded_use
@@ -260,11 +258,10 @@ def test_invalid_flags_are_rejected(
 
 def report(folder: Path, before: AclSet, after: AclSet) -> Path:
     """Write what the Spark job would: ``whatif.json`` of the log."""
-    traffic = read_traffic([str(folder / "audit.log")])
-    comparison = compare(traffic.tuples, build_index(before), build_index(after))
-    path = folder / "whatif.json"
-    path.write_text(encode_json(report_comparison(traffic, before, after, comparison)))
-    return path
+    logs = IngestPlan(inputs=(str(folder / "audit.log"),), out="")
+    plan = WhatIfPlan(events="", out=str(folder), candidate=after, baseline=before)
+    run_whatif(plan, lambda: LogSource(logs))
+    return folder / "whatif.json"
 
 
 def test_report_of_spark_gives_the_same_changes(folder: Path) -> None:

@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
-from authorizerd.replay.judging.index import build_index
+from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local.causes import (
     OF_RESOURCE_MAX,
     Cause,
     ChangedAcls,
-    ChangedRequest,
 )
+from authorizerd.replay.whatif.changes import Change
+from authorizerd.replay.whatif.report import NEWLY_ALLOWED, NEWLY_DENIED
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.support.strategies import acls, resource_names
 
@@ -24,6 +25,23 @@ DENY = Acl(2, "t", 3, "User:a", "*", 3, 2)
 DENY_ALL = Acl(2, "*", 3, "User:*", "10.0.0.1", 2, 2)
 OTHERS = topic_read("t", principal="User:b")
 ELSEWHERE = topic_read("u")
+
+
+def change_of(question: Question, is_allowed: bool, events: int, last_ms: int) -> Change:
+    """Return a change of a request; the rules do not matter."""
+    return Change(
+        NEWLY_ALLOWED if is_allowed else NEWLY_DENIED,
+        question.principal,
+        question.host,
+        Operation(question.operation).name,
+        ResourceType(question.resource_type).name,
+        question.resource_name,
+        None,
+        "",
+        events,
+        last_ms,
+        last_ms,
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +63,7 @@ def test_causes_are_the_acls_that_decide(
     is_allowed: bool, removed: list[Acl], added: list[Acl], causes: list[Acl]
 ) -> None:
     changed = ChangedAcls(removed, added)
-    found = changed.find_causes([ChangedRequest(READ_T, is_allowed, 7, 1000)])
+    found = changed.find_causes([change_of(READ_T, is_allowed, 7, 1000)])
     assert {each.acl for each in found} == set(causes)
     assert all(each.is_removed is (each.acl in removed) for each in found)
     assert {each[2:] for each in found} == {(7, 1, 1000)}
@@ -56,9 +74,9 @@ def test_causes_are_summed_and_sorted() -> None:
     on_u = replace(READ_T, resource_name="u")
     found = changed.find_causes(
         [
-            ChangedRequest(on_u, False, 2, 50),
-            ChangedRequest(READ_T, False, 1, 90),
-            ChangedRequest(Question("User:a", None, 3, 2, "t"), False, 5, 30),
+            change_of(on_u, False, 2, 50),
+            change_of(READ_T, False, 1, 90),
+            change_of(Question("User:a", None, 3, 2, "t"), False, 5, 30),
         ]
     )
     assert found == [Cause(ALLOW, True, 6, 2, 90), Cause(ELSEWHERE, True, 2, 1, 50)]
@@ -66,8 +84,12 @@ def test_causes_are_summed_and_sorted() -> None:
 
 def test_acls_that_share_only_the_resource_are_limited() -> None:
     added = [topic_read("t", principal=f"User:{number}") for number in range(100)]
-    found = ChangedAcls([], added).find_causes([ChangedRequest(READ_T, False, 1, 1)])
+    found = ChangedAcls([], added).find_causes([change_of(READ_T, False, 1, 1)])
     assert len(found) == OF_RESOURCE_MAX
+
+
+def decides(index: AclIndex, question: Question) -> bool:
+    return is_allowed(index.snapshot, index.settings, question)
 
 
 questions = st.builds(
@@ -91,21 +113,21 @@ def test_every_changed_decision_has_a_cause(
     before: list[Acl], after: list[Acl], asked: list[Question], allow_everyone: bool
 ) -> None:
     baseline, candidate = (
-        build_index(acl_set_of(some, allow_everyone=allow_everyone)) for some in (before, after)
+        AclIndex.of(acl_set_of(some, allow_everyone=allow_everyone)) for some in (before, after)
     )
     removed, added = set(before) - set(after), set(after) - set(before)
     changed = ChangedAcls(removed, added)
     for question in asked:
-        now = is_allowed(*candidate, question)
-        if now is is_allowed(*baseline, question):
+        now = decides(candidate, question)
+        if now is decides(baseline, question):
             continue
-        causes = changed.find_causes([ChangedRequest(question, now, 1, 1)])
+        causes = changed.find_causes([change_of(question, now, 1, 1)])
         assert causes
         assert all(each.acl in (removed if each.is_removed else added) for each in causes)
         # Without these changes, the decision is the old one or has other causes.
         kept = {each.acl for each in causes}
         undone = (set(after) - kept) | (set(before) & kept)
-        again = build_index(acl_set_of(list(undone), allow_everyone=allow_everyone))
-        if is_allowed(*again, question) is now:
+        again = AclIndex.of(acl_set_of(list(undone), allow_everyone=allow_everyone))
+        if decides(again, question) is now:
             rest = ChangedAcls(removed - kept, added - kept)
-            assert rest.find_causes([ChangedRequest(question, now, 1, 1)])
+            assert rest.find_causes([change_of(question, now, 1, 1)])

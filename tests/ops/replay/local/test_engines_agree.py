@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from contextlib import redirect_stderr
-from io import StringIO
+import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.usage import run_usage
-from authorizerd.replay.local.whatif import run_whatif
+from authorizerd.replay.local.running import LogSource, run_usage, run_whatif
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.report import decode_usage
 from tests.ops.replay.local.random_runs import (
     BEGINS_MS,
@@ -50,7 +50,7 @@ def check_whatif(
         plan = WhatIfPlan(
             events=logs.out, out=str(folder / name), candidate=candidate, baseline=baseline
         )
-        code = run(spark, plan) if name == "spark" else run_whatif(logs, plan)
+        code = run(spark, plan) if name == "spark" else run_whatif(plan, partial(LogSource, logs))
         written.append((code, (folder / name / "whatif.json").read_bytes()))
     assert written[0] == written[1]
     return written[1][1]
@@ -71,19 +71,18 @@ def check_usage(
 
     folder.mkdir(parents=True)
     plan = UsagePlan(events=logs.out, out=str(folder / "spark"), acls=acls, **more)
-    with redirect_stderr(StringIO()) as said:
-        code = run(spark, plan)
-    plan = replace(plan, out=str(folder / "local"))
-    if code != 0:
-        with pytest.raises(TrafficError) as refused:
-            run_usage(logs, plan)
-        assert f"{refused.value}\n" == said.getvalue()
+    here = replace(plan, out=str(folder / "local"))
+    try:
+        assert run(spark, plan) == 0
+    except UsageError as error:
+        with pytest.raises(TrafficError, match=re.escape(str(error))):
+            run_usage(here, partial(LogSource, logs))
         assert not (folder / "local").exists()
         return None
-    assert run_usage(logs, plan) == 0
+    assert run_usage(here, partial(LogSource, logs)) == 0
     for name in ("usage.json", "commands.sh"):
-        by_spark, here = (folder / engine / name for engine in ("spark", "local"))
-        assert here.read_bytes() == by_spark.read_bytes()
+        by_spark, by_local = (folder / engine / name for engine in ("spark", "local"))
+        assert by_local.read_bytes() == by_spark.read_bytes()
     return (folder / "local" / "usage.json").read_text()
 
 

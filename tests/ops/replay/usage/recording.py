@@ -1,24 +1,16 @@
-"""Recorded events as the figures of an ingest, and as Arrow batches for the workers."""
+"""Recorded events as the figures of an ingest, and as tuples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import pyarrow as pa
-
-from authorizerd.acl.model import Operation, Question, ResourceType
+from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.recorded.tuples import Figures, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.recorded import RecordedTuple
 from tests.oracles.usage import Recorded
 
 DAY_MS = 86_400_000
-TUPLES = pa.schema(
-    [
-        *((name, pa.string()) for name in RecordedTuple._fields[:6]),
-        *((name, pa.int64()) for name in RecordedTuple._fields[6:]),
-    ]
-)
 
 
 def ingested(events: Sequence[Recorded], *, accepted: bool = True) -> Ingested:
@@ -35,23 +27,20 @@ def ingested(events: Sequence[Recorded], *, accepted: bool = True) -> Ingested:
     )  # fmt: skip
 
 
-def tuples_batch(events: Iterable[Recorded], *, pattern_type: str = "LITERAL") -> pa.RecordBatch:
-    """Return the distinct questions of ``events`` with their counts, as Spark groups them."""
-    tuples: dict[Question, list[Recorded]] = {}
-    for event in events:
-        tuples.setdefault(event.question, []).append(event)
-    rows = []
-    for question, asked in tuples.items():
-        allowed, denied = (
-            [e.at_ms for e in asked if e.allowed is verdict] for verdict in (True, False)
-        )
-        rows.append(
+def tuples_of(events: Iterable[Recorded], *, pattern_type: str = "LITERAL") -> list[RecordedTuple]:
+    """Return the distinct questions of ``events`` with their figures."""
+    return merge_tuples(
+        (
             (
-                question.principal, question.host, Operation(question.operation).name,
-                ResourceType(question.resource_type).name, question.resource_name, pattern_type,
-                len(allowed), len(denied), max(allowed, default=None), max(denied, default=None),
-            )
-        )  # fmt: skip
-    return pa.RecordBatch.from_pylist(
-        [dict(zip(RecordedTuple._fields, row, strict=True)) for row in rows], schema=TUPLES
+                one.question.principal,
+                one.question.host,
+                Operation(one.question.operation).name,
+                ResourceType(one.question.resource_type).name,
+                one.question.resource_name,
+                pattern_type,
+            ),
+            one.allowed,
+            Figures(1, one.at_ms, one.at_ms, None),
+        )
+        for one in events
     )

@@ -1,91 +1,128 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-import pyarrow as pa
-
-from authorizerd.acl.model import Acl
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.judging.asking import QUESTION_FIELDS
-from authorizerd.replay.judging.index import build_index
-from authorizerd.replay.whatif.changes import CHANGES_SCHEMA, find_changes
+from authorizerd.replay.judging.asking import unasked_reason
+from authorizerd.replay.judging.index import AclIndex
+from authorizerd.replay.judging.report import Count
+from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.recorded.tuples import Figures, RecordedTuple, merge_tuples
+from authorizerd.replay.whatif.changes import Change, find_changes
+from authorizerd.replay.whatif.evaluation import count_unasked
 from tests.ops.replay.acl_sets import acl_set_of
-
-
-def figures(events: int, hour: int) -> tuple[object, ...]:
-    """Return a tuple's figures of events between ``hour`` and the next hour."""
-    times = (datetime(2026, 11, 21, hour + more, tzinfo=UTC) for more in (0, 1))
-    return (events, *times, f"Rule{hour}") if events else (0, None, None, None)
-
+from tests.ops.replay.recorded.strategies import tuples
+from tests.oracles.scan import decide
+from tests.support.strategies import acls
 
 READ_A = Acl(2, "t", 3, "User:a", "*", 3, 3)
 READ_B = Acl(2, "t", 3, "User:b", "*", 3, 3)
-TIME = pa.timestamp("us", "UTC")
-FIGURES = (("events", pa.int64()), ("first_at", TIME), ("last_at", TIME), ("rule", pa.string()))
-SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in QUESTION_FIELDS),
-        *(
-            (f"{verdict}_{name}", kind)
-            for verdict in ("allowed", "denied")
-            for name, kind in FIGURES
-        ),
-    ]
-)
+HOUR_MS = 3_600_000
 
 
-def batch_of(*counts: tuple[str, int, int]) -> pa.RecordBatch:
-    """Return tuples of (principal, allowed events, denied events) that read ``t``."""
-    rows = [
-        (principal, "h", "READ", "TOPIC", "t", *figures(allowed, 0), *figures(denied, 12))
-        for principal, allowed, denied in counts
-    ]
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+def tuple_of(principal: str, allowed: int, denied: int) -> RecordedTuple:
+    """Return a tuple that reads ``t``, with the numbers of its allowed and denied events."""
+    key = (principal, "h", "READ", "TOPIC", "t", "LITERAL")
+    (one,) = merge_tuples(
+        (key, is_allowed, Figures(events, hour * HOUR_MS, (hour + 1) * HOUR_MS, f"Rule{hour}"))
+        for is_allowed, events, hour in ((True, allowed, 0), (False, denied, 12))
+        if events
+    )
+    return one
 
 
-def told(batch: pa.RecordBatch, candidate: AclSet, baseline: AclSet | None) -> list[dict[str, Any]]:
-    before = None if baseline is None else build_index(baseline)
-    found = list(find_changes(batch, build_index(candidate), before))
-    assert all(each.schema == CHANGES_SCHEMA for each in found)
-    return [row for each in found for row in each.to_pylist()]
+def changes_of(
+    some: list[RecordedTuple], candidate: AclSet, baseline: AclSet | None = None
+) -> list[Change]:
+    before = None if baseline is None else AclIndex.of(baseline)
+    return list(find_changes(some, AclIndex.of(candidate), before))
 
 
-def summed(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    return [(row["change"], row["principal"], row["events"]) for row in rows]
+def summed(changes: list[Change]) -> list[tuple[str, str, int]]:
+    return [(one.change, one.principal, one.events) for one in changes]
 
 
 def test_only_events_decided_differently_change() -> None:
-    batch = batch_of(("User:a", 5, 2), ("User:a", 5, 0), ("User:b", 4, 3), ("User:b", 0, 9))
-    assert summed(told(batch, acl_set_of([READ_A]), None)) == [
+    some = [tuple_of(*one) for one in (("User:a", 5, 2), ("User:a", 5, 0), ("User:b", 4, 3))]
+    some.append(tuple_of("User:b", 0, 9))
+    assert summed(changes_of(some, acl_set_of([READ_A]))) == [
         ("newly_allowed", "User:a", 2),
         ("newly_denied", "User:b", 4),
     ]
 
 
 def test_all_events_change_against_a_baseline() -> None:
-    batch = batch_of(("User:a", 5, 2), ("User:b", 4, 3), ("User:c", 7, 7))
-    rows = told(batch, acl_set_of([READ_A]), acl_set_of([READ_B]))
-    assert summed(rows) == [("newly_allowed", "User:a", 7), ("newly_denied", "User:b", 7)]
-    assert [(row["baseline_rule"], row["candidate_rule"]) for row in rows] == [
+    some = [tuple_of(*one) for one in (("User:a", 5, 2), ("User:b", 4, 3), ("User:c", 7, 7))]
+    changes = changes_of(some, acl_set_of([READ_A]), acl_set_of([READ_B]))
+    assert summed(changes) == [("newly_allowed", "User:a", 7), ("newly_denied", "User:b", 7)]
+    assert [(one.baseline_rule, one.candidate_rule) for one in changes] == [
         ("DefaultDeny", f"MatchingAcl(acl={READ_A})"),
         (f"MatchingAcl(acl={READ_B})", "DefaultDeny"),
     ]
-    assert [(row["first_at"].hour, row["last_at"].hour) for row in rows] == [(0, 13), (0, 13)]
-
-
-def test_no_change_gives_no_batch() -> None:
-    batch = batch_of(("User:a", 5, 0), ("User:b", 0, 3))
-    assert told(batch, acl_set_of([READ_A]), None) == []
-    assert told(batch, acl_set_of([READ_A]), acl_set_of([READ_A])) == []
-    assert told(batch.slice(2), acl_set_of([READ_A]), None) == []
+    assert [(one.first_ms, one.last_ms) for one in changes] == [(0, 13 * HOUR_MS)] * 2
 
 
 def test_change_has_the_recorded_rule_and_times() -> None:
-    rows = told(batch_of(("User:a", 5, 2), ("User:b", 4, 3)), acl_set_of([READ_A]), None)
+    some = [tuple_of("User:a", 5, 2), tuple_of("User:b", 4, 3)]
     assert [
-        (row["baseline_rule"], row["first_at"].hour, row["last_at"].hour, row["candidate_rule"])
-        for row in rows
+        (one.baseline_rule, one.first_ms // HOUR_MS, one.last_ms // HOUR_MS, one.candidate_rule)
+        for one in changes_of(some, acl_set_of([READ_A]))
     ] == [("Rule12", 12, 13, f"MatchingAcl(acl={READ_A})"), ("Rule0", 0, 1, "DefaultDeny")]
+
+
+def allowed_by_scan(acl_set: AclSet, one: RecordedTuple) -> bool:
+    """Return the answer of the oracle, which shares no code with the index."""
+    if one.principal in acl_set.super_users:
+        return True
+    operation, kind = Operation[one.operation], ResourceType[one.resource_type]
+    question = Question(one.principal, one.host, operation, kind, one.resource_name)
+    some = [item.acl for item in acl_set.acls]
+    return decide(some, acl_set.allow_everyone_if_no_acl_found, question)[0]
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(acls(unknown_codes=True), max_size=8, unique=True),
+    st.none() | st.lists(acls(unknown_codes=True), max_size=8, unique=True),
+    st.lists(tuples, max_size=12, unique_by=lambda each: each[:6]),
+    st.booleans(),
+)
+def test_changes_equal_a_scan(
+    after: list[Acl], before: list[Acl] | None, some: list[RecordedTuple], allow_everyone: bool
+) -> None:
+    candidate, baseline = (
+        acl_set_of(each or [], super_users=("User:root",), allow_everyone=allow_everyone)
+        for each in (after, before)
+    )
+    expected = []
+    for one in some:
+        if unasked_reason(one) is not None:
+            continue
+        is_allowed = allowed_by_scan(candidate, one)
+        figures = one.denied if is_allowed else one.allowed
+        if before is not None:
+            is_changed = allowed_by_scan(baseline, one) is not is_allowed
+            figures = one.all_events if is_changed else None
+        if figures is not None:
+            kind = "newly_allowed" if is_allowed else "newly_denied"
+            expected.append((kind, *one[:5], *figures[:3]))
+    changes = changes_of(some, candidate, None if before is None else baseline)
+    assert [(*one[:6], *one[8:]) for one in changes] == expected
+
+
+@given(st.lists(tuples, max_size=12, unique_by=lambda each: each[:6]))
+def test_tuples_that_no_acl_can_decide_are_counted_by_reason(some: list[RecordedTuple]) -> None:
+    expected: dict[str, Count] = {}
+    for one in some:
+        reason = unasked_reason(one)
+        if reason is not None:
+            so_far = expected.get(reason.value, Count())
+            expected[reason.value] = Count(
+                events=so_far.events + one.allowed_events + one.denied_events,
+                tuples=so_far.tuples + 1,
+            )
+    counted = count_unasked(LocalRows(some))
+    assert counted == expected
+    assert list(counted) == sorted(expected)

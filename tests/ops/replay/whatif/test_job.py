@@ -257,7 +257,7 @@ def test_generated_traffic_changes_like_a_scan(
     spark: SparkSession, generated: Traffic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, asked = generated
-    monkeypatch.setattr("authorizerd.replay.whatif.job.LISTED_MAX", 10)
+    monkeypatch.setattr("authorizerd.replay.whatif.evaluation.LISTED_MAX", 10)
     assert run(spark, folder, tmp_path, CANDIDATE) == 3
     rows, report = changes_of(tmp_path), report_of(tmp_path)
     assert set(changed(rows)) == expected_changes(asked, CANDIDATE, None)

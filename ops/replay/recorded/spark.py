@@ -1,0 +1,123 @@
+"""Run functions over rows on Spark, and read the recorded tuples of an ingest there.
+
+**Invariant:** the driver receives only sums, one at a time, and the workers pass on the sums of
+their parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from authorizerd.replay.ingest.table import open_table
+from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
+from authorizerd.replay.recorded.rows import FIGURES, Find, Row, key_size_of, sum_parts
+from authorizerd.replay.recorded.tuples import RecordedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Batches = Iterable[pa.RecordBatch]
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Row)
+
+Split: TypeAlias = Callable[[Iterable[R]], Iterator[list[R]]]
+
+_BATCH_ROWS: Final = 10_000
+_TYPES: Final = {"string": "string", "int64": "long", "bool": "boolean"}
+_SUM: Final = {"events": sql.sum, "tuples": sql.sum, "first_ms": sql.min, "last_ms": sql.max}
+assert set(_SUM) == set(FIGURES)
+
+
+class SparkRows(Generic[T]):
+    """Rows of ``kind``, which are those of ``frame``; a time ``x_ms`` is its column ``x_at``."""
+
+    def __init__(self, frame: DataFrame, kind: type[T]) -> None:
+        self._frame = frame.select(*(_read_column(frame, name) for name in kind._fields))  # type: ignore[attr-defined] # a named tuple
+        self._kind = kind
+
+    def map(self, find: Find[T, R], kind: type[R]) -> DataFrame:
+        """Return the rows that ``find`` yields for each part, with timestamps for times."""
+        frame = self._run(find, _split, kind)
+        return frame.select(*(_written_column(name) for name in kind._fields))
+
+    def sum(self, find: Find[T, R], kind: type[R], /) -> Iterator[R]:
+        """Yield the sums of what ``find`` yields."""
+        keys = kind._fields[: key_size_of(kind)]
+        parts = self._run(find, partial(sum_parts, kind=kind), kind)
+        figures = [_SUM[name](name).alias(name) for name in kind._fields[len(keys) :]]
+        # One task sorts the sums, so that one more job fetches them.
+        sums = parts.groupBy(*keys).agg(*figures).coalesce(1).sortWithinPartitions(*keys)
+        return map(kind._make, sums.toLocalIterator())
+
+    def _run(self, find: Find[T, R], split: Split[R], kind: type[R]) -> DataFrame:
+        columns = ((field.name, _TYPES[str(field.type)]) for field in schema_of(kind))
+        schema = ", ".join(f"{name} {type_name}" for name, type_name in columns)
+        work = partial(_work, find, split, self._kind, kind)
+        return self._frame.mapInArrow(work, schema)
+
+
+def _work(
+    find: Find[T, R], split: Split[R], source: type[T], kind: type[R], batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    rows = chain.from_iterable(read_rows(batch, source) for batch in batches)
+    for some in split(find(rows)):
+        yield make_batch(some, kind)
+
+
+def _split(rows: Iterable[R]) -> Iterator[list[R]]:
+    left = iter(rows)
+    return iter(lambda: list(islice(left, _BATCH_ROWS)), [])
+
+
+def _read_column(frame: DataFrame, name: str) -> Column:
+    column = name.replace("_ms", "_at")
+    return sql.unix_millis(frame[column]).alias(name) if column != name else frame[name]
+
+
+def _written_column(name: str) -> Column:
+    column = name.replace("_ms", "_at")
+    return sql.timestamp_millis(name).alias(column) if column != name else sql.col(name)
+
+
+class SparkSource:
+    """The output of an ingest.
+
+    Raises:
+        JobError: ``events`` is not the output of an accepted ingest.
+    """
+
+    def __init__(self, spark: SparkSession, events: str) -> None:
+        self._table = open_table(spark, events)
+        self.ingested = self._table.ingested
+
+    def tuples(self, since_ms: int | None = None, /) -> SparkRows[RecordedTuple]:
+        """Return the distinct tuples of all events, or of those since a time."""
+        if since_ms is None:
+            return SparkRows(self._table.tuples(), RecordedTuple)
+        # Persisted, since a command sums up its tuples several times.
+        return SparkRows(sum_events(self._table.events(), since_ms).persist(), RecordedTuple)
+
+
+def sum_events(events: DataFrame, since_ms: int) -> DataFrame:
+    """Return the tuples of the events since a time; their rules are unknown."""
+    # Bare columns on the left: with a function around ``at``, Spark would read every row group, and
+    # without a condition on ``day``, the files of every day.
+    begins = sql.timestamp_millis(sql.lit(since_ms))
+    within = events.where((sql.col("day") >= begins.cast("date")) & (sql.col("at") >= begins))
+    figures = []
+    for name, is_answer in (("allowed", sql.col("allowed")), ("denied", ~sql.col("allowed"))):
+        at = sql.when(is_answer, sql.col("at"))
+        figures += [
+            sql.count_if(is_answer).alias(f"{name}_events"),
+            sql.min(at).alias(f"{name}_first_at"),
+            sql.max(at).alias(f"{name}_last_at"),
+            sql.lit(None).cast("string").alias(f"{name}_rule"),
+        ]
+    return within.groupBy(*RecordedTuple._fields[:6]).agg(*figures)

@@ -1,0 +1,191 @@
+"""Sum up changed decisions, and make the report of them, wherever the rows are.
+
+**Invariant:** equal changes give equal bytes. Of all changes and groups, this process keeps only
+those that the report lists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import partial
+from heapq import nsmallest
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from authorizerd.replay.judging.index import AclIndex
+from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.plans import WhatIfPlan
+from authorizerd.replay.recorded.rows import Find, Rows
+from authorizerd.replay.recorded.tuples import RecordedTuple, Source
+from authorizerd.replay.text import format_time
+from authorizerd.replay.whatif.changes import Change, NotEvaluated, find_changes, find_unasked
+from authorizerd.replay.whatif.report import (
+    LISTED_MAX,
+    NEWLY_ALLOWED,
+    NEWLY_DENIED,
+    NOTHING_CHANGED,
+    Changed,
+    Detail,
+    OperationCount,
+    PrincipalCount,
+    RecordedBaseline,
+    ResourceCount,
+    WhatIf,
+)
+
+_ALL: Final = "all"
+
+
+class Group(NamedTuple):
+    """The changes of one kind that have one name in common, or two."""
+
+    change: str
+    counted_by: str
+    name: str
+    second_name: str
+    events: int
+    tuples: int
+
+
+class _Listed(NamedTuple):
+    """The first groups, and the number of the others."""
+
+    groups: list[Group]
+    left_out: int
+
+
+def change_finder(plan: WhatIfPlan) -> Find[RecordedTuple, Change]:
+    """Return the function that finds the changes of a plan."""
+    baseline = None if plan.baseline is None else AclIndex.of(plan.baseline)
+    return partial(find_changes, candidate=AclIndex.of(plan.candidate), baseline=baseline)
+
+
+def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> WhatIf:
+    """Return the report of the changes that ``change_finder`` finds in a source."""
+    ingested = source.ingested
+    newly_denied, newly_allowed = sum_changes(changes)
+    return WhatIf(
+        events=ingested.events,
+        allowed_events=ingested.allowed_events,
+        tuples=ingested.tuples,
+        first_at=ingested.first_at,
+        last_at=ingested.last_at,
+        not_evaluated=count_unasked(source.tuples()),
+        candidate=JudgedBy.of(plan.candidate),
+        baseline=RecordedBaseline() if plan.baseline is None else JudgedBy.of(plan.baseline),
+        newly_denied=newly_denied,
+        newly_allowed=newly_allowed,
+    )
+
+
+def count_unasked(tuples: Rows[RecordedTuple]) -> dict[str, Count]:
+    """Return the number of tuples that ACLs cannot decide, by reason, in the order of reasons."""
+    found = tuples.sum(find_unasked, NotEvaluated)
+    return {each.reason: Count(events=each.events, tuples=each.tuples) for each in found}
+
+
+def sum_changes(changes: Rows[Change]) -> tuple[Changed, Changed]:
+    """Return what is newly denied, and what is newly allowed."""
+    details = {
+        kind: nsmallest(LISTED_MAX, some, key=by_frequency)
+        for kind, some in groupby(changes.sum(find_most_frequent, Change), key=itemgetter(0))
+    }
+    groups = {
+        key: _list(some)
+        for key, some in groupby(changes.sum(find_groups, Group), key=itemgetter(0, 1))
+    }
+    denied, allowed = (
+        _make_changed({by: groups[kind, by] for of, by in groups if of == kind}, details[kind])
+        if kind in details
+        else NOTHING_CHANGED
+        for kind in (NEWLY_DENIED, NEWLY_ALLOWED)
+    )
+    return denied, allowed
+
+
+def find_groups(changes: Iterable[Change]) -> Iterator[Group]:
+    """Yield each change once in every group that counts it."""
+    for one in changes:
+        yield Group(one.change, _ALL, "", "", one.events, 1)
+        yield Group(one.change, "principal", one.principal, "", one.events, 1)
+        yield Group(one.change, "resource", one.resource_type, one.resource_name, one.events, 1)
+        yield Group(one.change, "operation", one.operation, "", one.events, 1)
+
+
+def find_most_frequent(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield the changes of each kind that a report would list."""
+    kept: defaultdict[str, list[Change]] = defaultdict(list)
+    for one in changes:
+        some = kept[one.change]
+        some.append(one)
+        if len(some) > 10 * LISTED_MAX:
+            some[:] = nsmallest(LISTED_MAX, some, key=by_frequency)
+    for some in kept.values():
+        yield from nsmallest(LISTED_MAX, some, key=by_frequency)
+
+
+def by_frequency(change: Change) -> tuple[object, ...]:
+    """Return the place of a change in a report: most events first, then by name."""
+    # An unknown host comes before all others.
+    host = (change.host is not None, change.host or "")
+    names = (change.operation, change.resource_type, change.resource_name)
+    return -change.events, change.principal, host, *names
+
+
+def _list(groups: Iterable[Group]) -> _Listed:
+    count = Counter[None]()
+
+    def counted() -> Iterator[Group]:
+        for group in groups:
+            count[None] += 1
+            yield group
+
+    listed = nsmallest(LISTED_MAX, counted(), key=lambda one: (-one.events, -one.tuples, *one[2:4]))
+    return _Listed(listed, count[None] - len(listed))
+
+
+def _make_changed(listed: dict[str, _Listed], details: list[Change]) -> Changed:
+    (total,), _ = listed[_ALL]
+    principals, resources = listed["principal"], listed["resource"]
+    return Changed(
+        events=total.events,
+        tuples=total.tuples,
+        by_principal=[
+            PrincipalCount(principal=one.name, events=one.events, tuples=one.tuples)
+            for one in principals.groups
+        ],
+        by_principal_left_out=principals.left_out,
+        by_resource=[
+            ResourceCount(
+                resource_type=one.name,
+                resource_name=one.second_name,
+                events=one.events,
+                tuples=one.tuples,
+            )
+            for one in resources.groups
+        ],
+        by_resource_left_out=resources.left_out,
+        by_operation=[
+            OperationCount(operation=one.name, events=one.events, tuples=one.tuples)
+            for one in listed["operation"].groups
+        ],
+        details=list(map(_make_detail, details)),
+        details_left_out=total.tuples - len(details),
+    )
+
+
+def _make_detail(one: Change) -> Detail:
+    return Detail(
+        principal=one.principal,
+        host=one.host,
+        operation=one.operation,
+        resource_type=one.resource_type,
+        resource_name=one.resource_name,
+        events=one.events,
+        first_at=format_time(one.first_ms),
+        last_at=format_time(one.last_ms),
+        baseline_rule=one.baseline_rule,
+        candidate_rule=one.candidate_rule,
+    )

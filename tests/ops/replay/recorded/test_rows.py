@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
+from authorizerd.replay.recorded.rows import LocalRows, sum_parts
+from authorizerd.replay.recorded.tuples import (
+    Figures,
+    RecordedTuple,
+    merge_tuples,
+)
+from tests.ops.replay.recorded.strategies import figures, keys, tuples
+from tests.ops.replay.recorded.sums import LABELS, Sums, find_all, sum_by_scan
+
+rows = st.builds(
+    Sums,
+    st.integers(-3, 3),
+    st.sampled_from(LABELS),
+    st.booleans(),
+    st.integers(1, 9),
+    st.integers(1, 2),
+    st.integers(-9, 9),
+    st.integers(-9, 9),
+)
+
+
+@given(st.lists(rows, max_size=30))
+def test_sums_are_those_of_a_scan(some: list[Sums]) -> None:
+    assert list(LocalRows(some).sum(find_all, Sums)) == sum_by_scan(some)
+
+
+@given(st.lists(rows, max_size=30), st.integers(1, 4))
+def test_sums_of_parts_are_bounded_and_sum_to_the_whole(some: list[Sums], keys_max: int) -> None:
+    parts = list(sum_parts(some, Sums, keys_max=keys_max))
+    assert all(len(part) <= keys_max for part in parts)
+    assert sum_by_scan(row for part in parts for row in part) == sum_by_scan(some)
+
+
+@given(st.lists(tuples, max_size=9))
+def test_rows_survive_a_round_trip_through_arrow(some: list[RecordedTuple]) -> None:
+    batch = make_batch(some, RecordedTuple)
+    assert batch.schema == schema_of(RecordedTuple)
+    turned = batch.select(batch.schema.names[::-1])
+    assert list(read_rows(turned, RecordedTuple)) == some
+    assert list(read_rows(batch.slice(1), RecordedTuple)) == some[1:]
+
+
+@given(st.lists(st.tuples(keys, st.booleans(), figures), max_size=20))
+def test_merged_tuples_have_the_figures_of_all_parts(
+    parts: list[tuple[tuple[str | None, ...], bool, Figures]],
+) -> None:
+    counts = Counter[tuple[object, ...]]()
+    for key, is_allowed, some in parts:
+        counts[key, is_allowed] += some.events
+    merged = merge_tuples(parts)
+    assert [one[:6] for one in merged] == list(dict.fromkeys(key for key, _, _ in parts))
+    for one in merged:
+        for is_allowed, found in ((True, one.allowed), (False, one.denied)):
+            assert (0 if found is None else found.events) == counts[one[:6], is_allowed]
+            if found is None:
+                continue
+            mine = [some for key, answer, some in parts if (key, answer) == (one[:6], is_allowed)]
+            assert found.first_ms == min(each.first_ms for each in mine)
+            assert found.last_ms == max(each.last_ms for each in mine)
+            rules = [each.rule or "" for each in mine if each.last_ms == found.last_ms]
+            assert (found.rule or "") == max(rules)
+
+
+@pytest.mark.parametrize(("allowed", "denied"), [(2, 0), (0, 3), (2, 3)])
+def test_figures_of_all_events_are_those_of_both_answers(allowed: int, denied: int) -> None:
+    key = ("User:a", None, "READ", "TOPIC", "t", "LITERAL")
+    parts = [(key, True, Figures(2, 5, 9, "A")), (key, False, Figures(3, 1, 7, "B"))]
+    (one,) = merge_tuples(part for part in parts if part[2].events in (allowed, denied))
+    times = {(2, 0): (5, 9, "A"), (0, 3): (1, 7, "B"), (2, 3): (1, 9, "A")}
+    assert one.all_events == (allowed + denied, *times[allowed, denied])
+    assert one.events == allowed + denied

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.index import AclIndex
+from authorizerd.replay.judging.report import Count
+from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.usage.proving import Comparison
+from authorizerd.replay.usage.suggestions import AclUsage
+from authorizerd.replay.usage.uses import Summed, Use, compare, find_uses, sum_uses
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.ops.replay.usage.recording import tuples_of
+from tests.ops.replay.usage.strategies import acl_sets, recorded_events
+from tests.oracles.scan import decide
+from tests.oracles.usage import Recorded, is_wide, used_acls
+
+READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")
+
+
+def use_of(
+    acl_set: AclSet,
+    events: list[Recorded],
+    names_max: int = 9,
+    **more: Any,  # noqa: ANN401
+) -> Summed:
+    return sum_uses(LocalRows(tuples_of(events, **more)), AclIndex.of(acl_set), names_max)
+
+
+def compared(acl_set: AclSet, events: list[Recorded], kept: list[Acl]) -> Comparison:
+    after = acl_set.with_acls(kept, "kept")
+    return compare(LocalRows(tuples_of(events)), AclIndex.of(acl_set), after)
+
+
+@given(acl_sets(unknown_codes=True), recorded_events(), st.integers(0, 3))
+@example(
+    acl_set_of([topic_read("t"), topic_read("*"), topic_read("u")]),
+    [Recorded(READ_T, True, 1), Recorded(READ_T, True, 5), Recorded(READ_T, False, 9)],
+    2,
+)
+def test_use_is_that_of_a_scan(acl_set: AclSet, events: list[Recorded], names_max: int) -> None:
+    summed = use_of(acl_set, events, names_max)
+    acls = [item.acl for item in acl_set.acls]
+    expected: dict[Acl, AclUsage] = {}
+    for acl, used in used_acls(acls, acl_set.super_users, events).items():
+        names = used.names if is_wide(acl) else []
+        expected[acl] = AclUsage(
+            used.events_alone, len(used.alone), used.events_shared, len(used.shared), used.last_ms,
+            len(names), min(names, default=None), max(names, default=None),
+            tuple(names[:names_max]),
+        )  # fmt: skip
+    assert summed.usage == expected
+    by_super_users, disagreeing = 0, 0
+    for event in events:
+        if event.question.principal in acl_set.super_users:
+            by_super_users += 1
+        else:
+            answer, _ = decide(acls, acl_set.allow_everyone_if_no_acl_found, event.question)
+            disagreeing += answer != event.allowed
+    assert (summed.by_super_users.events, summed.disagreeing.events) == (
+        by_super_users,
+        disagreeing,
+    )
+
+
+def test_tuples_that_no_acl_can_decide_are_counted_by_reason() -> None:
+    everything = acl_set_of([topic_read("*")])
+    events = [Recorded(question, True, 5) for question in (_question("t"), _question("u"))]
+    summed = use_of(everything, events, pattern_type="PREFIXED")
+    assert summed.usage == {}
+    assert summed.not_evaluated == {"pattern type is not LITERAL": Count(events=2, tuples=2)}
+
+
+def _question(name: str) -> Question:
+    return Question("User:a", "10.0.0.1", 3, 2, name)
+
+
+@given(acl_sets(), recorded_events(), st.sets(st.integers(0, 11)))
+def test_comparison_is_that_of_a_scan(
+    acl_set: AclSet, events: list[Recorded], removed: set[int]
+) -> None:
+    acls = [item.acl for item in acl_set.acls]
+    kept = [acl for number, acl in enumerate(acls) if number not in removed]
+    changed: dict[bool, Counter[Any]] = {True: Counter(), False: Counter()}
+    culprits: set[Acl] = set()
+    for event in events:
+        if event.question.principal in acl_set.super_users:
+            continue
+        before, after = (
+            decide(some, acl_set.allow_everyone_if_no_acl_found, event.question)[0]
+            for some in (acls, kept)
+        )
+        if before != after:
+            changed[after][event.question] += 1
+            culprits |= used_acls(acls, (), [Recorded(event.question, True, 0)]).keys() - set(kept)
+    whole, by_acl = compared(acl_set, events, kept)
+    counts = {
+        answer: Count(events=found.total(), tuples=len(found)) for answer, found in changed.items()
+    }
+    if whole is None:
+        assert counts == {True: Count(), False: Count()}
+    else:
+        assert counts == {True: whole.newly_allowed, False: whole.newly_denied}
+        least = min(
+            (one.principal, one.resource_name) for found in changed.values() for one in found
+        )
+        assert (whole.principal, whole.resource_name) == least
+    assert set(by_acl) == culprits
+
+
+def test_allow_read_is_used_by_describe_but_deny_is_not() -> None:
+    allow, deny = topic_read("t"), topic_read("t", principal="User:b")
+    deny = msgspec.structs.replace(deny, permission_type=2)
+    describe = msgspec.structs.replace(READ_T, operation=int(Operation.DESCRIBE))
+    by_b = msgspec.structs.replace(describe, principal="User:b")
+    events = [Recorded(describe, True, 1), Recorded(by_b, False, 1)]
+    assert list(use_of(acl_set_of([allow, deny]), events).usage) == [allow]
+
+
+def test_repeated_acl_counts_once() -> None:
+    used = use_of(acl_set_of([topic_read("t")] * 2), [Recorded(READ_T, True, 1)]).usage
+    assert used == {topic_read("t"): AclUsage(1, 1, 0, 0, 1, 0, None, None, ())}
+
+
+def test_use_names_the_resource_only_of_a_wide_acl() -> None:
+    index = AclIndex.of(acl_set_of([topic_read("t"), topic_read("", prefixed=True)]))
+    assert list(find_uses(tuples_of([Recorded(READ_T, True, 5)] * 3), index)) == [
+        Use(0, None, False, 3, 1, 5),
+        Use(1, "t", False, 3, 1, 5),
+    ]
+
+
+def test_remaining_acl_is_not_named_as_a_cause() -> None:
+    allow = topic_read("t")
+    deny = msgspec.structs.replace(allow, permission_type=2)
+    whole, by_acl = compared(acl_set_of([allow, deny]), [Recorded(READ_T, False, 1)], [allow])
+    assert (by_acl, whole and whole.newly_allowed) == ({}, Count(events=1, tuples=1))
