@@ -201,10 +201,17 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="the rounds of a load are all due in the first one",
-        file="ops/replay/load/plan/stage.py",
+        file="ops/replay/load/plan/packing.py",
         text="before = round_number * pacing.events",
         becomes="before = 0",
         found_by="tests/ops/replay/load/test_job.py::test_loops_are_rounds_of_the_record",
+    ),
+    Mutant(
+        name="Spark may run the sending stage of a load again",
+        file="ops/replay/load/lanes/stage.py",
+        text='_ATTEMPTS: Final = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")',
+        becomes='_ATTEMPTS: Final = ("spark.task.maxFailures",)',
+        found_by="tests/ops/replay/load/lanes/test_stage.py::test_settings_that_allow_a_second_attempt_are_rejected",
     ),
     Mutant(
         name="errors are left out of a load's latencies",

@@ -1,7 +1,8 @@
 """The job of ``replay load``: send recorded questions to a running daemon, and measure it.
 
-**Invariant:** nothing is sent before the target has answered a probe and the plan is complete. Once
-the first question may have been sent, ``load.json`` is written, and says whether the run is valid.
+**Invariant:** nothing is sent before the target has answered every lane and the plan is complete.
+Once the first question may have been sent, ``load.json`` is written, and says whether the run is
+valid.
 """
 
 from __future__ import annotations
@@ -13,16 +14,12 @@ from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.load.checks import check_plan
-from authorizerd.replay.load.lanes.connection import probe
-from authorizerd.replay.load.lanes.stage import check_cluster, locate_files, send
-from authorizerd.replay.load.lanes.surfaces import surface_of
-from authorizerd.replay.load.lanes.target import new_context, parse_target
-from authorizerd.replay.load.plan.frames import plan_hash
+from authorizerd.replay.load.lanes.stage import check_lanes, run_lanes
+from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.plan.stage import PlannedLoad, plan_load
 from authorizerd.replay.load.report import LoadReport, LoadSettings, exit_code
-from authorizerd.replay.load.results import LoadTerms, plan_report, with_results
+from authorizerd.replay.load.results import plan_report, with_results
 from authorizerd.replay.load.summary import fault_lines, summary_lines
-from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
 from authorizerd.replay.spark.files import write_text
@@ -39,19 +36,9 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
     check_plan(plan)
     table = open_table(spark, plan.events)
     if not plan.dry_run:
-        check_cluster(spark, plan.lanes)
-        probe(
-            parse_target(plan.target, plan.surface),
-            surface_of(plan.surface, plan.target, plan.token),
-            new_context(locate_files(plan)),
-        )
-    planned = plan_load(spark, plan, table.events())
-    try:
-        report = _planned_report(plan, planned)
-        if not plan.dry_run:
-            report = _sent_report(spark, plan, planned, report)
-    finally:
-        planned.frames.unpersist()
+        check_lanes(spark, plan)
+    with plan_load(plan, table.events()) as planned:
+        report = _run_lanes(plan, planned)
     write_text(spark, f"{plan.out}/load.json", encode_json(report))
     for line in summary_lines(report):
         print(line, flush=True)
@@ -60,23 +47,20 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
     return exit_code(report)
 
 
-def _sent_report(
-    spark: SparkSession, plan: LoadPlan, planned: PlannedLoad, report: LoadReport
-) -> LoadReport:
-    terms = LoadTerms(
-        warm_up_s=plan.warm_up_s,
-        send_lag_max_ms=plan.max_send_lag_ms,
-        thresholds=parse_thresholds(plan.fail_on),
-        listed_max=plan.mismatches_listed_max,
-    )
+def _run_lanes(plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
     try:
-        return with_results(report, send(spark, plan, planned.frames), terms)
+        results = run_lanes(plan, planned)
     except SPARK_ERRORS as error:
+        if plan.dry_run:
+            raise
         reason = f"the sending stage failed, so it is unknown how much it sent: {one_line(error)}"
+        report = _planned_report(plan, planned, [])
         return msgspec.structs.replace(report, valid=False, invalid_reasons=[reason])
+    report = _planned_report(plan, planned, results)
+    return report if plan.dry_run else with_results(report, results, plan)
 
 
-def _planned_report(plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
+def _planned_report(plan: LoadPlan, planned: PlannedLoad, lanes: list[LaneResult]) -> LoadReport:
     return LoadReport(
         run_id=plan.run_id,
         target=plan.target,
@@ -85,9 +69,8 @@ def _planned_report(plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
         dry_run=plan.dry_run,
         settings=LoadSettings.of(plan),
         plan=plan_report(
-            planned.lanes,
-            hash=plan_hash(planned.lanes),
-            events=planned.events,
+            [lane.planned for lane in lanes],
+            events=planned.pacing.events,
             not_asked=planned.not_asked,
             rounds=planned.rounds,
         ),

@@ -30,8 +30,16 @@ _LOCAL_DEFAULTS: Final = {  # a local job needs no connections from other machin
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "8",  # the default of 200 takes longer than most local jobs
 }
-_DEFAULTS_OF: Final = {  # a task that runs twice would send its load twice
-    "load": {"spark.speculation": "false", "spark.task.maxFailures": "1"},
+_DEFAULTS_OF: Final = {
+    "load": {
+        # A task that runs twice would send its load twice.
+        "spark.speculation": "false",
+        "spark.task.maxFailures": "1",
+        "spark.stage.maxConsecutiveAttempts": "1",
+        # Wait 20 s for enough slots; Spark's default is ten minutes.
+        "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+        "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "20",
+    },
 }
 
 

@@ -64,6 +64,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.driver.extraJavaOptions", f"{QUICK_START} {log_option}")
             .config("spark.executorEnv.PYTHONPATH", str(ROOT))
             .config("spark.local.dir", str(folder / "local"))
+            .config("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s")
+            .config("spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures", "1")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
             .getOrCreate()

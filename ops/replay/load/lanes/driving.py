@@ -11,8 +11,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
-from typing import Final
 
 import msgspec
 
@@ -22,21 +20,20 @@ from authorizerd.replay.load.lanes.lane import Lane, LaneRules
 from authorizerd.replay.load.lanes.surfaces import Surface, surface_of
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
 from authorizerd.replay.load.lanes.target import new_context, parse_target
-from authorizerd.replay.load.plan.frames import Frame
+from authorizerd.replay.load.plan.frames import Frame, LaneDigest
 from authorizerd.replay.plans import LoadPlan
-
-READY_BYTES: Final = 256 * 1024 * 1024
-"""Size of the frames that a lane reads before the start; it reads the others between sends."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
     """A lane's message at the barrier; ``refused`` says why it is not ready.
 
-    ``at_s`` is when it arrived, in seconds since 1970 by its own clock.
+    ``at_s`` is when it arrived, in seconds since 1970 by its own clock. ``questions`` is the number
+    that it will send.
     """
 
     lane: int
     at_s: float
+    questions: int = 0
     refused: str | None = None
 
 
@@ -44,17 +41,19 @@ def agree_on_start(arrivals: list[Arrival], margin_s: float) -> float:
     """Return the time at which all lanes start; each lane computes the same time.
 
     Raises:
-        LoadError: a lane is not ready.
+        LoadError: a lane is not ready, or no lane has a question.
     """
     for arrival in sorted(arrivals, key=lambda each: each.lane):
         if arrival.refused is not None:
             raise LoadError(f"lane {arrival.lane}: {arrival.refused}")
+    if not any(arrival.questions for arrival in arrivals):
+        raise LoadError("no question is due within the duration")
     return max(arrival.at_s for arrival in arrivals) + margin_s
 
 
 def drive(
     plan: LoadPlan,
-    lane: int,
+    planned: LaneDigest,
     frames: Iterator[Frame],
     gather: Callable[[str], list[str]],
     *,
@@ -64,6 +63,7 @@ def drive(
 
     Args:
         plan: the plan, with the paths that its TLS files have on this machine.
+        planned: the digest of the frames.
         gather: sends its text to every lane, waits for the texts of all, and returns them.
         refused: the reason why this lane must not send, if there is one.
     """
@@ -73,46 +73,31 @@ def drive(
         if refused is None:
             target = parse_target(plan.target, plan.surface)
             connected = connect(target, surface, new_context(plan))
-            # Before the barrier, so that reading frames does not delay the first sends.
-            frames = _read_ahead(frames)
     except LoadError as error:
         refused = str(error)
+    arrived = Arrival(planned.lane, time.time(), planned.questions, refused)
     try:
-        arrived = Arrival(lane, time.time(), refused)
-        arrivals = [
-            msgspec.json.decode(text, type=Arrival)
-            for text in gather(msgspec.json.encode(arrived).decode())
-        ]
+        texts = gather(msgspec.json.encode(arrived).decode())
+        arrivals = [msgspec.json.decode(text, type=Arrival) for text in texts]
         start_s = agree_on_start(arrivals, plan.start_margin_s)
         assert connected is not None, "a lane without a connection is refused above"
-        return _run_lane(plan, lane, frames, surface, connected, start_s)
+        return _run_lane(plan, planned, frames, surface, connected, start_s)
     except LoadError as error:
-        return LaneResult(lane=lane, refused=str(error))
+        return LaneResult(planned=planned, refused=str(error))
     finally:
         if connected is not None:
             connected.close()
 
 
-def _read_ahead(frames: Iterator[Frame]) -> Iterator[Frame]:
-    ready: list[Frame] = []
-    size = 0
-    for frame in frames:
-        ready.append(frame)
-        size += len(frame.body)
-        if size >= READY_BYTES:
-            break
-    return chain(ready, frames)
-
-
 def _run_lane(
     plan: LoadPlan,
-    lane: int,
+    planned: LaneDigest,
     frames: Iterator[Frame],
     surface: Surface,
     connected: socket.socket,
     start_s: float,
 ) -> LaneResult:
-    tally = Tally(lane, plan.surface, int(plan.warm_up_s * 1e9), plan.mismatches_listed_max)
+    tally = Tally(planned, plan.surface, int(plan.warm_up_s * 1e9), plan.mismatches_listed_max)
     # The agreed start is a wall-clock time; the lane itself must not follow clock changes.
     line = SocketLine(connected, time.monotonic_ns() + int((start_s - time.time()) * 1e9))
     rules = LaneRules(is_open=plan.is_open, depth=plan.depth, end_ns=_closed_end_ns(plan))

@@ -35,7 +35,7 @@ def last_of(bucket: int) -> int:
     return ((bucket - (shift << _LINEAR_BITS) + 1) << shift) - 1
 
 
-class Histogram(msgspec.Struct):
+class Histogram(msgspec.Struct, array_like=True):
     """Counts by bucket, and the exact largest sample."""
 
     counts: dict[int, int] = {}

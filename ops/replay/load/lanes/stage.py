@@ -1,103 +1,104 @@
 """The sending stage of a load, on Spark: one barrier task per lane, each with its own connection.
 
-**Invariant:** no question is sent twice. Spark never recomputes this stage: its tasks return their
-results directly to the driver, speculation is off, and a second attempt of a task sends nothing.
+**Invariant:** no question is sent twice. A task reads all of its input, and packs its frames,
+before the barrier. After it, nothing of the stage can run again: its tasks return their results
+directly to the driver, speculation is off, and neither a task nor the stage has a second attempt.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 import pyarrow as pa
 from pyspark import BarrierTaskContext, SparkFiles
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from authorizerd.replay.load.errors import LoadError
+from authorizerd.replay.load.lanes.connection import probe
 from authorizerd.replay.load.lanes.driving import drive
+from authorizerd.replay.load.lanes.surfaces import surface_of
 from authorizerd.replay.load.lanes.tally import LaneResult
-from authorizerd.replay.load.lanes.target import TLS_FILES
-from authorizerd.replay.load.plan.stage import ROWS_AT_ONCE, frames_in
+from authorizerd.replay.load.lanes.target import TLS_FILES, new_context, parse_target
+from authorizerd.replay.load.plan.frames import LaneDigest, read_frames
+from authorizerd.replay.load.plan.pacing import Pacing
+from authorizerd.replay.load.plan.packing import pack_lane, temporary_file
+from authorizerd.replay.load.plan.stage import PlannedLoad, task_number
 from authorizerd.replay.plans import LoadPlan
 
 if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
-_BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_SPECULATION: Final = "spark.speculation"
-_FAILURES: Final = "spark.task.maxFailures"
-_SLOTS_SECONDS: Final = 20.0
-_LOOK_SECONDS: Final = 0.5
+_ATTEMPTS: Final = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
+_TOO_FEW_SLOTS: Final = "SPARK-24819"
+"""In Spark's error for a barrier stage with more tasks than the cluster can run at once."""
 
 
-def check_cluster(spark: SparkSession, lanes: int, seconds: float = _SLOTS_SECONDS) -> None:
-    """Check that Spark runs every task only once, and has a slot for each lane.
-
-    Args:
-        seconds: maximum wait for executors that are starting.
+def check_lanes(spark: SparkSession, plan: LoadPlan) -> None:
+    """Check that tasks run only once, and that each lane has a slot and can ask the target.
 
     Raises:
-        LoadError: a task could run twice, or there are too few slots.
+        LoadError: a task could run twice, there are too few slots, or the target rejects a lane.
     """
-    settings, master = spark.sparkContext.getConf(), str(spark.sparkContext.master)
-    refusal = attempts_refusal(
-        master,
-        failures=settings.get(_FAILURES),
-        speculation=settings.get(_SPECULATION),
-    )
+    refusal = attempts_refusal(lambda name: spark.conf.get(name, None))
     if refusal is not None:
         raise LoadError(refusal)
-    # A local master starts with all of its slots.
-    give_up = time.monotonic() + (0 if master.startswith("local") else seconds)
-    while (slots := _slots(spark)) < lanes:
-        if time.monotonic() >= give_up:
-            raise LoadError(
-                f"{lanes} lanes need {lanes} task slots, and Spark has {slots}: use fewer --lanes, "
-                "or give the executors more cores"
-            )
-        time.sleep(_LOOK_SECONDS)
+    one_each = spark.range(0, plan.lanes, 1, plan.lanes)
+    probing = one_each.mapInArrow(partial(_probe, plan), "refused string", barrier=True)
+    try:
+        rows = probing.collect()
+    except Exception as error:
+        if _TOO_FEW_SLOTS not in str(error):
+            raise
+        raise LoadError(
+            f"{plan.lanes} lanes need {plan.lanes} task slots, and Spark has fewer: use fewer "
+            "--lanes, or give the executors more cores"
+        ) from None
+    for row in rows:
+        if row.refused is not None:
+            raise LoadError(row.refused)
 
 
-def attempts_refusal(master: str, *, failures: str | None, speculation: str | None) -> str | None:
-    """Return why a task could run twice with these settings, or None if it cannot."""
-    if speculation == "true":
-        return f"{_SPECULATION} is true: set it to false, or a task could send its load twice"
-    _, comma, local_failures = master.removesuffix("]").partition(",")
+def attempts_refusal(setting: Callable[[str], str | None]) -> str | None:
+    """Return why a task could run twice with these settings of Spark, or None if it cannot."""
+    if setting("spark.speculation") == "true":
+        return "spark.speculation is true: set it to false, or a task could send its load twice"
+    attempts = {name: setting(name) for name in _ATTEMPTS}
+    master = setting("spark.master") or ""
     if master.startswith("local"):
-        # A local master ignores the setting: local[THREADS,FAILURES], with a default of 1.
-        failures = local_failures.strip() if comma else "1"
-    if failures != "1":
-        shown = "not set, which means 4" if failures is None else failures
-        return f"{_FAILURES} is {shown}: set it to 1, or a failed task would send its load again"
+        # Its executor is never lost, and instead of the settings it has local[THREADS,FAILURES].
+        _, comma, failures = master.removesuffix("]").partition(",")
+        attempts = {_ATTEMPTS[0]: failures.strip() if comma else "1"}
+    for name, found in attempts.items():
+        if found != "1":
+            shown = "not set, which means 4" if found is None else found
+            return f"{name} is {shown}: set it to 1, or a failed task would send its load again"
     return None
 
 
-def send(spark: SparkSession, plan: LoadPlan, frames: DataFrame) -> list[LaneResult]:
-    """Send the planned frames and return the result of each lane.
+def run_lanes(plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
+    """Pack the frames of each lane, send them unless it is a dry run, and return the results.
 
     Raises:
         LoadError: a lane was not ready, so no lane has sent anything.
     """
-    rows_before = spark.conf.get(_BATCH_ROWS)
-    spark.conf.set(_BATCH_ROWS, ROWS_AT_ONCE)
-    try:
-        sending = frames.mapInArrow(partial(_send, plan), "result binary", barrier=True)
-        rows = sending.collect()
-    finally:
-        spark.conf.set(_BATCH_ROWS, str(rows_before))
-    results = [msgspec.json.decode(row.result, type=LaneResult) for row in rows]
+    function = partial(_run_lane, plan, planned.pacing, planned.rounds)
+    running = planned.questions.mapInArrow(function, "result binary", barrier=not plan.dry_run)
+    results = [msgspec.msgpack.decode(row.result, type=LaneResult) for row in running.collect()]
     for result in results:
         if result.refused is not None:
             raise LoadError(result.refused)
+    if not any(result.planned.questions for result in results):
+        raise LoadError("no question is due within the duration")
     return results
 
 
 def locate_files(plan: LoadPlan) -> LoadPlan:
-    """Return the plan with the paths of its TLS files on this machine, a driver or an executor.
+    """Return the plan with the paths of its TLS files on this executor.
 
     If Spark has copied a file to this machine, the path is the copy's. Other paths stay unchanged.
     """
@@ -111,26 +112,41 @@ def locate_files(plan: LoadPlan) -> LoadPlan:
     return msgspec.structs.replace(plan, **located)
 
 
-def _send(plan: LoadPlan, batches: Batches) -> Batches:
-    context = BarrierTaskContext.get()
-    assert context is not None, "only called in a barrier task"
-    attempt = context.attemptNumber()
-    result = drive(
-        locate_files(plan),
-        context.partitionId(),
-        frames_in(batches),
-        context.allGather,
-        refused=f"Spark started attempt {attempt + 1}; only one may send" if attempt else None,
-    )
-    for _ in batches:  # read the rest after an early end, since Spark waits for it
-        pass
+def _probe(plan: LoadPlan, batches: Batches) -> Batches:
+    deque(batches, maxlen=0)
+    refused = None
+    try:
+        probe(
+            parse_target(plan.target, plan.surface),
+            surface_of(plan.surface, plan.target, plan.token),
+            new_context(locate_files(plan)),
+        )
+    except LoadError as error:
+        refused = str(error)
+    yield pa.RecordBatch.from_pydict({"refused": pa.array([refused], pa.string())})
+
+
+def _run_lane(plan: LoadPlan, pacing: Pacing, rounds: int, batches: Batches) -> Batches:
+    planned = LaneDigest(lane=task_number(), digest="")
+    refused: str | None = None
+    with temporary_file() as file:
+        try:
+            planned = pack_lane(plan, pacing, rounds, planned.lane, batches, file)
+        except OSError as error:
+            refused = f"its frames cannot be written: {error}"
+        deque(batches, maxlen=0)  # the questions after the end: Spark waits until they are read
+        if plan.dry_run:
+            result = LaneResult(planned=planned, refused=refused)
+        else:
+            result = _drive(plan, planned, file, refused)
     yield pa.RecordBatch.from_pydict(
-        {"result": pa.array([msgspec.json.encode(result)], pa.binary())}
+        {"result": pa.array([msgspec.msgpack.encode(result)], pa.binary())}
     )
 
 
-def _slots(spark: SparkSession) -> int:
-    """Return the number of tasks that can run at the same time."""
-    context = spark.sparkContext._jsc.sc()
-    profile = context.resourceProfileManager().defaultResourceProfile()
-    return int(context.maxNumConcurrentTasks(profile))
+def _drive(plan: LoadPlan, planned: LaneDigest, file: BinaryIO, refused: str | None) -> LaneResult:
+    context = BarrierTaskContext.get()
+    attempt = context.attemptNumber()
+    if attempt:
+        refused = f"Spark started attempt {attempt + 1}; only one may send"
+    return drive(locate_files(plan), planned, read_frames(file), context.allGather, refused=refused)

@@ -13,7 +13,7 @@ import msgspec
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
 from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.lanes.surfaces import NOT_READY_ERRORS, Answer
-from authorizerd.replay.load.plan.frames import Frame
+from authorizerd.replay.load.plan.frames import Frame, LaneDigest
 from authorizerd.replay.load.plan.questions import question_at
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 NOT_VALID: Final = "not a valid question"
 NS_PER_S: Final = 1_000_000_000
+COUNTS: Final = (
+    "sent", "answered", "not_ready", "unanswered", "dropped", "late", "warm_up", "mismatches"
+)  # fmt: skip
+"""The fields of a ``LaneResult`` that are sums over its questions."""
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -33,7 +37,7 @@ class Mismatch(msgspec.Struct, frozen=True):
     at_ms: float
 
 
-class Second(msgspec.Struct):
+class Second(msgspec.Struct, array_like=True):
     """One second of the load: the questions due in it, and the questions answered in it.
 
     ``latency`` is the corrected latency of the questions that were due.
@@ -48,7 +52,7 @@ class Second(msgspec.Struct):
 class LaneResult(msgspec.Struct, kw_only=True):
     """The result of one task; times count from the load's start."""
 
-    lane: int
+    planned: LaneDigest
     start_s: float = 0.0
     """Start of the load, in seconds since 1970; the same for all lanes."""
     start_skew_ms: float = 0.0
@@ -79,11 +83,11 @@ class LaneResult(msgspec.Struct, kw_only=True):
 class Tally:
     """Sum up what became of the frames of one lane."""
 
-    def __init__(self, lane: int, surface: str, warm_up_ns: int, listed_max: int) -> None:
+    def __init__(self, planned: LaneDigest, surface: str, warm_up_ns: int, listed_max: int) -> None:
         self._surface = surface
         self._warm_up_ns = warm_up_ns
         self._listed_max = listed_max
-        self._result = LaneResult(lane=lane)
+        self._result = LaneResult(planned=planned)
         self._seconds: dict[int, Second] = {}
         self.finished_ns = 0
 

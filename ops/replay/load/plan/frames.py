@@ -1,12 +1,15 @@
 """Pack the questions of a lane into frames, each due when its first question is.
 
-**Invariant:** equal questions give equal frames, and a digest shows whether two plans are equal.
+A lane's frames are in one file: for each, a line of its sizes, its body and its recorded answers.
+
+**Invariant:** equal questions give equal files, and their digest shows whether two plans are equal.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 import msgspec
 
@@ -28,6 +31,16 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     due_us: int
     body: bytes
     recorded: bytes
+
+
+class LaneDigest(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of one lane of a plan, and the hash of its frames."""
+
+    lane: int
+    digest: str
+    frames: int = 0
+    questions: int = 0
+    last_due_us: int = 0
 
 
 def frames_of(
@@ -61,38 +74,37 @@ def _frame(number: int, questions: list[TimedQuestion], surface: str) -> Frame:
     return Frame(number, questions[0].due_us, body, recorded)
 
 
-class LaneDigest(msgspec.Struct, frozen=True, kw_only=True):
-    """The size of one lane of a plan, and the hash of its frames."""
+def write_frames(lane: int, frames: Iterable[Frame], file: BinaryIO) -> LaneDigest:
+    """Write the frames of a lane to ``file``, and return its digest.
 
-    lane: int
-    digest: str
-    frames: int
-    questions: int
-    last_due_us: int
-
-
-class LaneHash:
-    """Computes the digest of a lane from its frames, in order."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        self._frames = self._questions = self._last_due_us = 0
-
-    def add(self, frame: Frame) -> None:
+    Raises:
+        OSError: the file cannot be written.
+    """
+    digest = hashlib.sha256()
+    count = questions = last_due_us = 0
+    for frame in frames:
         head = f"{frame.number} {frame.due_us} {len(frame.body)} {len(frame.recorded)}\n"
-        self._hash.update(head.encode() + frame.body + frame.recorded)
-        self._frames += 1
-        self._questions += len(frame.recorded)
-        self._last_due_us = frame.due_us
+        written = head.encode() + frame.body + frame.recorded
+        digest.update(written)
+        file.write(written)
+        count += 1
+        questions += len(frame.recorded)
+        last_due_us = frame.due_us
+    return LaneDigest(
+        lane=lane,
+        digest=digest.hexdigest(),
+        frames=count,
+        questions=questions,
+        last_due_us=last_due_us,
+    )
 
-    def digest(self, lane: int) -> LaneDigest:
-        return LaneDigest(
-            lane=lane,
-            digest=self._hash.hexdigest(),
-            frames=self._frames,
-            questions=self._questions,
-            last_due_us=self._last_due_us,
-        )
+
+def read_frames(file: BinaryIO) -> Iterator[Frame]:
+    """Yield the frames of a file, from its beginning."""
+    file.seek(0)
+    for head in iter(file.readline, b""):
+        number, due_us, body, recorded = map(int, head.split())
+        yield Frame(number, due_us, file.read(body), file.read(recorded))
 
 
 def plan_hash(lanes: Iterable[LaneDigest]) -> str:

@@ -6,9 +6,11 @@ record is divided. A gap above the maximum counts as the maximum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -21,32 +23,12 @@ class Stretch(msgspec.Struct, frozen=True):
     elapsed_ms: int
 
 
-class Walk:
-    """Computes the positions of one part's events, in order."""
-
-    def __init__(self, place: Place, gap_max_ms: int | None) -> None:
-        self._number = place.number
-        self._elapsed_ms = place.elapsed_ms
-        self._at_ms = place.first_ms
-        self._gap_max_ms = gap_max_ms
-
-    def step(self, at_ms: int) -> tuple[int, int]:
-        """Return number and elapsed milliseconds of the next event."""
-        self._elapsed_ms += cap_gap(at_ms - self._at_ms, self._gap_max_ms)
-        self._at_ms = at_ms
-        self._number += 1
-        return self._number - 1, self._elapsed_ms
-
-
 class Place(msgspec.Struct, frozen=True):
     """The beginning of a part: the number, elapsed time and time of its first event."""
 
     number: int
     elapsed_ms: int
     first_ms: int
-
-    def walk(self, gap_max_ms: int | None) -> Walk:
-        return Walk(self, gap_max_ms)
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -57,26 +39,41 @@ class Layout(msgspec.Struct, frozen=True):
     period_ms: float
 
 
-def cap_gap(gap_ms: int, gap_max_ms: int | None) -> int:
-    return gap_ms if gap_max_ms is None else min(gap_ms, gap_max_ms)
+class Walk:
+    """Computes the positions of one part's events, in order."""
+
+    def __init__(self, place: Place, gap_max_ms: int | None) -> None:
+        self.number = place.number
+        self.elapsed_ms = place.elapsed_ms
+        self.at_ms = place.first_ms
+        self._gap_max_ms = gap_max_ms
+
+    def step(self, at_ms: pa.Int64Array) -> tuple[pa.Int64Array, pa.Int64Array]:
+        """Return the numbers and the elapsed milliseconds of the next events, at least one."""
+        before = pa.concat_arrays([pa.array([self.at_ms], pa.int64()), at_ms[:-1]])
+        gaps = pc.subtract(at_ms, before)
+        if self._gap_max_ms is not None:
+            gaps = pc.min_element_wise(gaps, pa.scalar(self._gap_max_ms, pa.int64()))
+        elapsed = pc.cumulative_sum(gaps, start=self.elapsed_ms)
+        first, self.number = self.number, self.number + len(at_ms)
+        self.elapsed_ms, self.at_ms = elapsed[-1].as_py(), at_ms[-1].as_py()
+        return pa.array(range(first, self.number), pa.int64()), elapsed
 
 
-def measure_stretches(rows: Iterable[tuple[int, int]], gap_max_ms: int | None) -> Iterator[Stretch]:
-    """Yield the stretches of sorted rows of (part, at_ms); the rows of a part are adjacent."""
-    current: Stretch | None = None
-    events = elapsed_ms = last_ms = 0
-    for part, at_ms in rows:
-        if current is None or part != current.part:
-            if current is not None:
-                yield Stretch(current.part, events, current.first_ms, last_ms, elapsed_ms)
-            current = Stretch(part, 0, at_ms, at_ms, 0)
-            events = elapsed_ms = 0
-            last_ms = at_ms
-        events += 1
-        elapsed_ms += cap_gap(at_ms - last_ms, gap_max_ms)
-        last_ms = at_ms
-    if current is not None:
-        yield Stretch(current.part, events, current.first_ms, last_ms, elapsed_ms)
+def measure_stretch(
+    part: int, times: Iterable[pa.Int64Array], gap_max_ms: int | None
+) -> Stretch | None:
+    """Return the stretch of a part from its sorted times; None if it has no events."""
+    walk: Walk | None = None
+    first_ms = 0
+    for at_ms in times:
+        if walk is None:
+            first_ms = at_ms[0].as_py()
+            walk = Walk(Place(0, 0, first_ms), gap_max_ms)
+        walk.step(at_ms)
+    if walk is None:
+        return None
+    return Stretch(part, walk.number, first_ms, walk.at_ms, walk.elapsed_ms)
 
 
 def lay_out(found: Iterable[Stretch], gap_max_ms: int | None) -> Layout:
@@ -86,9 +83,10 @@ def lay_out(found: Iterable[Stretch], gap_max_ms: int | None) -> Layout:
     before: Stretch | None = None
     for stretch in sorted(found, key=lambda each: each.part):
         if before is not None:
-            elapsed_ms += before.elapsed_ms + cap_gap(stretch.first_ms - before.last_ms, gap_max_ms)
+            gap_ms = stretch.first_ms - before.last_ms
+            elapsed_ms += gap_ms if gap_max_ms is None else min(gap_ms, gap_max_ms)
         begins[stretch.part] = Place(number, elapsed_ms, stretch.first_ms)
         number += stretch.events
+        elapsed_ms += stretch.elapsed_ms
         before = stretch
-    total_ms = elapsed_ms + (0 if before is None else before.elapsed_ms)
-    return Layout(begins, number, total_ms + max(1.0, total_ms / max(1, number - 1)))
+    return Layout(begins, number, elapsed_ms + max(1.0, elapsed_ms / max(1, number - 1)))

@@ -59,7 +59,7 @@ def test_every_question_is_asked_once_in_its_principals_order(
     assert (report["valid"], report["answered"], report["mismatches"]) == (True, 300, 0)
     assert report["plan"]["not_asked"] == {"pattern type is not LITERAL": 2, "principal User:*": 1}
     assert report["plan"]["planned_s"] == pytest.approx(0.1495, abs=0.001)
-    assert hellos == 3, "a probe and two lanes"
+    assert hellos == 4, "each lane probes, then sends"
     by_connection = {
         connection: [principal for at, principal in asked if at == connection]
         for connection, _ in asked
@@ -133,9 +133,7 @@ def test_loops_are_rounds_of_the_record(spark: SparkSession, tmp_path: Path) -> 
     assert plans[0]["hash"] == plans[1]["hash"]
 
 
-def test_loops_add_no_rows_to_what_spark_sorts(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_loops_add_no_rows_to_what_spark_sorts(spark: SparkSession, tmp_path: Path) -> None:
     from authorizerd.replay.ingest.table import open_table
     from authorizerd.replay.load.plan.stage import plan_load
 
@@ -144,15 +142,8 @@ def test_loops_add_no_rows_to_what_spark_sorts(
         plan = LoadPlan(
             events=str(tmp_path / "in"), out="", run_id="1", target="h:1", lanes=2, loop=loop
         )
-        planned = plan_load(spark, plan, open_table(spark, plan.events).events())
-        try:
-            assert sum(lane.questions for lane in planned.lanes) == 40 * loop
-            planned.frames.explain()
-        finally:
-            planned.frames.unpersist()
-        shown = capsys.readouterr().out
-        assert "Sort [number" in shown, "the plan shows what is below the persisted frames"
-        assert "Generate" not in shown
+        with plan_load(plan, open_table(spark, plan.events).events()) as planned:
+            assert (planned.rounds, planned.questions.count()) == (loop, 40)
 
 
 def test_loop_0_repeats_until_the_duration_is_over(spark: SparkSession, tmp_path: Path) -> None:
@@ -168,7 +159,7 @@ def test_loop_0_repeats_until_the_duration_is_over(spark: SparkSession, tmp_path
 
 def test_too_few_slots_are_rejected_first(spark: SparkSession, tmp_path: Path) -> None:
     with TargetServer() as server:
-        with pytest.raises(LoadError, match="3 lanes need 3 task slots, and Spark has 2"):
+        with pytest.raises(LoadError, match="3 lanes need 3 task slots, and Spark has fewer"):
             load(spark, tmp_path, events_of(3), target=server.address, lanes=3)
         assert server.hellos == 0
 

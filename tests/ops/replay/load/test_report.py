@@ -9,9 +9,8 @@ from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.plan.frames import LaneDigest
 from authorizerd.replay.load.report import LoadReport, LoadSettings, exit_code
-from authorizerd.replay.load.results import LoadTerms, plan_report, with_results
+from authorizerd.replay.load.results import plan_report, with_results
 from authorizerd.replay.load.summary import fault_lines, summary_lines
-from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.text import encode_json
 from tests.ops.replay.load.lanes.runs import frames_each, run_lane
@@ -21,23 +20,23 @@ LANES = [
     LaneDigest(lane=lane, digest="", frames=2000, questions=2000, last_due_us=1_999_000)
     for lane in (1, 0)
 ]
+PLAN = LoadPlan(events="in", out="out", target="h:1", run_id="run-1", mismatches_listed_max=2)
 PLANNED = LoadReport(
     run_id="run-1", target="127.0.0.1:1", surface="stream", mode="open", dry_run=False,
-    settings=LoadSettings.of(LoadPlan(events="in", out="out", target="h:1", run_id="run-1")),
-    plan=plan_report(LANES, hash="sha256:0", events=4000, not_asked={}, rounds=1),
+    settings=LoadSettings.of(PLAN),
+    plan=plan_report(LANES, events=4000, not_asked={}, rounds=1),
 )  # fmt: skip
 
 
 def judged(*results: LaneResult, fail_on: str = "", warm_up_s: float = 0.0) -> LoadReport:
-    terms = LoadTerms(
-        warm_up_s=warm_up_s, send_lag_max_ms=10, thresholds=parse_thresholds(fail_on), listed_max=2
-    )
-    return with_results(PLANNED, results, terms)
+    plan = msgspec.structs.replace(PLAN, fail_on=fail_on, warm_up_s=warm_up_s)
+    return with_results(PLANNED, results, plan)
 
 
 def lane(number: int, target: VirtualTarget, *, warm_up_ns: int = 0) -> LaneResult:
     result = run_lane(target, frames_each(1000, 2000), warm_up_ns=warm_up_ns)
-    return msgspec.structs.replace(result, lane=number, start_s=1_700_000_000.0)
+    planned = LaneDigest(lane=number, digest="")
+    return msgspec.structs.replace(result, planned=planned, start_s=1_700_000_000.0)
 
 
 def test_lanes_are_summed() -> None:

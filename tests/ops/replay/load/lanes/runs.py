@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from authorizerd.replay.load.lanes.lane import Lane, LaneRules
 from authorizerd.replay.load.lanes.surfaces import StreamSurface
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
-from authorizerd.replay.load.plan.frames import Frame, TimedQuestion, frames_of
+from authorizerd.replay.load.plan.frames import Frame, LaneDigest, TimedQuestion, frames_of
 from authorizerd.replay.load.plan.questions import STREAM, RecordedQuestion, stream_question
 from tests.ops.replay.load.lanes.virtual_target import VirtualTarget
 
@@ -33,7 +33,7 @@ def run_lane(
     drop_after_ns: int = 10_000_000_000,
     listed_max: int = 10,
 ) -> LaneResult:
-    tally = Tally(0, STREAM, warm_up_ns, listed_max)
+    tally = Tally(LaneDigest(lane=0, digest=""), STREAM, warm_up_ns, listed_max)
     rules = LaneRules(is_open=is_open, depth=depth, end_ns=end_ns, drop_after_ns=drop_after_ns)
     Lane(iter(frames), StreamSurface(None), target, rules, tally).run()
     return tally.result(start_s=0.0, start_skew_ms=0.0)

@@ -9,24 +9,30 @@ from authorizerd.replay.plans import LoadPlan
 GOOD = LoadPlan(events="in", out="out", target="h:1", run_id="1")
 
 
-@pytest.mark.parametrize(("master", "failures", "speculation", "complaint"), [
-    ("local", None, None, None),
-    ("local[2]", None, None, None),
-    ("local[2,1]", None, None, None),
-    ("local[*]", "4", "false", None),
-    ("local[2, 4]", "1", None, "spark.task.maxFailures is 4"),
-    ("yarn", "1", "false", None),
-    ("yarn", None, None, "spark.task.maxFailures is not set, which means 4"),
-    ("spark://h:7077", "2", None, "spark.task.maxFailures is 2"),
-    ("yarn", "1", "true", "spark.speculation is true"),
+TASK = "spark.task.maxFailures"
+STAGE = "spark.stage.maxConsecutiveAttempts"
+SPECULATION = "spark.speculation"
+
+
+@pytest.mark.parametrize(("master", "settings", "complaint"), [
+    ("local", {}, None),
+    ("local[2]", {}, None),
+    ("local[2,1]", {}, None),
+    ("local[*]", {TASK: "4", SPECULATION: "false"}, None),
+    ("local[2, 4]", {TASK: "1"}, f"{TASK} is 4: set it to 1"),
+    ("yarn", {TASK: "1", STAGE: "1", SPECULATION: "false"}, None),
+    ("yarn", {STAGE: "1"}, f"{TASK} is not set, which means 4"),
+    ("yarn", {TASK: "1"}, f"{STAGE} is not set, which means 4"),
+    ("spark://h:7077", {TASK: "2", STAGE: "1"}, f"{TASK} is 2"),
+    ("yarn", {TASK: "1", STAGE: "1", SPECULATION: "true"}, "spark.speculation is true"),
 ])  # fmt: skip
 def test_settings_that_allow_a_second_attempt_are_rejected(
-    master: str, failures: str | None, speculation: str | None, complaint: str | None
+    master: str, settings: dict[str, str], complaint: str | None
 ) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from authorizerd.replay.load.lanes.stage import attempts_refusal
 
-    refusal = attempts_refusal(master, failures=failures, speculation=speculation)
+    refusal = attempts_refusal((settings | {"spark.master": master}).get)
     assert (refusal is None) is (complaint is None)
     assert complaint is None or complaint in str(refusal)
 

@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+from io import BytesIO
+
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.plan.frames import Frame, LaneHash, TimedQuestion, frames_of, plan_hash
+from authorizerd.replay.load.plan.frames import (
+    Frame,
+    LaneDigest,
+    TimedQuestion,
+    frames_of,
+    plan_hash,
+    read_frames,
+    write_frames,
+)
 from authorizerd.replay.load.plan.questions import (
     ENCODE_QUESTION,
     STREAM,
@@ -43,11 +54,23 @@ def test_frame_stays_below_the_daemons_limit() -> None:
     assert question_at(STREAM, frames[0].body, 2)[0] == "User:a"
 
 
+def digest_of(*frames: Frame, lane: int = 0) -> LaneDigest:
+    return write_frames(lane, frames, BytesIO())
+
+
 def hash_of(*frames: Frame) -> str:
-    lane = LaneHash()
-    for frame in frames:
-        lane.add(frame)
-    return plan_hash([lane.digest(0)])
+    return plan_hash([digest_of(*frames)])
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**45), st.binary(), st.binary()), max_size=5))
+def test_frames_are_read_as_they_were_written(written: list[tuple[int, bytes, bytes]]) -> None:
+    frames = [Frame(number, *fields) for number, fields in enumerate(written)]
+    file = BytesIO()
+    digest = write_frames(3, frames, file)
+    assert list(read_frames(file)) == frames
+    assert (digest.lane, digest.frames) == (3, len(frames))
+    assert digest.questions == sum(len(recorded) for _, _, recorded in written)
+    assert digest.last_due_us == (frames[-1].due_us if frames else 0)
 
 
 def test_every_change_changes_the_hash() -> None:
@@ -65,8 +88,7 @@ def test_every_change_changes_the_hash() -> None:
 
 
 def test_hash_does_not_depend_on_the_order_of_lanes() -> None:
-    first, second = LaneHash(), LaneHash()
-    first.add(Frame(0, 0, b"a", b"\1"))
-    lanes = [first.digest(0), second.digest(1)]
+    first = digest_of(Frame(0, 0, b"a", b"\1"))
+    lanes = [first, digest_of(lane=1)]
     assert plan_hash(lanes) == plan_hash(lanes[::-1])
-    assert plan_hash(lanes) != plan_hash([second.digest(0), first.digest(1)])
+    assert plan_hash(lanes) != plan_hash([digest_of(), msgspec.structs.replace(first, lane=1)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.plan.rounds import repeat_batches
+from authorizerd.replay.load.plan.packing import repeat_batches
 
 MIB = 1024 * 1024
 
