@@ -437,8 +437,8 @@ _shtab_authorizerd_replay_load_defaults_added=0
 
 _shtab_authorizerd_replay_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--run[directory to search for ingest.json, whatif.json, usage.json and load.json, also in its direct subdirectories]:directory:_files"
-  "--out[HTML file to write\; default DIR\/report.html\; its data is written next to it as JSON]:out:_files"
+  "--run[directory to search for ingest.json, whatif.json, usage.json and load.json, also in its direct subdirectories]:directory:"
+  "--out[HTML file to write\; default DIR\/report.html\; its data is written next to it as JSON]:out:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -448,7 +448,7 @@ _shtab_authorizerd_replay_usage_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[results of ingest]:events:_files"
   "*--logs[audit logs, in place of --events\: files, directories or globs]:logs:"
-  "--engine[what evaluates --logs\: this process (local) or Spark\; default\: auto, by their size]:engine:(auto local spark)"
+  "--engine[what evaluates them\: this process (local) or Spark\; default\: auto, by their size]:engine:(auto local spark)"
   "--format[format of the audit logs\; default auto]:format:(auto json kafka)"
   "--tz[time zone of times that name none\; default UTC]:tz:"
   "--max-bad-ratio[maximum share of unusable lines, which are set aside\; default 0.01]:max_bad_ratio:"
@@ -483,7 +483,7 @@ _shtab_authorizerd_replay_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[results of ingest]:events:_files"
   "*--logs[audit logs, in place of --events\: files, directories or globs]:logs:"
-  "--engine[what evaluates --logs\: this process (local) or Spark\; default\: auto, by their size]:engine:(auto local spark)"
+  "--engine[what evaluates them\: this process (local) or Spark\; default\: auto, by their size]:engine:(auto local spark)"
   "--format[format of the audit logs\; default auto]:format:(auto json kafka)"
   "--tz[time zone of times that name none\; default UTC]:tz:"
   "--max-bad-ratio[maximum share of unusable lines, which are set aside\; default 0.01]:max_bad_ratio:"

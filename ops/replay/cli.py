@@ -155,9 +155,9 @@ def _run_job(parsed: argparse.Namespace) -> int:
     if refused is not None:
         refuse: Callable[[str], NoReturn] = parsed.refuse
         refuse(refused)
-    if getattr(parsed, "logs", None):
-        from authorizerd.replay.engines import run_on_logs
+    if hasattr(parsed, "engine"):
+        from authorizerd.replay.engines import run_recorded
 
-        return run_on_logs(parsed, options)
+        return run_recorded(parsed, options)
     plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     return submit(plan, options)

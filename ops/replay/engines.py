@@ -1,4 +1,4 @@
-"""Evaluate audit logs without an ingest: choose this process or Spark, and run the command there.
+"""Choose what evaluates recorded traffic, this process or Spark, and run the command there.
 
 **Invariant:** both engines write the same summary, byte for byte. Standard error names the engine
 and the reason for it.
@@ -10,6 +10,8 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final, NoReturn
 
 from msgspec.structs import replace
@@ -17,7 +19,13 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest.options import make_logs_plan
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.inputs import estimate_bytes, find_logs
-from authorizerd.replay.local.running import LogSource, run_usage, run_whatif
+from authorizerd.replay.local.running import (
+    LocalSource,
+    LogSource,
+    WriteChanges,
+    run_usage,
+    run_whatif,
+)
 from authorizerd.replay.messages import EXIT_DONE, MESSAGE
 from authorizerd.replay.options import is_uri
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
@@ -31,41 +39,42 @@ _INTERRUPTED: Final = 130
 _MEBIBYTE: Final = 1024 * 1024
 
 
-def run_on_logs(parsed: argparse.Namespace, options: SparkOptions) -> int:
-    """Run the command on ``--logs``, and return its exit code.
+def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
+    """Run the command on ``--events`` or ``--logs``, and return its exit code.
 
     Raises:
         SubmissionError: Spark is needed, and cannot be started.
-        TrafficError: the logs cannot be evaluated.
+        TrafficError: the traffic cannot be evaluated.
     """
     refused = _refusal(parsed, options)
     if refused is not None:
         refuse: Callable[[str], NoReturn] = parsed.refuse
         refuse(refused)
-    logs = make_logs_plan(parsed)
-    plan: Plan = parsed.make_plan(parsed, is_local=True)
-    why_spark = _why_spark(parsed.engine, options, logs)
-    if why_spark is None:
-        try:
+    logs = make_logs_plan(parsed) if parsed.logs else None
+    plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
+    assert isinstance(plan, UsagePlan | WhatIfPlan), "only these commands have recorded traffic"
+    try:
+        why_spark = _why_spark(parsed.engine, options, logs, plan)
+        if why_spark is None:
             return _run_here(logs, plan)
-        except KeyboardInterrupt:
-            _say("stopped")
-            return _INTERRUPTED
-        except NeedsSparkError as error:
-            if parsed.engine == "local":
-                raise TrafficError(f"{error.reason}: use --engine spark") from error
-            why_spark = error.reason
+    except KeyboardInterrupt:
+        _say("stopped")
+        return _INTERRUPTED
+    except NeedsSparkError as error:
+        if parsed.engine == "local":
+            raise TrafficError(f"{error.reason}: use --engine spark") from error
+        why_spark = error.reason
     return _run_on_spark(logs, plan, options, why_spark)
 
 
 def _refusal(parsed: argparse.Namespace, options: SparkOptions) -> str | None:
     """Return why the options contradict each other, or None."""
-    if not options.is_local:
+    if parsed.logs and not options.is_local:
         return (
             f"--logs: --master {options.master} cannot read logs without an ingest: run "
             "authorizerd replay ingest, and pass its --out with --events"
         )
-    if is_uri(parsed.out):
+    if parsed.logs and is_uri(parsed.out):
         return f"--out: expected a directory on this machine with --logs, found {parsed.out}"
     if parsed.engine == "local" and _is_spark_configured(options):
         return "--engine: local uses no Spark, so it cannot be combined with options of Spark"
@@ -76,39 +85,62 @@ def _is_spark_configured(options: SparkOptions) -> bool:
     return options != SparkOptions(verbose=options.verbose)
 
 
-def _why_spark(engine: str, options: SparkOptions, logs: IngestPlan) -> str | None:
-    """Return why Spark evaluates the logs, or None if this process does."""
-    if engine != "auto":
-        return "--engine spark" if engine == "spark" else None
+def _why_spark(
+    engine: str, options: SparkOptions, logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan
+) -> str | None:
+    """Return why Spark evaluates the traffic, or None if this process does.
+
+    Raises:
+        NeedsSparkError: this process cannot read it.
+    """
+    if engine == "spark":
+        return "--engine spark"
     if _is_spark_configured(options):
         return "options of Spark were given"
-    try:
+    if logs is None:
+        _check_table(plan)
+    elif engine == "auto":
         size = estimate_bytes(find_logs(logs.inputs))
-    except NeedsSparkError as error:
-        return error.reason
-    if size > LOCAL_BYTES_MAX:
-        return (
-            f"the logs have about {size // _MEBIBYTE:,} MiB unpacked, more than "
-            f"{LOCAL_BYTES_MAX // _MEBIBYTE:,}"
-        )
+        if size > LOCAL_BYTES_MAX:
+            return (
+                f"the logs have about {size // _MEBIBYTE:,} MiB unpacked, more than "
+                f"{LOCAL_BYTES_MAX // _MEBIBYTE:,}"
+            )
     return None
 
 
-def _run_here(logs: IngestPlan, plan: Plan) -> int:
-    files = find_logs(logs.inputs)
-    _say(f"engine: local, without Spark ({format_count(len(files), 'file')})")
-    open_source = partial(LogSource, logs)
+def _check_table(plan: UsagePlan | WhatIfPlan) -> None:
+    for path in (plan.events, plan.out):
+        if is_uri(path):
+            raise NeedsSparkError(f"{path}: expected a path on this machine, found a URI")
+    if find_spec("pyarrow") is None:
+        raise NeedsSparkError("pyarrow, which reads events without Spark, is not installed")
+
+
+def _run_here(logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan) -> int:
+    open_source: Callable[[], LocalSource]
+    write: WriteChanges | None = None
+    if logs is not None:
+        files = format_count(len(find_logs(logs.inputs)), "file")
+        _say(f"engine: local, without Spark ({files})")
+        open_source = partial(LogSource, logs)
+    else:
+        from authorizerd.replay.local.table import TableSource, write_changes
+
+        _say("engine: local, without Spark")
+        open_source, write = partial(TableSource, Path(plan.events)), write_changes
     if isinstance(plan, UsagePlan):
         return run_usage(plan, open_source)
-    assert isinstance(plan, WhatIfPlan), "only these two commands have --logs"
-    return run_whatif(plan, open_source)
+    return run_whatif(plan, open_source, write)
 
 
-def _run_on_spark(logs: IngestPlan, plan: Plan, options: SparkOptions, reason: str) -> int:
-    """Run two jobs: ``ingest`` into a directory below the command's results, and the command."""
+def _run_on_spark(logs: IngestPlan | None, plan: Plan, options: SparkOptions, reason: str) -> int:
+    """Run the command's job; ingest logs first, into a directory below the command's results."""
     from authorizerd.replay.submit.submitter import submit
 
     _say(f"engine: spark ({reason})")
+    if logs is None:
+        return submit(plan, options)
     code = submit(logs, options)
     if code != EXIT_DONE:
         return code

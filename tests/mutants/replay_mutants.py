@@ -144,6 +144,13 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/recorded/test_rows.py::test_sums_of_parts_are_bounded_and_sum_to_the_whole",
     ),
     Mutant(
+        name="a window of a table begins with its first day, not with its first event",
+        file="ops/replay/local/table.py",
+        text='within = pc.field("at") >= begins',
+        becomes='within = pc.field("at") >= pc.scalar(0).cast(at)',
+        found_by="tests/ops/replay/local/test_table.py::test_window_contains_the_events_since_its_begin",
+    ),
+    Mutant(
         name="a log of denials reports ACLs as unused",
         file="ops/replay/usage/window.py",
         text="if not ingested.allowed_events:",

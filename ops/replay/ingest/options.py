@@ -68,7 +68,7 @@ def add_recorded_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         default="auto",
         choices=("auto", "local", "spark"),
-        help="what evaluates --logs: this process (local) or Spark; default: auto, by their size",
+        help="what evaluates them: this process (local) or Spark; default: auto, by their size",
     )
     _add_reading_arguments(parser)
 
@@ -119,8 +119,6 @@ def resolve_events(parsed: argparse.Namespace, *, is_local: bool) -> str:
         if getattr(parsed, flag) != default:
             name = flag.replace("_", "-")
             refuse(f"--{name}: expected --logs: the ingest that wrote --events decided it")
-    if parsed.engine == "local":
-        refuse("--engine: local expects --logs: only Spark reads the results of ingest")
     return resolve_input(parsed.events, is_local=is_local)
 
 

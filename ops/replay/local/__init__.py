@@ -1,4 +1,4 @@
-"""Evaluate recorded traffic in this process, without Spark and without Arrow.
+"""Evaluate recorded traffic in this process, without Spark; only ``table`` needs Arrow.
 
 **Invariant:** for the same lines, the results are those of the Spark jobs ``ingest`` and
 ``whatif``: the same parser, the same reasons, the same decisions. Memory is bounded: more traffic

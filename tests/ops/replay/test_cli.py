@@ -34,8 +34,9 @@ class Submitted:
         return EXIT_CODE
 
     def run(self, words: str) -> Plan:
-        """Run the command and return the plan that it submits."""
-        assert cli.main(words.split()) == EXIT_CODE
+        """Run the command on Spark and return the plan that it submits."""
+        engine = ["--engine", "spark"] if words.startswith(("whatif", "usage")) else []
+        assert cli.main([*words.split(), *engine]) == EXIT_CODE
         return self.plans[-1]
 
 

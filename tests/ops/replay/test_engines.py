@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from authorizerd.replay import cli, engines
+from authorizerd.replay.local import table as tables
 from authorizerd.replay.local import tallies
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
@@ -17,6 +19,7 @@ from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import RecordedBaseline, WhatIf, decode_whatif
+from tests.ops.replay.recorded_events import START, Event, write_events
 
 LINE = (
     "[2026-11-21 16:26:0{}] DEBUG Principal = {} is {} operation = Read from host = 10.0.0.1 on "
@@ -116,6 +119,86 @@ def test_spark_ingests_and_evaluates_what_is_not_for_one_process(
     assert reason in line
 
 
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """An ingest of a denial to User:b, who may read by ``acls.txt``."""
+    event = Event("User:b", "10.0.0.1", "READ", "TOPIC", "orders", False, rule="DefaultDeny")
+    return write_events(tmp_path / "table", [event])
+
+
+@pytest.mark.parametrize("engine", ["auto", "local"])
+def test_table_is_evaluated_here(
+    submitted: list[Plan], capsys: pytest.CaptureFixture[str], table: Path, engine: str
+) -> None:
+    Path("out/changes").mkdir(parents=True)
+    Path("out/changes/part-1.parquet").write_text("of an earlier run")
+    words = [*WORDS.split(), "--overwrite", "--events", "table", "--engine", engine]
+    assert cli.main(words) == 0
+    assert read_report().newly_allowed.events == 1
+    assert "authorizerd replay: engine: local, without Spark\n" in capsys.readouterr().err
+    (row,) = pq.read_table("out/changes").to_pylist()
+    assert (row["change"], row["events"]) == ("newly_allowed", 1)
+    assert row["first_at"] == row["last_at"] == START
+    assert [path.name for path in Path("out/changes").iterdir()] == ["part-0.parquet"]
+    assert not submitted
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--events table --engine spark", "--engine spark"),
+        ("--events table --print", "options of Spark were given"),
+        ("--events s3a://bucket/table", "expected a path on this machine, found a URI"),
+        ("--events table --out s3a://bucket/out", "expected a path on this machine, found a URI"),
+    ],
+)
+def test_spark_evaluates_a_table_that_is_not_for_one_process(
+    submitted: list[Plan], capsys: pytest.CaptureFixture[str], table: Path, words: str, reason: str
+) -> None:
+    assert cli.main([*WORDS.split(), *words.split()]) == SPARK_CODE
+    (plan,) = submitted
+    assert isinstance(plan, WhatIfPlan)
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("engine", "plans", "code"), [("auto", 1, SPARK_CODE), ("local", 0, 1)])
+def test_large_table_is_for_spark(
+    submitted: list[Plan],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    table: Path,
+    engine: str,
+    plans: int,
+    code: int,
+) -> None:
+    monkeypatch.setattr(tables, "TUPLES_MAX", 0)
+    assert cli.main([*WORDS.split(), "--events", "table", "--engine", engine]) == code
+    assert len(submitted) == plans
+    said = capsys.readouterr().err
+    assert "the events have 1 distinct requests, more than 0" in said
+    assert ("use --engine spark" in said) is (engine == "local")
+
+
+def test_table_without_pyarrow_is_for_spark(
+    submitted: list[Plan],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    table: Path,
+) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert cli.main([*WORDS.split(), "--events", "table"]) == SPARK_CODE
+    assert len(submitted) == 1
+    assert "pyarrow, which reads events without Spark, is not installed" in capsys.readouterr().err
+
+
+def test_directory_without_an_ingest_is_named(
+    submitted: list[Plan], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*WORDS.split(), "--events", "logs"]) == 1
+    assert "logs: expected the output of ingest" in capsys.readouterr().err
+    assert not submitted
+
+
 def test_large_logs_are_for_spark(
     submitted: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,7 +261,7 @@ def test_missing_spark_is_named_with_the_extra(
     [
         ("", "one of the arguments --events --logs is required"),
         ("--events logs --logs logs", "not allowed with argument"),
-        ("--events logs --engine local", "--engine: local expects --logs"),
+        ("--events logs --engine local --print", "--engine: local uses no Spark"),
         ("--events logs --tz +02:00", "--tz: expected --logs"),
         ("--events logs --format json", "--format: expected --logs"),
         ("--events logs --max-bad-ratio 0", "--max-bad-ratio: expected --logs"),

@@ -1,20 +1,27 @@
-"""The results of ``--logs`` are those of an ingest and a job on Spark, byte for byte."""
+"""The results of ``--logs`` and of ``--events`` without Spark are a Spark job's, byte for byte.
+
+``REPLAY_SEEDS=200 pytest tests/ops/replay/local/test_engines_agree.py`` tries 200 random logs.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.running import LogSource, run_usage, run_whatif
+from authorizerd.replay.local.running import LocalSource, LogSource, run_usage, run_whatif
+from authorizerd.replay.local.table import TableSource, write_changes
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.report import decode_usage
@@ -28,7 +35,7 @@ from tests.ops.replay.local.random_runs import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(2)
+SEEDS = range(int(os.environ.get("REPLAY_SEEDS", "2")))
 
 
 def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
@@ -42,18 +49,29 @@ def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
 def check_whatif(
     spark: SparkSession, logs: IngestPlan, folder: Path, candidate: AclSet, baseline: AclSet | None
 ) -> bytes:
-    """Check that both engines write the same file with the same exit code; return the file."""
+    """Check that all engines write the same file with the same exit code; return the file."""
     from authorizerd.replay.whatif.job import run
 
-    written = []
-    for name in ("spark", "local"):
-        plan = WhatIfPlan(
+    plans = {
+        name: WhatIfPlan(
             events=logs.out, out=str(folder / name), candidate=candidate, baseline=baseline
         )
-        code = run(spark, plan) if name == "spark" else run_whatif(plan, partial(LogSource, logs))
-        written.append((code, (folder / name / "whatif.json").read_bytes()))
-    assert written[0] == written[1]
-    return written[1][1]
+        for name in ("spark", "logs", "table")
+    }
+    codes = (
+        run(spark, plans["spark"]),
+        run_whatif(plans["logs"], partial(LogSource, logs)),
+        run_whatif(plans["table"], partial(TableSource, Path(logs.out)), write_changes),
+    )
+    first, *others = (
+        (code, (folder / name / "whatif.json").read_bytes())
+        for name, code in zip(plans, codes, strict=True)
+    )
+    assert others == [first, first]
+    by_spark, here = (pq.read_table(folder / name / "changes") for name in ("spark", "table"))
+    assert by_spark.to_pylist() == here.to_pylist()
+    assert not (folder / "logs" / "changes").exists()
+    return first[1]
 
 
 def check_usage(
@@ -63,7 +81,7 @@ def check_usage(
     acls: AclSet,
     **more: Any,  # noqa: ANN401
 ) -> str | None:
-    """Check that both engines write the same files, or name the same reason why they cannot.
+    """Check that all engines write the same files, or name the same reason why they cannot.
 
     Return the content of ``usage.json``, or None without it.
     """
@@ -71,19 +89,23 @@ def check_usage(
 
     folder.mkdir(parents=True)
     plan = UsagePlan(events=logs.out, out=str(folder / "spark"), acls=acls, **more)
-    here = replace(plan, out=str(folder / "local"))
+    without_spark: dict[str, Callable[[], LocalSource]] = {
+        "logs": partial(LogSource, logs),
+        "table": partial(TableSource, Path(logs.out)),
+    }
     try:
         assert run(spark, plan) == 0
     except UsageError as error:
-        with pytest.raises(TrafficError, match=re.escape(str(error))):
-            run_usage(here, partial(LogSource, logs))
-        assert not (folder / "local").exists()
+        for name, open_source in without_spark.items():
+            with pytest.raises(TrafficError, match=re.escape(str(error))):
+                run_usage(replace(plan, out=str(folder / name)), open_source)
+            assert not (folder / name).exists()
         return None
-    assert run_usage(here, partial(LogSource, logs)) == 0
-    for name in ("usage.json", "commands.sh"):
-        by_spark, by_local = (folder / engine / name for engine in ("spark", "local"))
-        assert by_local.read_bytes() == by_spark.read_bytes()
-    return (folder / "local" / "usage.json").read_text()
+    for name, open_source in without_spark.items():
+        assert run_usage(replace(plan, out=str(folder / name)), open_source) == 0
+        for file in ("usage.json", "commands.sh"):
+            assert (folder / name / file).read_bytes() == (folder / "spark" / file).read_bytes()
+    return (folder / "table" / "usage.json").read_text()
 
 
 def draw_usage(drawn: random.Random) -> dict[str, Any]:
@@ -103,6 +125,8 @@ def draw_usage(drawn: random.Random) -> dict[str, Any]:
 def test_random_logs_are_evaluated_alike(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     drawn = random.Random(seed)
     write_random_logs(drawn, tmp_path / "logs")
+    if seed % 2:  # a table of two runs
+        ingest(spark, tmp_path / "logs" / "a.log", tmp_path / "events")
     logs = ingest(spark, tmp_path / "logs", tmp_path / "events")
     candidate, baseline = random_set(drawn), random_set(drawn)
     recorded = check_whatif(spark, logs, tmp_path / "recorded", candidate, None)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from authorizerd.replay.local import table
+from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.local.table import TableSource
+from tests.ops.replay.recorded_events import START, Event, write_events
+
+START_MS = int(START.timestamp() * 1000)
+DAY_MS = 86_400_000
+
+
+def read_of(name: str, at: int, *, allowed: bool = True, host: str | None = None) -> Event:
+    return Event("User:a", host, "READ", "TOPIC", name, allowed, at=at)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A table of three days; ``t`` is read on each of them, and denied at the end."""
+    events = [read_of("t", at=day * DAY_MS) for day in range(3)]
+    return write_events(tmp_path / "in", [*events, read_of("t", 2 * DAY_MS + 5, allowed=False)])
+
+
+@pytest.mark.parametrize(
+    ("since", "allowed"),
+    [(0, 3), (1, 2), (DAY_MS, 2), (DAY_MS + 1, 1), (2 * DAY_MS, 1), (2 * DAY_MS + 1, 0)],
+)
+def test_window_contains_the_events_since_its_begin(folder: Path, since: int, allowed: int) -> None:
+    (one,) = TableSource(folder).tuples(START_MS + since)
+    times = (START_MS + (3 - allowed) * DAY_MS, START_MS + 2 * DAY_MS) if allowed else (None, None)
+    assert one[6:10] == (allowed, *times, None)
+    assert one[10:] == (1, START_MS + 2 * DAY_MS + 5, START_MS + 2 * DAY_MS + 5, None)
+    assert list(TableSource(folder).tuples(START_MS + 3 * DAY_MS)) == []
+
+
+def test_window_reads_only_its_own_days(folder: Path) -> None:
+    first, *_ = sorted((folder / "events").iterdir())
+    (first / "part-0.parquet").write_bytes(b"no Parquet")
+    assert len(list(TableSource(folder).tuples(START_MS + DAY_MS))) == 1
+    with pytest.raises(TrafficError, match=r"--events: .*in: "):
+        TableSource(folder).tuples(START_MS)
+
+
+def test_tuples_can_be_iterated_over_twice(folder: Path) -> None:
+    tuples = TableSource(folder).tuples()
+    assert list(tuples) == list(tuples) == list(TableSource(folder).tuples(START_MS))
+
+
+def test_table_without_events_has_no_tuples(tmp_path: Path) -> None:
+    assert list(TableSource(write_events(tmp_path, [])).tuples()) == []
+
+
+def test_large_window_is_for_spark(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "WINDOW_BYTES_MAX", 1)
+    with pytest.raises(NeedsSparkError, match="the events of the window have"):
+        TableSource(folder).tuples(START_MS)
+    assert len(list(TableSource(folder).tuples())) == 1
+
+
+def test_missing_and_unaccepted_ingests_are_named(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(TrafficError, match=r"--events: .*expected the output of ingest"):
+        TableSource(tmp_path)
+    shutil.rmtree(folder)
+    write_events(folder, [read_of("t", 0)], accepted=False)
+    with pytest.raises(TrafficError, match=r"--events: .*was not accepted"):
+        TableSource(folder)
