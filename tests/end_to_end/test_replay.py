@@ -80,7 +80,7 @@ def test_cluster_needs_only_the_jobs_files_and_three_modules(
         ran = replay(
             tmp_path,
             *("whatif", "--events", str(ingested), "--acls", str(real_log_dir)),
-            *("--out", str(tmp_path / "out"), "--master", cluster.master),
+            *("--out", (tmp_path / "out").as_uri(), "--master", cluster.master),
             *("--python", str(cluster.python), "--executor-memory", "512m"),
             *("--conf", "spark.driver.host=127.0.0.1"),
         )

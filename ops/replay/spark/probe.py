@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 REQUIRED_MODULES: Final = ("immutables", "msgspec", "pyarrow")
 PYTHON_MIN: Final = (3, 11)
 
-_ROUNDS_MAX: Final = 5
+_ROUNDS_MAX: Final = 5  # rounds end earlier if one finds no new executor
+_MANY_ROWS: Final = 1 << 20
 _TASK_SECONDS: Final = 0.2  # long enough that every executor gets a task
 
 
@@ -43,21 +45,34 @@ def probe_executors(spark: SparkSession) -> None:
     """
     from authorizerd.replay.spark.errors import JobError
 
-    context = spark.sparkContext
-    master = str(context.master)
-    if master == "local" or master.startswith("local["):
+    if str(spark.conf.get("spark.master")).startswith("local"):
         return
     seen: set[Finding] = set()
     for _ in range(_ROUNDS_MAX):
-        tasks = 2 * context.defaultParallelism
-        seen.update(context.parallelize(range(tasks), tasks).mapPartitions(_look).collect())
-        unfit = sorted({_complaint(finding) for finding in seen if finding.missing})
+        found = look_around(spark)
+        unfit = sorted({_complaint(finding) for finding in found if finding.missing})
         if unfit:
             raise JobError("; ".join(unfit))
-        # The status also lists the driver, which runs no task.
-        executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
-        if len({(finding.host, finding.process) for finding in seen}) >= executors:
+        if found <= seen:
             return
+        seen |= found
+
+
+def look_around(spark: SparkSession) -> set[Finding]:
+    """Return the Python of each executor that runs one of two tasks per slot."""
+    from pyspark.sql import functions as sql
+
+    # Spark makes a partition of such a range for each slot.
+    numbers = spark.range(_MANY_ROWS).select(sql.spark_partition_id().alias("number"))
+    (last,) = numbers.agg(sql.max("number").alias("number")).collect()
+    tasks = 2 * (last.number + 1)
+    # Without Arrow, which an executor may lack.
+    look = sql.udf(_look, "string", useArrow=False)
+    rows = spark.range(0, tasks, 1, tasks).select(look("id").alias("found")).collect()
+    findings = (json.loads(row.found) for row in rows)
+    return {
+        Finding(host, process, python, tuple(lacks)) for host, process, python, lacks in findings
+    }
 
 
 def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
@@ -68,10 +83,10 @@ def missing_modules(names: Iterable[str]) -> tuple[str, ...]:
     return missing
 
 
-def _look(_: Iterable[int]) -> Iterator[Finding]:
+def _look(_: int) -> str:
     time.sleep(_TASK_SECONDS)
-    yield Finding(
-        socket.gethostname(), os.getppid(), sys.executable, missing_modules(REQUIRED_MODULES)
+    return json.dumps(
+        [socket.gethostname(), os.getppid(), sys.executable, missing_modules(REQUIRED_MODULES)]
     )
 
 

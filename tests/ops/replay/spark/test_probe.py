@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -9,65 +10,59 @@ import pytest
 
 from authorizerd.replay.spark import probe
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.probe import Finding, missing_modules, probe_executors
+from authorizerd.replay.spark.probe import (
+    Finding,
+    look_around,
+    missing_modules,
+    probe_executors,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Cluster:
-    """A Spark context whose executors give the listed answers, one round after the other."""
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Return a function that probes executors with the listed answers, and counts the rounds."""
 
-    def __init__(self, executors: int, rounds: list[list[Finding]], master: str = "yarn") -> None:
-        self.sparkContext = self
-        self.master = master
-        self.defaultParallelism = executors
-        self.rounds = rounds
-        self.asked = 0
-        self._jsc = SimpleNamespace(sc=lambda: self)
-        self.executors = executors
+    def ask(*rounds: set[Finding], master: str = "yarn") -> int:
+        asked: list[set[Finding]] = []
 
-    def getExecutorMemoryStatus(self) -> Cluster:
-        return self
+        def look_around(_: object) -> set[Finding]:
+            asked.append(rounds[min(len(asked), len(rounds) - 1)])
+            return asked[-1]
 
-    def size(self) -> int:
-        return self.executors + 1
+        monkeypatch.setattr(probe, "look_around", look_around)
+        session = SimpleNamespace(conf={"spark.master": master})
+        probe_executors(cast("SparkSession", session))
+        return len(asked)
 
-    def parallelize(self, _: object, tasks: int) -> Cluster:
-        assert tasks >= 2 * self.executors
-        return self
-
-    def mapPartitions(self, _: object) -> Cluster:
-        return self
-
-    def collect(self) -> list[Finding]:
-        self.asked += 1
-        return self.rounds[min(self.asked, len(self.rounds)) - 1]
-
-
-def asked(cluster: Cluster) -> int:
-    probe_executors(cast("SparkSession", cluster))
-    return cluster.asked
+    return ask
 
 
 ONE = Finding("one", 10, "/env/bin/python", ())
 TWO = Finding("two", 10, "/env/bin/python", ())
 
 
-def test_every_executor_is_probed_except_a_local_one() -> None:
-    assert asked(Cluster(2, [], master="local[2]")) == 0
-    assert asked(Cluster(2, [[ONE, TWO]])) == 1
-    assert asked(Cluster(2, [[ONE], [ONE], [TWO]])) == 3
-    assert asked(Cluster(2, [[ONE]])) == 5
+def test_executors_are_probed_until_no_new_one_is_found(asked: Callable[..., int]) -> None:
+    assert asked(set(), master="local[2]") == 0
+    assert asked({ONE, TWO}) == 2
+    assert asked({ONE}, {TWO}, {ONE}) == 3
+    assert asked(*({ONE._replace(process=number)} for number in range(9))) == 5
 
 
-def test_missing_modules_are_named_with_host_and_python() -> None:
+def test_missing_modules_are_named_with_host_and_python(asked: Callable[..., int]) -> None:
     bare = Finding("two", 11, "/usr/bin/python3", ("Python 3.11", "pyarrow"))
     with pytest.raises(JobError) as caught:
-        asked(Cluster(3, [[ONE, bare, bare._replace(process=12)]]))
+        asked({ONE}, {ONE, bare, bare._replace(process=12)})
     assert str(caught.value) == (
         "the executor's Python on two, /usr/bin/python3, lacks Python 3.11, pyarrow"
     )
+
+
+def test_tasks_report_their_python(spark: SparkSession) -> None:
+    (found,) = look_around(spark)
+    assert (found.python, found.missing) == (sys.executable, ())
 
 
 def test_module_that_does_not_load_is_missing(
