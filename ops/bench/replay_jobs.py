@@ -80,9 +80,14 @@ def time_job(times: list[JobTime]) -> Iterator[None]:
 
 def local_session(directory: Path) -> SparkSession:
     """Return a session on this machine's cores, with its files below ``directory``."""
+    return session_on(directory, f"local[{CORES}]")
+
+
+def session_on(directory: Path, master: str) -> SparkSession:
+    """Return a session of a local master, with its files below ``directory``."""
     # By default, Spark's workers would run the ``python3`` of the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = session_builder("bench").master(f"local[{CORES}]")
+    builder = session_builder("bench").master(master)
     for key, value in (
         ("spark.ui.enabled", "false"),
         ("spark.driver.memory", "4g"),
