@@ -218,6 +218,11 @@ def test_sample_of_a_json_log_is_a_warning(rate: float, is_sampled: bool, folder
             "audit.log: no line is of an audit log (no_decision 2): name a log of Kafka's ",
         ),
         ("", "\n", "there is no recorded request, so nothing can be judged"),
+        (
+            "",
+            line("User:alice", "READ", "orders") + "no audit line\n",
+            "1 of 2 lines cannot be read (no_decision 1): filter the log, or raise ",
+        ),
         ("--traffic-tz Nowhere", "", "unknown time zone 'Nowhere'"),
     ],
 )
