@@ -9,7 +9,9 @@ import select
 import stat
 import sys
 import termios
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from subprocess import Popen
 
@@ -95,37 +97,49 @@ class Terminal:
     def enter(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
-    def close(self) -> int:
-        code: int = self.process.wait(SECONDS_MAX)
+    def interrupt(self) -> None:
+        """Press Ctrl-C until it is shown: Python misses a signal just before it waits for a key."""
+        give_up = time.monotonic() + SECONDS_MAX
+        while "^C" not in self.printed:
+            assert time.monotonic() < give_up, self.printed
+            self.enter("\x03")
+            if select.select([self._ours], [], [], 2)[0]:
+                self.printed += os.read(self._ours, 4096).decode()
+        self.expect("^C")
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
         os.close(self._ours)
-        return code
 
 
 def test_conversation_on_a_terminal(tmp_path: Path) -> None:
     """The tab key completes, Ctrl-C drops a line, Ctrl-D leaves, and the history is kept."""
     write_log(tmp_path)
     state = tmp_path / "state"
-    terminal = Terminal(tmp_path, state)
-    assert terminal.expect(">> ").strip() == (
-        f"[ {tmp_path} at offset 8. Type help for the commands. ]"
-    )
-    terminal.enter("cat /im\tfeat\tmeta\t\n")
-    assert terminal.expect(">> ") == ("cat /image/features/metadataVersion \nOptional[4.3-IV0]\n")
-    terminal.enter("cd /image\n")
-    terminal.expect(">> ")
-    terminal.enter("ls\n")
-    assert terminal.expect(">> ") == (
-        "ls\n"
-        "acls          cluster  delegationToken  producerIds  scram\n"
-        "clientQuotas  configs  features         provenance   topics\n"
-    )
-    terminal.enter("ls nothing")
-    terminal.expect("ls nothing")  # Python may miss a signal before it waits for a key
-    terminal.enter("\x03")
-    terminal.expect("^C")
-    terminal.expect(">> ")
-    terminal.enter("\x04")
-    assert terminal.close() == 0
+    with closing(Terminal(tmp_path, state)) as terminal:
+        assert terminal.expect(">> ").strip() == (
+            f"[ {tmp_path} at offset 8. Type help for the commands. ]"
+        )
+        terminal.enter("cat /im\tfeat\tmeta\t\n")
+        assert terminal.expect(">> ") == (
+            "cat /image/features/metadataVersion \nOptional[4.3-IV0]\n"
+        )
+        terminal.enter("cd /image\n")
+        terminal.expect(">> ")
+        terminal.enter("ls\n")
+        assert terminal.expect(">> ") == (
+            "ls\n"
+            "acls          cluster  delegationToken  producerIds  scram\n"
+            "clientQuotas  configs  features         provenance   topics\n"
+        )
+        terminal.enter("ls nothing")
+        terminal.expect("ls nothing")
+        terminal.interrupt()
+        terminal.expect(">> ")
+        terminal.enter("\x04")
+        assert terminal.process.wait(SECONDS_MAX) == 0
     history = state / "authorizerd" / "shell_history"
     assert history.read_text() == "cat /image/features/metadataVersion\ncd /image\nls\n"
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
