@@ -438,7 +438,8 @@ _shtab_authorizerd_replay_load_defaults_added=0
 _shtab_authorizerd_replay_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--run[directory to search for ingest.json, whatif.json, usage.json and load.json, also in its direct subdirectories]:directory:"
-  "--out[HTML file to write\; default DIR\/report.html\; its data is written next to it as JSON]:out:"
+  "--against[directory of an earlier run\: show only what differs between the two]:against:"
+  "--out[HTML file to write\; default report.html in the directory of --run, or difference.html with --against\; its data is written next to it as JSON]:out:"
 )
 
 # guard to ensure default positional specs are added only once per session

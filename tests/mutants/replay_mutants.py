@@ -248,4 +248,25 @@ REPLAY_MUTANTS: Final = (
         becomes=", password=None)",
         found_by="tests/ops/replay/load/test_options.py::test_unusable_tls_file_is_named",
     ),
+    Mutant(
+        name="what a cut list lacks is certainly in one run only",
+        file="ops/replay/report/differences.py",
+        text="is_certain = not (was.details_left_out or now.details_left_out)",
+        becomes="is_certain = not was.details_left_out",
+        found_by="tests/ops/replay/report/test_differences.py::test_cut_list_makes_what_it_lacks_uncertain",
+    ),
+    Mutant(
+        name="a figure that only the earlier run has is not compared",
+        file="ops/replay/report/differences.py",
+        text="for path in after | before:",
+        becomes="for path in after:",
+        found_by="tests/ops/replay/report/test_differences.py::test_figure_of_one_run_only_is_listed",
+    ),
+    Mutant(
+        name="a log that ends below its checkpoint gives older ACLs",
+        file="ops/replay/acls/log.py",
+        text="if as_of is not None or (state.offset is not None and state.offset + 1 >= end_min):",
+        becomes="if True:",
+        found_by="tests/ops/replay/acls/test_log.py::test_log_that_ends_below_its_checkpoint_is_rejected",
+    ),
 )

@@ -1,4 +1,4 @@
-"""The command ``replay report``: read the results of a run, and write the page and its JSON.
+"""The command ``replay report``: show the results of a run, or what differs between two.
 
 **Invariant:** each file is written completely or not at all, and no result is overwritten. The
 command does not need Spark.
@@ -16,12 +16,15 @@ import msgspec
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.messages import EXIT_DONE
+from authorizerd.replay.report.difference_findings import assess_difference
+from authorizerd.replay.report.differences import Difference, compare
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
 from authorizerd.replay.report.results import DECODERS, ResultFile, parse_local, read_results
 from authorizerd.replay.text import encode_json
 
 PAGE_NAME: Final = "report.html"
+DIFFERENCE_NAME: Final = "difference.html"
 VERSION: Final = 1
 _JSON: Final = ".json"
 
@@ -39,6 +42,14 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
     results: dict[str, msgspec.Raw]
 
 
+class DifferenceDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of ``difference.json``; ``version`` is as in ``ReportDocument``."""
+
+    version: int = VERSION
+    findings: tuple[Finding, ...]
+    difference: Difference
+
+
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``report``."""
     parser.set_defaults(run=run_report)
@@ -52,10 +63,17 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
         " its direct subdirectories",
     )
     parser.add_argument(
+        "--against",
+        type=parse_local,
+        metavar="DIR",
+        help="directory of an earlier run: show only what differs between the two",
+    )
+    parser.add_argument(
         "--out",
         type=parse_local,
         metavar="FILE",
-        help=f"HTML file to write; default DIR/{PAGE_NAME}; its data is written next to it as JSON",
+        help=f"HTML file to write; default {PAGE_NAME} in the directory of --run, or"
+        f" {DIFFERENCE_NAME} with --against; its data is written next to it as JSON",
     )
 
 
@@ -65,15 +83,12 @@ def run_report(parsed: argparse.Namespace) -> int:
     Raises:
         ReportError: a result cannot be read, or a file cannot be written.
     """
-    # Imported late: `authorizerd replay --help` must work without Jinja2.
-    from authorizerd.replay.report.rendering import make_page
-
-    directory: Path = parsed.directory
-    page_path, json_path = _outputs(directory, parsed.out)
-    results = read_results(directory)
-    findings = assess(results)
-    document = ReportDocument(findings=findings, files=results.files, results=results.texts)
-    page = make_page(directory.resolve().name or str(directory), results, findings)
+    name = PAGE_NAME if parsed.against is None else DIFFERENCE_NAME
+    page_path, json_path = _outputs(parsed.out or parsed.directory / name)
+    if parsed.against is None:
+        findings, page, document = _report(parsed.directory)
+    else:
+        findings, page, document = _compare(parsed.against, parsed.directory)
     _write(json_path, encode_json(document))
     _write(page_path, page)
     for line in _summary(findings):
@@ -83,9 +98,37 @@ def run_report(parsed: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _outputs(directory: Path, out: Path | None) -> tuple[Path, Path]:
+def _report(directory: Path) -> tuple[Sequence[Finding], str, object]:
+    # Imported late: `authorizerd replay --help` must work without Jinja2.
+    from authorizerd.replay.report.rendering import make_page
+
+    results = read_results(directory)
+    findings = assess(results)
+    document = ReportDocument(findings=findings, files=results.files, results=results.texts)
+    return findings, make_page(_name(directory), results, findings), document
+
+
+def _compare(was_directory: Path, now_directory: Path) -> tuple[Sequence[Finding], str, object]:
+    from authorizerd.replay.report.rendering import make_difference_page
+
+    if was_directory.resolve() == now_directory.resolve():
+        raise ReportError(f"--against: {was_directory}: expected another directory than --run")
+    names = _name(was_directory), _name(now_directory)
+    if names[0] == names[1]:
+        names = str(was_directory), str(now_directory)
+    was, now = read_results(was_directory), read_results(now_directory)
+    difference = compare(was, now, names)
+    findings = assess_difference(difference)
+    page = make_difference_page(difference, was, now, findings)
+    return findings, page, DifferenceDocument(findings=findings, difference=difference)
+
+
+def _name(directory: Path) -> str:
+    return directory.resolve().name or str(directory)
+
+
+def _outputs(page_path: Path) -> tuple[Path, Path]:
     """Return the paths of the page and of its JSON."""
-    page_path = out if out is not None else directory / PAGE_NAME
     json_path = page_path.with_suffix(_JSON) if page_path.name else page_path
     results = {f"{kind}{_JSON}" for kind in DECODERS}
     if page_path.suffix not in (".html", ".htm"):

@@ -8,7 +8,9 @@ caption says so.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from authorizerd.replay.load.lanes.histogram import bucket_of, last_of
@@ -161,3 +163,50 @@ def _list_latencies(percentiles: Percentiles) -> Iterator[tuple[float, int]]:
     highest = math.inf if percentiles.max_ms is None else percentiles.max_ms
     for bucket, samples in sorted(percentiles.buckets):
         yield min(last_of(min(bucket, _BUCKET_MAX)) / _NS_PER_MS, highest), samples
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Latencies from ``first_ms`` to ``last_ms``, and each run's share of samples in percent."""
+
+    first_ms: float
+    last_ms: float
+    shares: tuple[float, ...]
+
+
+def bin_latencies(measured: Sequence[Percentiles]) -> list[Bin]:
+    """Return bins of equal ratios, from the first with a sample to the last; none without any."""
+    counts = [Counter[int]() for _ in measured]
+    for percentiles, counted in zip(measured, counts, strict=True):
+        for value_ms, samples in _list_latencies(percentiles):
+            counted[math.floor(math.log10(max(value_ms, 1 / _NS_PER_MS)) * _BINS_PER_DECADE)] += (
+                samples
+            )
+    used = [number for counted in counts for number in counted]
+    return [
+        Bin(
+            10 ** (number / _BINS_PER_DECADE),
+            10 ** ((number + 1) / _BINS_PER_DECADE),
+            tuple(100 * counted[number] / max(counted.total(), 1) for counted in counts),
+        )
+        for number in (range(min(used), max(used) + 1) if used else ())
+    ]
+
+
+def plot_histogram(what: str, names: Sequence[str], bins: Sequence[Bin]) -> Plot | None:
+    """Return the outlines of one histogram for each name, drawn over each other."""
+    if not bins:
+        return None
+    curves = []
+    for number, name in enumerate(names):
+        steps = [(x, each.shares[number]) for each in bins for x in (each.first_ms, each.last_ms)]
+        curves.append(Curve(name, f"curve-{number + 1}", steps))
+    return Plot(
+        label=f"Histogram of {what} in both runs",
+        caption=f"Histogram of {what}: the share of questions in each bin",
+        x=log_axis(edge for each in bins for edge in (each.first_ms, each.last_ms)),
+        y=linear_axis(0, max(max(each.shares) for each in bins)),
+        x_title="ms (log)",
+        y_title="% of questions",
+        curves=curves,
+    )

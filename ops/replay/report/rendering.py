@@ -23,6 +23,7 @@ from markupsafe import Markup
 from authorizerd.acl.model import Code, Operation, ResourceType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report import heat_map, load_plots, wording
+from authorizerd.replay.report.differences import KINDS, Difference
 from authorizerd.replay.report.findings import SYMBOLS, Finding, format_measured
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.text import format_count
@@ -40,6 +41,20 @@ def make_page(title: str, results: Results, findings: Sequence[Finding]) -> str:
     sections = (*results.files, "files")
     return _render(
         "report.html.jinja", title=title, sections=sections, results=results, findings=findings
+    )
+
+
+def make_difference_page(
+    difference: Difference, was: Results, now: Results, findings: Sequence[Finding]
+) -> str:
+    """Return the HTML of the page that compares two runs."""
+    kinds = {finding.about for finding in findings} - {"inputs"}
+    return _render(
+        "difference.html.jinja",
+        difference=difference,
+        sections=("inputs", *(kind for kind in KINDS if kind in kinds), "files"),
+        loads=(was.load, now.load),
+        findings=findings,
     )
 
 
@@ -117,6 +132,7 @@ ENVIRONMENT: Final = Environment(
 )
 ENVIRONMENT.filters |= {
     "counted": format_count,
+    "change": wording.format_change,
     "cut": wording.cut,
     "heat_level": heat_map.level_of,
     "milliseconds": wording.format_milliseconds,
@@ -142,7 +158,9 @@ ENVIRONMENT.globals |= {
         format_measured,
         heat_map.map_by_operation,
         heat_map.map_by_resource,
+        load_plots.bin_latencies,
         load_plots.group_seconds,
+        load_plots.plot_histogram,
         load_plots.plot_latency,
         load_plots.plot_percentiles,
         load_plots.plot_rates,

@@ -52,6 +52,13 @@ def format_share(part: int, whole: int) -> str:
     return f"{percent:.1f} %"
 
 
+def format_change(was: float, now: float) -> str:
+    """Return a relative change, "+12.3 %"; "none" if there is none."""
+    if was == now:
+        return "none"
+    return f"{100 * (now - was) / was:+,.1f} %" if was else f"{now - was:+,.10g}"
+
+
 def format_seconds(time_ms: float) -> str:
     """Return a time in milliseconds as seconds, "1.500"."""
     return f"{time_ms / 1000:,.3f}"

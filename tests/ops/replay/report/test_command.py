@@ -97,3 +97,36 @@ def test_uri_is_rejected_with_the_remedy(capsys: pytest.CaptureFixture[str], opt
         main(["report", "--run", "x", option, "s3a://bucket/friday"])
     expected = "expected a path on this machine, found 's3a://bucket/friday': copy the results to"
     assert expected in capsys.readouterr().err
+
+
+def test_difference_of_two_runs_is_written_beside_the_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_results(tmp_path / "thursday", "User:a")
+    write_results(tmp_path / "friday", "User:b")
+    assert report(tmp_path / "friday", "--against", tmp_path / "thursday") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "• inputs: The inputs differ"
+    assert "✗ whatif: 1 distinct request newly denied only in friday" in lines
+    page = (tmp_path / "friday" / "difference.html").read_text()
+    assert "<title>friday against thursday</title>" in page
+    document = json.loads((tmp_path / "friday" / "difference.json").read_text())
+    assert list(document) == ["version", "findings", "difference"]
+    assert document["difference"]["was"]["name"] == "thursday"
+    assert set(document["difference"]["results"]) == set(KINDS)
+    assert not list((tmp_path / "thursday").glob("difference.*"))
+
+
+def test_runs_of_the_same_name_are_named_by_their_paths(tmp_path: Path) -> None:
+    for week in ("1", "2"):
+        write_results(tmp_path / week / "friday")
+    assert report(tmp_path / "2" / "friday", "--against", tmp_path / "1" / "friday") == 0
+    difference = json.loads((tmp_path / "2" / "friday" / "difference.json").read_text())
+    names = [difference["difference"][side]["name"] for side in ("was", "now")]
+    assert names == [f"{tmp_path}/1/friday", f"{tmp_path}/2/friday"]
+
+
+def test_run_against_itself_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_results(tmp_path)
+    assert report(tmp_path, "--against", f"{tmp_path}/.") == 1
+    assert "expected another directory than --run" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,8 +12,10 @@ from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
 from authorizerd.replay.load.results import percentiles
 from authorizerd.replay.report.load_plots import (
     POINTS_MAX,
+    bin_latencies,
     exceedances,
     group_seconds,
+    plot_histogram,
     plot_latency,
     plot_percentiles,
     plot_rates,
@@ -112,3 +116,28 @@ def test_caption_of_a_long_run_says_what_a_point_stands_for() -> None:
     assert rates is not None
     assert "each point is the worst of 2 seconds" in latency.caption
     assert "each point is the mean of 2 seconds" in rates.caption
+
+
+LATENCIES_NS = st.lists(st.integers(0, 10**12), max_size=20)
+
+
+@given(LATENCIES_NS, LATENCIES_NS)
+def test_bins_contain_every_sample_of_both_runs(was_ns: list[int], now_ns: list[int]) -> None:
+    bins = bin_latencies([measure(*was_ns), measure(*now_ns)])
+    for number, latencies_ns in enumerate((was_ns, now_ns)):
+        shares = [each.shares[number] for each in bins]
+        assert sum(shares) == pytest.approx(100 if latencies_ns else 0)
+    for one, following in pairwise(bins):
+        assert one.last_ms == pytest.approx(following.first_ms)
+        assert one.last_ms / one.first_ms == pytest.approx(10**0.1)
+    assert (plot_histogram("x", ["was", "now"], bins) is None) == (not bins)
+
+
+def test_histogram_draws_both_runs_over_each_other() -> None:
+    one_ms, two_ms = 10**6 + 1, 2 * 10**6
+    bins = bin_latencies([measure(one_ms, one_ms), measure(one_ms, two_ms)])
+    plot = plot_histogram("x", ["was", "now"], bins)
+    assert plot is not None
+    highest = [max(y for _, y in curve.points if y is not None) for curve in plot.curves]
+    assert highest == [100, 50]
+    assert [curve.name for curve in plot.curves] == ["was", "now"]

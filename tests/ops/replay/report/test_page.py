@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.replay.report.difference_findings import assess_difference
+from authorizerd.replay.report.differences import compare
 from authorizerd.replay.report.findings import assess
-from authorizerd.replay.report.rendering import make_page
-from authorizerd.replay.report.results import Results, read_results
+from authorizerd.replay.report.rendering import make_difference_page, make_page
+from authorizerd.replay.report.results import ResultFile, Results, read_results
 from authorizerd.replay.report.wording import NAME_MAX
 from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount
 from tests.ops.replay.report import examples
@@ -34,26 +37,48 @@ def make_full(name: str, title: str = "run") -> str:
     )
 
 
-INNOCENT = Elements(make_full("innocent"))
+def make_difference(name: str, title: str = "run") -> str:
+    """Return a page that compares results with this name everywhere with others."""
+    was, now = (
+        Results(
+            files=dict.fromkeys(examples.KINDS, ResultFile(path=each, bytes=1, sha256="0")),
+            texts={},
+            ingest=ingested(each),
+            whatif=whatif(each),
+            usage=usage(each),
+            load=load(each),
+        )
+        for each in ("before", name)
+    )
+    difference = compare(was, now, ("before", title))
+    return make_difference_page(difference, was, now, assess_difference(difference))
 
 
+MAKERS: list[Callable[..., str]] = [make_full, make_difference]
+INNOCENT = {make: Elements(make("innocent")) for make in MAKERS}
+
+
+@pytest.mark.parametrize("make_one", MAKERS)
 @settings(max_examples=40)
 @given(HOSTILE)
-def test_hostile_name_changes_no_element_and_no_code(name: str) -> None:
-    html = make_full(name, name)
-    hostile = Elements(html)
+def test_hostile_name_changes_no_element_and_no_code(
+    make_one: Callable[..., str], name: str
+) -> None:
+    html = make_one(name, name)
+    hostile, innocent = Elements(html), INNOCENT[make_one]
     assert [(tag, sorted(attributes)) for tag, attributes in hostile.tags] == [
-        (tag, sorted(attributes)) for tag, attributes in INNOCENT.tags
+        (tag, sorted(attributes)) for tag, attributes in innocent.tags
     ]
-    assert hostile.code == INNOCENT.code
+    assert hostile.code == innocent.code
     assert not hostile.comments
     assert escape_unprintable(name) in hostile.texts
     assert all(line.isprintable() for text in hostile.texts for line in text.split("\n"))
     ElementTree.fromstring(re.sub(r"(?s)^<!DOCTYPE html>|<(style|script)>.*?</\1>", "", html))
 
 
-def test_page_may_load_nothing() -> None:
-    html = make_full("x")
+@pytest.mark.parametrize("make_one", MAKERS)
+def test_page_may_load_nothing(make_one: Callable[..., str]) -> None:
+    html = make_one("x")
     elements = Elements(html)
     policies = [
         attributes["content"]
@@ -72,8 +97,25 @@ def test_page_may_load_nothing() -> None:
     assert all(str(link["href"]).startswith("#") for link in elements.attributes_of("a"))
 
 
-def test_equal_results_make_equal_pages() -> None:
-    assert make_full("x") == make_full("x")
+@pytest.mark.parametrize("make_one", MAKERS)
+def test_equal_results_make_equal_pages(make_one: Callable[..., str]) -> None:
+    assert make_one("x") == make_one("x")
+
+
+def test_difference_shows_the_inputs_first_and_both_histograms_as_text() -> None:
+    elements = Elements(make_difference("x", "friday"))
+    places = [attributes["id"] for _, attributes in elements.tags if "id" in attributes]
+    assert places == ["inputs", "whatif", "load", "usage", "ingest", "files"]
+    assert [link["href"] for link in elements.attributes_of("a")] == [
+        f"#{place}" for place in places
+    ]
+    plots = elements.attributes_of("svg")
+    assert [plot["aria-label"] for plot in plots] == [
+        "Histogram of corrected latency in both runs",
+        "Histogram of service time in both runs",
+        "Percentiles: before, friday",
+    ]
+    assert elements.names.count("details") == 2
 
 
 @pytest.mark.parametrize("kind", examples.KINDS)

@@ -1,0 +1,226 @@
+"""Compare the results of two runs: what they were made from, their figures, and their lists.
+
+**Invariant:** every number and text of two results is compared, except those that name or time a
+run. What is in only one of two lists is certain only if both lists are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec.structs import astuple
+
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.report.errors import ReportError
+from authorizerd.replay.report.results import ResultFile, Results
+from authorizerd.replay.usage.report import UsageReport
+from authorizerd.replay.whatif.report import Changed, Detail, WhatIf
+
+KINDS: Final = ("whatif", "load", "usage", "ingest")
+"""The kinds of result in the order of a page."""
+DENIED: Final = "Newly denied in one run only"
+ALLOWED: Final = "Newly allowed in one run only"
+USE: Final = "ACLs whose use differs"
+SUGGESTIONS: Final = "Suggestions that differ"
+THRESHOLDS: Final = "Thresholds that differ"
+
+Value: TypeAlias = str | int | float | None
+Item: TypeAlias = tuple[str | None, ...]
+
+_REQUEST: Final = ("Principal", "Host", "Operation", "Type", "Resource")
+_ACL: Final = ("Principal", "Host", "Operation", "Permission", "Type", "Resource", "Pattern")
+_INPUTS: Final = {
+    "ingest": {"lines", "first_at", "last_at", "time_zone", "inputs"},
+    "whatif": {
+        *("events", "allowed_events", "tuples", "first_at", "last_at"),
+        *("candidate", "baseline"),
+    },
+    "usage": {"acls", "window", "assumed_in_force"},
+    "load": {"target", "surface", "mode", "dry_run", "settings", "plan"},
+}
+"""The fields that say what a result was made from; the others are its figures."""
+_NOT_COMPARED: Final = {
+    *("run_id", "started_at", "start_skew_ms", "first_offset", "last_offset"),
+    *("buckets", "timeline", "first_mismatches", "thresholds"),
+    *("by_principal", "by_resource", "by_operation", "details"),
+}
+"""The name and the times of a run, and lists that are compared item by item, or drawn."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A value of both results; None if one lacks it."""
+
+    name: str
+    was: Value
+    now: Value
+
+    @property
+    def differs(self) -> bool:
+        return self.was != self.now
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """An item with different values in two lists; None if one lacks the item."""
+
+    item: Item
+    was: Value
+    now: Value
+    rule: str | None = None
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """The items that differ between two lists; ``columns`` are the headings of an item.
+
+    Unless ``is_certain``, a list was cut, and an item that it lacks may have been cut off.
+    """
+
+    columns: tuple[str, ...]
+    rows: list[Change]
+    is_certain: bool = True
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two results of one kind; the keys of ``changes`` are titles of lists that differ."""
+
+    is_equal: bool
+    inputs: list[Row]
+    figures: list[Row]
+    changes: dict[str, Changes]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs; the keys of ``files`` are its kinds of result."""
+
+    name: str
+    files: dict[str, ResultFile]
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """All that differs between two runs; the keys of ``results`` are the kinds that both have."""
+
+    was: Run
+    now: Run
+    results: dict[str, Comparison]
+
+
+def compare(was: Results, now: Results, names: tuple[str, str]) -> Difference:
+    """Return the comparison of all kinds of result that both runs have.
+
+    Raises:
+        ReportError: there is no such kind.
+    """
+    kinds = [kind for kind in KINDS if kind in was.files and kind in now.files]
+    if not kinds:
+        found = " and ".join(
+            f"{name} has {', '.join(each.files)}"
+            for name, each in zip(names, (was, now), strict=True)
+        )
+        raise ReportError(f"expected a kind of result that both runs have, but {found}")
+    return Difference(
+        was=Run(name=names[0], files=was.files),
+        now=Run(name=names[1], files=now.files),
+        results={kind: _compare(kind, getattr(was, kind), getattr(now, kind)) for kind in kinds},
+    )
+
+
+def _compare(kind: str, was: Any, now: Any) -> Comparison:  # noqa: ANN401 - two results of one kind
+    before, after = (dict(_flatten(msgspec.to_builtins(each))) for each in (was, now))
+    inputs: list[Row] = []
+    figures: list[Row] = []
+    for path in after | before:
+        name = ": ".join(path).replace("_", " ")
+        row = Row(name=name, was=before.get(path), now=after.get(path))
+        if not row.was is row.now is None:
+            (inputs if path[0] in _INPUTS[kind] else figures).append(row)
+    changes = {title: each for title, each in _list_changes(was, now) if each.rows}
+    return Comparison(is_equal=was == now, inputs=inputs, figures=figures, changes=changes)
+
+
+def _flatten(
+    value: Any,  # noqa: ANN401 - any part of a JSON document
+    path: tuple[str, ...] = (),
+) -> Iterator[tuple[tuple[str, ...], Value]]:
+    """Yield the path and the value of each number and text; of a list, the number of items."""
+    match value:
+        case dict():
+            for key, item in value.items():
+                if key not in _NOT_COMPARED:
+                    yield from _flatten(item, (*path, key))
+        case [str(), *_] | (str(), *_):
+            yield path, ", ".join(map(str, value))
+        case list() | tuple():
+            yield path, len(value)
+        case _:
+            yield path, value
+
+
+def _list_changes(was: object, now: object) -> Iterator[tuple[str, Changes]]:
+    match was, now:
+        case WhatIf(), WhatIf():
+            yield from _compare_decisions("denied", was.newly_denied, now.newly_denied)
+            yield from _compare_decisions("allowed", was.newly_allowed, now.newly_allowed)
+        case UsageReport(), UsageReport():
+            # ACLs from used to unused come first.
+            rows = sorted(_compare_maps(_list_uses(was), _list_uses(now)), key=_rank)
+            yield USE, Changes(columns=_ACL, rows=rows)
+            rows = list(_compare_maps(_list_suggestions(was), _list_suggestions(now)))
+            yield SUGGESTIONS, Changes(columns=_ACL, rows=rows)
+        case LoadReport(), LoadReport():
+            rows = list(_compare_maps(_list_verdicts(was), _list_verdicts(now)))
+            yield THRESHOLDS, Changes(columns=("Threshold",), rows=rows)
+
+
+def _compare_decisions(which: str, was: Changed, now: Changed) -> Iterator[tuple[str, Changes]]:
+    rules = {_name(each): each.candidate_rule for each in (*was.details, *now.details)}
+    rows = [
+        msgspec.structs.replace(row, rule=rules[row.item])
+        for row in _compare_maps(_list_events(was.details), _list_events(now.details))
+    ]
+    alone = [row for row in rows if row.was is None or row.now is None]
+    both = [row for row in rows if row.was is not None and row.now is not None]
+    is_certain = not (was.details_left_out or now.details_left_out)
+    title = DENIED if which == "denied" else ALLOWED
+    yield title, Changes(columns=_REQUEST, rows=alone, is_certain=is_certain)
+    title = f"Newly {which} in both, for other numbers of events"
+    yield title, Changes(columns=_REQUEST, rows=both)
+
+
+def _list_events(details: Iterable[Detail]) -> dict[Item, Value]:
+    return {_name(each): each.events for each in details}
+
+
+def _name(each: Detail) -> Item:
+    return each.principal, each.host, each.operation, each.resource_type, each.resource_name
+
+
+def _list_uses(usage: UsageReport) -> dict[Item, Value]:
+    uses: dict[Item, Value] = {astuple(each.acl): "used" for each in usage.used}
+    uses |= {astuple(each.acl): "unused" for each in usage.unused}
+    young = (each for acls in usage.not_judged.values() for each in acls)
+    return uses | {astuple(each.acl): "not judged" for each in young}
+
+
+def _rank(row: Change) -> tuple[bool, bool, bool]:
+    return row.was != "used", row.now is None, row.was is None
+
+
+def _list_suggestions(usage: UsageReport) -> dict[Item, Value]:
+    listed: dict[Item, Value] = {astuple(acl): "remove" for acl in usage.suggestions.removals}
+    for each in usage.suggestions.narrowings:
+        names = (f"{acl.pattern_type.lower()} {acl.resource_name}" for acl in each.narrower)
+        listed[astuple(each.acl)] = f"narrow to {', '.join(names)}"
+    kept = usage.suggestions.left_out
+    return listed | {astuple(each.acl): f"keep: {each.reason}" for each in kept}
+
+
+def _list_verdicts(load: LoadReport) -> dict[Item, Value]:
+    return {(each.threshold,): "held" if each.passed else "failed" for each in load.thresholds}
+
+
+def _compare_maps(was: dict[Item, Value], now: dict[Item, Value]) -> Iterator[Change]:
+    """Yield the items with different values: those of ``now`` in its order, then the others."""
+    for item in now | was:
+        if was.get(item) != now.get(item):
+            yield Change(item=item, was=was.get(item), now=now.get(item))
