@@ -14,7 +14,7 @@ from pathlib import Path
 from authorizerd.replay.messages import EXIT_FAULT
 from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
 from authorizerd.replay.spark.failures import is_named, one_line
-from authorizerd.replay.spark.probe import REQUIRED_MODULES, missing_modules
+from authorizerd.replay.spark.probe import DRIVER_MODULES, missing_modules
 
 
 def main(plan_name: str) -> int:
@@ -22,7 +22,7 @@ def main(plan_name: str) -> int:
     # spark-submit prints both streams of a Python driver to standard output anyway.
     sys.stderr = MessageStream(sys.stdout)
     warnings.showwarning = trace_warning
-    missing = missing_modules(REQUIRED_MODULES)
+    missing = missing_modules(DRIVER_MODULES)
     if missing:
         print(
             f"the driver's Python, {sys.executable}, lacks {', '.join(missing)}: install them",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REQUIRED_MODULES: Final = ("immutables", "msgspec", "pyarrow")
+DRIVER_MODULES: Final = (*REQUIRED_MODULES, "pandas")
+"""PySpark needs pandas where ``mapInArrow`` is called, and not where the function runs."""
 PYTHON_MIN: Final = (3, 11)
 
 _ROUNDS_MAX: Final = 5  # rounds end earlier if one finds no new executor
