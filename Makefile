@@ -5,7 +5,7 @@ BIN := .venv/bin
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast faults stories mutants stretches check bench peers conformance manual wheel clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual wheel clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -38,6 +38,12 @@ test: setup-dev
 # Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev
 	$(BIN)/pytest $(PARALLEL) -m "not slow"
+
+# Compare both engines of replay on random sets of ACLs: SETS with few jobs of Spark, and JOBS with
+# whole jobs. Needs Java 17.
+engines: setup-dev
+	REPLAY_SETS=$(or $(SETS),200) REPLAY_JOBS=$(or $(JOBS),5) \
+	  $(BIN)/pytest tests/ops/replay/local/test_engines_agree.py
 
 # Test the log, and the copy of a followed one, on a disk with random crashes and faults; SEED=1234
 # sets the random seed.

@@ -32,7 +32,6 @@ from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.request_latency import RequestTimes
-from authorizerd.daemon.origins.followed_cluster import FollowedCluster
 from authorizerd.daemon.origins.origin import Neighbours, Origin
 from authorizerd.daemon.origins.own_log import OwnLogOrigin
 from authorizerd.daemon.settings import Settings
@@ -134,6 +133,9 @@ class Parts:
         configuration = self.configuration
         if configuration.follow is None:
             return OwnLogOrigin(configuration, self.properties.cluster_id, DISK, neighbours)
+        # Loaded only here: most daemons follow no cluster, and would start later.
+        from authorizerd.daemon.origins.followed_cluster import FollowedCluster
+
         return FollowedCluster(
             configuration,
             configuration.follow,

@@ -46,17 +46,34 @@ SLOW_PLACES = (
     "mutants/test_trial.py",
     "ops",
     "protocol/kafka/test_acl_responses.py",
+    "support/test_forked_command.py",
     "test_packaging.py",
 )
 """Folders and modules whose tests start processes or take more than a second."""
+
+LONGEST_PLACES = (
+    "end_to_end/test_replay.py",
+    "loop/test_stretches.py",
+    "ops/bench/test_main.py",
+    "ops/replay",
+)
+"""Places that start first: at the end of a run, one process would be busy while others are idle.
+
+Each process that runs tests of ``ops/replay`` needs a Spark session. pytest-xdist lets a process
+begin with the first tests, and another one takes waiting tests from the end.
+"""
 
 SLOW_FIXTURES = {"daemon", "spark"}
 REAL_LOG = Path(__file__).parent / "data" / "kafka-4.3.1.tar.xz"
 
 
-@cache  # pytest asks for each of thousands of tests
 def is_slow(path: Path) -> bool:
-    return any(path.is_relative_to(TESTS / place) for place in SLOW_PLACES)
+    return is_below(path, SLOW_PLACES)
+
+
+@cache  # pytest asks for each of thousands of tests
+def is_below(path: Path, places: tuple[str, ...]) -> bool:
+    return any(path.is_relative_to(TESTS / place) for place in places)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,7 +89,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow tests, so that no test needs a mark of its own."""
+    """Start the longest tests first, and mark the slow ones: no test needs a mark of its own."""
+    items.sort(key=lambda item: not is_below(item.path, LONGEST_PLACES))
     for item in items:
         if is_slow(item.path) or SLOW_FIXTURES & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.slow)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from tests.conftest import SLOW_PLACES
+from tests.conftest import LONGEST_PLACES, SLOW_PLACES, pytest_collection_modifyitems
 
 TESTS = Path(__file__).parent
 
@@ -52,6 +53,13 @@ def test_no_module_imports_a_test_module() -> None:
     assert found == set(), "move what they share to a module of another name, or to tests/support"
 
 
-@pytest.mark.parametrize("place", SLOW_PLACES)
-def test_slow_place_exists(place: str) -> None:
+@pytest.mark.parametrize("place", [*SLOW_PLACES, *LONGEST_PLACES])
+def test_named_place_exists(place: str) -> None:
     assert (TESTS / place).exists()
+
+
+def test_longest_places_start_first_in_the_same_order() -> None:
+    places = ["acl/test_index.py", "ops/replay/test_a.py", "tls/test_b.py", "ops/replay/test_c.py"]
+    items: list[pytest.Item] = [Mock(spec=pytest.Item, path=TESTS / place) for place in places]
+    pytest_collection_modifyitems(items)
+    assert [item.path for item in items] == [TESTS / places[at] for at in (1, 3, 0, 2)]

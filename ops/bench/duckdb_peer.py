@@ -1,6 +1,10 @@
 """DuckDB as the peer of replay: one regular expression parses the log, and a join is the what-if.
 
     python -m ops.bench.duckdb_peer LOG ACLS DIRECTORY
+    python -m ops.bench.duckdb_peer whatif ACLS DIRECTORY
+
+The first command ingests ``LOG``, and then applies the ACLs. The second one only applies them, to
+what the first one has written.
 
 ``ACLS`` is a file with one ACL per line: principal, operation, name and pattern type, separated by
 tabs. DuckDB uses as many threads as Spark has cores.
@@ -22,6 +26,7 @@ from ops.bench.replay_jobs import CORES
 
 NAME: Final = f"DuckDB {duckdb.__version__}"
 
+_EVENTS: Final = "duckdb.parquet"
 _LINE: Final = (
     r"^\[([^\]]+)\] \w+ Principal = (.*) is (Allowed|Denied) operation = (\w+) from host = (\S+) "
     r"on resource = (\w+):LITERAL:(.*) for request = (\w+) with resourceRefCount = (\d+) "
@@ -63,7 +68,8 @@ WHERE NOT EXISTS (FROM literal WHERE literal.principal = asked.principal
 class PeerReport(msgspec.Struct, frozen=True):
     """Wall times in seconds; ``newly_denied`` counts events.
 
-    ``cold_seconds`` is the first what-if, ``warm_seconds`` the same one again.
+    ``cold_seconds`` is the first what-if, ``warm_seconds`` the same one again, and
+    ``command_seconds`` the whole process of another one, which its caller times.
     """
 
     lines: int
@@ -71,6 +77,7 @@ class PeerReport(msgspec.Struct, frozen=True):
     cold_seconds: float
     warm_seconds: float
     newly_denied: int
+    command_seconds: float = 0.0
 
 
 def write_acls(path: Path, acls: Iterable[Acl]) -> None:
@@ -86,34 +93,56 @@ def write_acls(path: Path, acls: Iterable[Acl]) -> None:
 
 def measure_duckdb(log: Path, acls: Path, directory: Path) -> PeerReport:
     """Parse ``log`` into Parquet below ``directory``, then count what ``acls`` would deny."""
-    events = directory / "duckdb.parquet"
-    with duckdb.connect(config={"threads": CORES}) as connection:
+    with _connect() as connection:
         begun = time.perf_counter()
         connection.execute(
-            f"COPY ({_PARSED}) TO '{events}' (FORMAT parquet)",
+            f"COPY ({_PARSED}) TO '{directory / _EVENTS}' (FORMAT parquet)",
             {"pattern": _LINE, "fields": list(_FIELDS), "log": str(log)},
         )
         parsed = time.perf_counter()
-        connection.execute(f"CREATE VIEW events AS FROM '{events}'")
+        _load(connection, acls, directory)
         # A line that the expression does not match has empty fields.
         counted = connection.execute("SELECT count(*) FROM events WHERE principal <> ''").fetchone()
-        connection.execute(
-            "CREATE TABLE acls AS FROM read_csv($acls, delim='\\t', header=false, columns="
-            "{'principal': 'VARCHAR', 'operation': 'VARCHAR', 'name': 'VARCHAR', "
-            "'type': 'VARCHAR'})",
-            {"acls": str(acls)},
-        )
         times: list[float] = []
         for _ in ("cold", "warm"):
             begun_what_if = time.perf_counter()
-            denied = connection.execute(_WHAT_IF).fetchone()
+            denied = _count_denied(connection)
             times.append(time.perf_counter() - begun_what_if)
     assert counted is not None
-    assert denied is not None
     cold, warm = times
-    return PeerReport(counted[0], parsed - begun, cold, warm, int(denied[0]))
+    return PeerReport(counted[0], parsed - begun, cold, warm, denied)
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": CORES})
+
+
+def _load(connection: duckdb.DuckDBPyConnection, acls: Path, directory: Path) -> None:
+    """Make the events below ``directory`` and the ACLs known to queries."""
+    connection.execute(f"CREATE VIEW events AS FROM '{directory / _EVENTS}'")
+    connection.execute(
+        "CREATE TABLE acls AS FROM read_csv($acls, delim='\\t', header=false, columns="
+        "{'principal': 'VARCHAR', 'operation': 'VARCHAR', 'name': 'VARCHAR', "
+        "'type': 'VARCHAR'})",
+        {"acls": str(acls)},
+    )
+
+
+def _count_denied(connection: duckdb.DuckDBPyConnection) -> int:
+    denied = connection.execute(_WHAT_IF).fetchone()
+    assert denied is not None
+    return int(denied[0])
+
+
+def main(words: list[str]) -> None:
+    if words[0] == "whatif":
+        with _connect() as connection:
+            _load(connection, *map(Path, words[1:3]))
+            print(_count_denied(connection))
+        return
+    log, acls, directory = map(Path, words)
+    sys.stdout.buffer.write(msgspec.json.encode(measure_duckdb(log, acls, directory)) + b"\n")
 
 
 if __name__ == "__main__":
-    report = measure_duckdb(*map(Path, sys.argv[1:4]))
-    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    main(sys.argv[1:])

@@ -28,7 +28,8 @@ class TaskFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run of some tasks on one machine.
 
     ``rate`` is what each task offered per second, or None for a closed loop. The CPU times are per
-    question, in µs. ``skew_ms`` is the time between the starts of the first and of the last task.
+    question, in µs. ``cores`` is the CPU time that tasks and target used or left idle, per second.
+    ``skew_ms`` is the time between the starts of the first and of the last task.
     """
 
     target: str
@@ -40,6 +41,7 @@ class TaskFigures(msgspec.Struct, frozen=True, kw_only=True):
     skew_ms: float
     task_us: float
     target_us: float
+    cores: float
 
 
 class DriverFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +64,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """All figures of one measurement.
 
     ``question_bytes`` and ``answer_bytes`` cross the network per question, ``shuffle_bytes`` cross
-    it while planning. ``barrier_s`` is how long Spark's barrier held tasks, by number of tasks.
+    it while planning. ``barrier_s`` is how long Spark's barrier held tasks, by number of tasks, as
+    measured at ``barrier_at``.
     """
 
     at: str
@@ -74,6 +77,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     tasks: list[TaskFigures]
     drivers: list[DriverFigures]
     barrier_s: dict[int, float] = {}
+    barrier_at: str = ""
 
     def alone(self, target: str) -> TaskFigures:
         """Return the closed loop of one task."""
@@ -99,14 +103,15 @@ class Projection(msgspec.Struct, frozen=True, kw_only=True):
     """Length of a run whose results reach the limit of ``spark.driver.maxResultSize``."""
 
 
-def predict(alone: TaskFigures, tasks: int, cores: int) -> float:
-    """Return the questions per second that ``tasks`` send to a target on the same machine.
+def predict(alone: TaskFigures, run: TaskFigures) -> float:
+    """Return the questions per second that the tasks of ``run`` send, from the costs of ``alone``.
 
-    A task alone sends what was measured. Several share the cores with the target, which has one
-    thread.
+    Each task has one thread, and so has the target. Together they have ``run.cores``, which is less
+    than the machine's if other programs run.
     """
-    shared = cores * 1e6 / (alone.task_us + alone.target_us)
-    return min(tasks * alone.served_per_s, shared, 1e6 / alone.target_us)
+    shared = run.cores * 1e6 / (alone.task_us + alone.target_us)
+    closed = min(run.tasks * 1e6 / alone.task_us, 1e6 / alone.target_us, shared)
+    return closed if run.rate is None else min(closed, run.rate * run.tasks)
 
 
 def project(measured: Measured, driver: DriverFigures) -> Projection:
@@ -133,22 +138,29 @@ def format_figures(measured: Measured) -> str:
     """Return the tables of the page."""
     return "\n".join(
         (
-            f"Measured at {measured.at}, on {measured.cores} cores, with {measured.batch} "
-            "questions per frame.\n",
+            f"Measured at {measured.at}, on {measured.cores} cores, with up to {measured.batch} "
+            f"questions per frame. A question takes {measured.question_bytes:.0f} bytes to the "
+            f"target, {measured.answer_bytes:.1f} back, and {measured.shuffle_bytes:.0f} in the "
+            "shuffle of planning.\n",
             "### Tasks on one machine, as predicted and as measured\n",
             *_table(_TASK_HEAD, _task_rows(measured)),
+            f"\nClosed loops of several tasks sent {_range(measured, is_closed=True)} of the "
+            f"prediction, paced loops {_range(measured, is_closed=False)}.",
             "\n### Tasks with a core each, and a target that is never the limit\n",
             *_table(_SENT_HEAD, _sent_rows(measured)),
             f"\n### The driver, for a load of {measured.drivers[0].seconds} s\n",
             *_table(_DRIVER_HEAD, _driver_rows(measured)),
+            f"\nSpark's barrier was measured at {measured.barrier_at}."
+            if measured.barrier_s
+            else "",
             "",
         )
     )
 
 
 _TASK_HEAD: Final = (
-    "target", "tasks", "pace", "predicted, /s", "sent, /s", "p99, ms", "send lag p99, ms",
-    "start skew, ms", "task's CPU, µs", "target's CPU, µs",
+    "target", "tasks", "pace", "cores", "predicted, /s", "sent, /s", "p99, ms",
+    "send lag p99, ms", "start skew, ms", "task's CPU, µs", "target's CPU, µs",
 )  # fmt: skip
 _SENT_HEAD: Final = (
     "tasks", "questions/s", "to the target, Gbit/s", "back, Gbit/s", "cores of daemons",
@@ -163,14 +175,12 @@ _DRIVER_HEAD: Final = (
 
 def _task_rows(measured: Measured) -> Iterator[Sequence[str]]:
     for each in measured.tasks:
-        predicted = predict(measured.alone(each.target), each.tasks, measured.cores)
-        if each.rate is not None:
-            predicted = min(predicted, each.rate * each.tasks)
         yield (
             each.target,
             str(each.tasks),
             "closed" if each.rate is None else f"{each.rate:,.0f}/s each",
-            f"{predicted:,.0f}",
+            f"{each.cores:.1f}",
+            f"{predict(measured.alone(each.target), each):,.0f}",
             f"{each.served_per_s:,.0f}",
             f"{each.p99_ms:.2f}",
             f"{each.send_lag_ms:.2f}",
@@ -178,6 +188,19 @@ def _task_rows(measured: Measured) -> Iterator[Sequence[str]]:
             f"{each.task_us:.2f}",
             f"{each.target_us:.2f}",
         )
+
+
+def _range(measured: Measured, *, is_closed: bool) -> str:
+    """Return the least and the highest share of the prediction that was sent, as percentages.
+
+    The runs that the predictions come from do not count.
+    """
+    shares = [
+        each.served_per_s / predict(alone, each)
+        for each in measured.tasks
+        if each != (alone := measured.alone(each.target)) and (each.rate is None) == is_closed
+    ]
+    return f"{min(shares):.0%} to {max(shares):.0%}"
 
 
 def _sent_rows(measured: Measured) -> Iterator[Sequence[str]]:

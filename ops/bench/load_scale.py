@@ -4,8 +4,9 @@
     python -m ops.bench.load_scale driver LANES RESULT
 
 The command prints the tables, and ``--write`` puts them into the page. ``--spark`` also measures
-Spark's barrier, with tasks that do nothing else. ``driver`` measures the driver's part for copies
-of one real result, in a process of its own, since it reports the memory that this took.
+Spark's barrier, with tasks that do nothing else; without it, its last figures stay. ``driver``
+measures the driver's part for copies of one real result, in a process of its own, since it reports
+the memory that this took.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from authorizerd.replay.load.plan.frames import (
 )
 from authorizerd.replay.load.plan.pacing import US_PER_S
 from authorizerd.replay.load.plan.questions import STREAM, RecordedQuestion, stream_question
-from authorizerd.replay.load.report import LoadReport, LoadSettings
-from authorizerd.replay.load.results import plan_report, with_results
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.load.results import planned_report, with_results
 from authorizerd.replay.plans import LoadPlan
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.daemon_process import PATIENT, ready_daemon
@@ -65,8 +66,8 @@ RATE: Final = 5000.0
 TIMELINE_SECONDS: Final = 60
 BATCH: Final = 64
 
-_CLOSED_PER_S: Final = 1_500_000
-"""Questions of a closed loop, for each second; the trivial target answers them in less."""
+_CLOSED_QUESTIONS: Final = 1_000_000
+"""Questions that a closed loop repeats."""
 _BARRIERS: Final = (10, 100)
 _TIMEOUT_SECONDS: Final = 600.0
 
@@ -99,8 +100,9 @@ def measure(directory: Path, seconds: float, *, with_spark: bool) -> Measured:
                     figures.append(_figures(name, plan, run, used))
     result = directory / "result"
     result.write_bytes(msgspec.msgpack.encode(_lengthen(run.results[0])))
+    now = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
     return Measured(
-        at=time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
+        at=now,
         cores=len(os.sched_getaffinity(0)),
         batch=BATCH,
         question_bytes=file.stat().st_size / digest.questions,
@@ -109,6 +111,7 @@ def measure(directory: Path, seconds: float, *, with_spark: bool) -> Measured:
         tasks=figures,
         drivers=[_measure_driver_apart(lanes, result) for lanes in LANES],
         barrier_s=_measure_barriers(directory) if with_spark else {},
+        barrier_at=now,
     )
 
 
@@ -130,9 +133,9 @@ def _questions() -> Iterator[tuple[bytes, bool]]:
 def _write(
     directory: Path, recorded: Sequence[tuple[bytes, bool]], seconds: float, rate: float | None
 ) -> tuple[Path, LaneDigest]:
-    """Write the frames of a lane: at the rate, or more than a closed loop can send."""
+    """Write the frames of a lane: at the rate, or those that a closed loop repeats."""
     file = directory / "frames"
-    count = int(seconds * (rate or _CLOSED_PER_S))
+    count = _CLOSED_QUESTIONS if rate is None else int(seconds * rate)
     timed = (
         TimedQuestion(0 if rate is None else int(number * US_PER_S / rate), allowed, question)
         for number, (question, allowed) in enumerate(islice(cycle(recorded), count))
@@ -174,29 +177,20 @@ def _figures(target: str, plan: LoadPlan, run: TaskRun, target_seconds: float) -
         skew_ms=max(report.start_skew_ms) - min(report.start_skew_ms),
         task_us=sum(run.cpu_seconds) / report.sent * 1e6,
         target_us=target_seconds / report.sent * 1e6,
+        cores=(sum(run.cpu_seconds) + target_seconds + run.idle_seconds) / run.seconds,
     )
 
 
 def merge(plan: LoadPlan, results: Sequence[LaneResult]) -> LoadReport:
     """Return the report of a run, as the driver makes it."""
-    planned = plan_report([result.planned for result in results], events=1, not_asked={}, rounds=1)
-    empty = LoadReport(
-        run_id=plan.run_id,
-        target=plan.target,
-        surface=plan.surface,
-        mode=plan.mode,
-        dry_run=False,
-        settings=LoadSettings.of(plan),
-        plan=planned,
-    )
-    return with_results(empty, results, plan)
+    planned = planned_report(plan, results, events=1, rounds=1, not_asked={})
+    return with_results(planned, results, plan)
 
 
 def _lengthen(result: LaneResult) -> LaneResult:
     """Return a real result with its seconds repeated to ``TIMELINE_SECONDS``."""
-    seconds = islice(cycle(result.timeline), TIMELINE_SECONDS)
-    timeline = [msgspec.structs.replace(each, second=number) for number, each in enumerate(seconds)]
-    return msgspec.structs.replace(result, timeline=timeline)
+    seconds = islice(cycle(result.timeline.values()), TIMELINE_SECONDS)
+    return msgspec.structs.replace(result, timeline=dict(enumerate(seconds)))
 
 
 def _row_bytes(asked: Sequence[tuple[bytes, bool]]) -> float:
@@ -297,6 +291,11 @@ def main(words: Sequence[str] | None = None) -> None:
         return
     with TemporaryDirectory(prefix="load-scale-") as folder:
         measured = measure(Path(folder), parsed.seconds, with_spark=parsed.spark)
+    if not parsed.spark and FIGURES.exists():
+        before = msgspec.json.decode(FIGURES.read_bytes(), type=Measured)
+        measured = msgspec.structs.replace(
+            measured, barrier_s=before.barrier_s, barrier_at=before.barrier_at
+        )
     print(format_figures(measured))
     if parsed.write:
         figures = msgspec.json.format(msgspec.json.encode(measured), indent=2)

@@ -7,12 +7,14 @@ of each frame and allows every question, so the lanes are the limit.
 
 from __future__ import annotations
 
+import os
 import selectors
 import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, count
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,15 +42,21 @@ _FIXARRAY_END: Final = 0xA0
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRun:
-    """What the lanes of one run returned; ``cpu_seconds`` is each lane's own CPU time."""
+    """What the lanes of one run returned; ``cpu_seconds`` is each lane's own CPU time.
+
+    From their start to their end, ``seconds`` passed, and the cores were idle for ``idle_seconds``.
+    """
 
     results: list[LaneResult]
     cpu_seconds: list[float]
-    gather_seconds: float
+    seconds: float
+    idle_seconds: float
 
 
 def run_tasks(plan: LoadPlan, files: Sequence[tuple[LaneDigest, Path]]) -> TaskRun:
     """Send the frames of each file from a process of its own, and return the results.
+
+    A closed loop repeats its file until ``plan.ends_s``.
 
     Raises:
         ProcessError: a lane was refused, or did not answer.
@@ -64,12 +72,12 @@ def run_tasks(plan: LoadPlan, files: Sequence[tuple[LaneDigest, Path]]) -> TaskR
             pipes.append(ours)
             processes.append(process)
         arrivals = [_receive(pipe, _STARTS_SECONDS) for pipe in pipes]
-        begun = time.perf_counter()
         for pipe in pipes:
             pipe.send(arrivals)
-        gather_seconds = time.perf_counter() - begun
-        seconds = plan.start_margin_s + (plan.ends_s or 0) + _STARTS_SECONDS
-        ended = [_receive(pipe, seconds) for pipe in pipes]
+        time.sleep(plan.start_margin_s)
+        begun, idle_before = time.perf_counter(), _idle_seconds()
+        ended = [_receive(pipe, (plan.ends_s or 0) + _STARTS_SECONDS) for pipe in pipes]
+        seconds, idle_seconds = time.perf_counter() - begun, _idle_seconds() - idle_before
     finally:
         for process in processes:
             process.join(timeout=5)
@@ -80,8 +88,21 @@ def run_tasks(plan: LoadPlan, files: Sequence[tuple[LaneDigest, Path]]) -> TaskR
         if result.refused is not None:
             raise ProcessError(result.refused)
     return TaskRun(
-        results=results, cpu_seconds=[cpu for _, cpu in ended], gather_seconds=gather_seconds
+        results=results,
+        cpu_seconds=[cpu for _, cpu in ended],
+        seconds=seconds,
+        idle_seconds=idle_seconds,
     )
+
+
+def _idle_seconds() -> float:
+    """Return the time that all cores have been idle since the machine's start.
+
+    Source: proc(5), ``/proc/stat``: the fields ``idle`` and ``iowait`` of the first line.
+    """
+    with Path("/proc/stat").open() as lines:
+        fields = lines.readline().split()
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
 def _receive(pipe: Connection, seconds: float):  # type: ignore[no-untyped-def] # noqa: ANN202
@@ -96,9 +117,11 @@ def _run_task(pipe: Connection, plan: LoadPlan, planned: LaneDigest, file: str) 
         texts: list[str] = pipe.recv()
         return texts
 
-    with Path(file).open("rb") as frames:
+    with Path(file).open("rb") as written:
+        rounds = range(1) if plan.is_open else count()
+        frames = chain.from_iterable(read_frames(written) for _ in rounds)
         before = time.process_time()
-        result = drive(plan, planned, read_frames(frames), gather)
+        result = drive(plan, planned, frames, gather)
         pipe.send((msgspec.msgpack.encode(result), time.process_time() - before))
 
 

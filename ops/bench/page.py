@@ -3,7 +3,7 @@
     python -m ops.bench.page [--directory DIRECTORY] [--without NAMES]
 
 It reads ``DIRECTORY/bench.json``, which ``python -m ops.bench`` has written, and replaces what is
-between two markers of the page. It copies the plot of the growth, too.
+between two markers of the page. It copies the plots, too.
 
 **Invariant:** the figures of the page are those of one whole run. A run of some parts is refused,
 unless ``--without`` names the parts that it lacks. Then the page names them, too.
@@ -20,10 +20,14 @@ from typing import Final
 
 from ops.bench.figures import format_table
 from ops.bench.parts import PARTS
+from ops.bench.replay_growth import PLOT_NAME
 from ops.bench.report import Report, ReportError, read_report
 
 PAGE: Final = Path("docs/performance.md")
-PLOT: Final = Path("docs/growth.svg")
+PLOTS: Final = Path("docs")
+PLOT_NAMES: Final = ("growth.svg", PLOT_NAME)
+_SHOWN: Final = {"replay-growth": f"![What grows with the number of lines]({PLOT_NAME})\n\n"}
+"""The plots among the tables."""
 BEGIN: Final = "<!-- figures: begin; written by python -m ops.bench.page -->"
 END: Final = "<!-- figures: end -->"
 
@@ -55,7 +59,7 @@ def replace_figures(page: str, report: Report, without: Collection[str] = ()) ->
 def _format(report: Report, missing: Collection[str]) -> str:
     minutes = f"{report.seconds / 60:.0f} minutes"
     tables = (
-        f"### `{name}`\n\n```\n{format_table(part.lines)}```\n\n"
+        f"### `{name}`\n\n```\n{format_table(part.lines)}```\n\n{_SHOWN.get(name, '')}"
         for name, part in report.parts.items()
         if part.lines
     )
@@ -79,7 +83,10 @@ def write_page(directory: Path, without: Collection[str] = ()) -> None:
     """
     report = read_report(directory / "bench.json")
     PAGE.write_text(replace_figures(PAGE.read_text(), report, without))
-    shutil.copyfile(directory / "growth.svg", PLOT)
+    for name in PLOT_NAMES:
+        # A run that lacks a part lacks its plot; the one of the page stays.
+        if (directory / name).exists():
+            shutil.copyfile(directory / name, PLOTS / name)
 
 
 def main() -> int:

@@ -15,7 +15,18 @@ from types import MappingProxyType
 from typing import Final
 
 from authorizerd.acl.builder import build
-from ops.bench import authzen, creations, floods, following, log_ins, openfga, search, tls, workers
+from ops.bench import (
+    authzen,
+    creations,
+    floods,
+    following,
+    log_ins,
+    openfga,
+    replay_growth,
+    search,
+    tls,
+    workers,
+)
 from ops.bench.authzen import measure_http
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.creations import CreationPlan, measure_creations
@@ -65,6 +76,7 @@ class Plan:
     creations: CreationPlan
     following: following.Extent | None
     replay_lines: tuple[int, ...]
+    replay_growth: tuple[int, ...]
 
 
 FULL: Final = Plan(
@@ -87,6 +99,7 @@ FULL: Final = Plan(
     creations=creations.FULL,
     following=following.FULL,
     replay_lines=SIZES,
+    replay_growth=replay_growth.LINES,
 )
 QUICK: Final = Plan(
     sets=(kind(), wide(1000, 2)),
@@ -108,6 +121,7 @@ QUICK: Final = Plan(
     creations=creations.QUICK,
     following=None,
     replay_lines=(),
+    replay_growth=(),
 )
 
 
@@ -255,6 +269,18 @@ def _replay(run: Run) -> Iterator[Line]:
         yield from measure_replay(log_dir, run.directory, run.plan.replay_lines)
 
 
+def _replay_growth(run: Run) -> Iterator[Line]:
+    """Yield the lines of each size, and write the plot after each."""
+    if not run.plan.replay_growth:
+        return
+    points: list[replay_growth.Point] = []
+    for point in replay_growth.measure_replay_growth(run.directory, run.plan.replay_growth):
+        points.append(point)
+        yield from replay_growth.make_lines(point)
+        plot = draw_panels(replay_growth.make_panels(points))
+        (run.directory.parent / replay_growth.PLOT_NAME).write_text(plot)
+
+
 PartRunner = Callable[[Run], Iterator[Line]]
 
 PARTS: Final[Mapping[str, PartRunner]] = MappingProxyType(
@@ -275,6 +301,7 @@ PARTS: Final[Mapping[str, PartRunner]] = MappingProxyType(
         "creations": _creations,
         "following": _following,
         "replay": _replay,
+        "replay-growth": _replay_growth,
     }
 )
 """Every part by name, in the table's order."""

@@ -89,11 +89,8 @@ def _plot(panel: Panel) -> Plot | None:
         y_title=panel.title,
         x_number=_format_power,
         y_number=_format_power,
-        curves=[
-            Curve(series.name, f"curve-{number}", series.points, has_dots=True)
-            for number, series in enumerate(panel.series, start=1)
-            if series.points
-        ],
+        curves=[Curve(series.name, series.points) for series in panel.series],
+        has_dots=True,
         frame=FRAME,
     )
 

@@ -162,13 +162,15 @@ def wait_for_file(path: Path, process: subprocess.Popen[bytes], timeout_seconds:
 def cpu_seconds(process_id: int) -> float:
     """Return the CPU time, user and system, of a process with its threads and children.
 
-    Source: proc(5), ``/proc/<pid>/stat``, fields 14 and 15; ``/proc/<pid>/task/<tid>/children``.
+    Children that have ended count once the process has waited for them.
+
+    Source: proc(5), ``/proc/<pid>/stat``, fields 14 to 17; ``/proc/<pid>/task/<tid>/children``.
     """
     process = Path(f"/proc/{process_id}")
     # The name, in parentheses, may itself contain blanks and parentheses.
     after_name = (process / "stat").read_text().rpartition(")")[2].split()
     # The first field after the name is field 3.
-    own = (int(after_name[11]) + int(after_name[12])) / _TICKS_PER_SECOND
+    own = sum(map(int, after_name[11:15])) / _TICKS_PER_SECOND
     return own + sum(map(cpu_seconds, children_of(process_id)))
 
 

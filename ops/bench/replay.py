@@ -10,18 +10,26 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from ops.bench import audit_logs
+from ops.bench.checkpoint import write_checkpoint
 from ops.bench.decisions import DisagreementError
 from ops.bench.duckdb_peer import NAME, PeerReport, write_acls
 from ops.bench.figures import Absent, Line, Peer, make_peer
 from ops.bench.processes import Command, ProcessError, capture_json, capture_output
-from ops.bench.replay_jobs import CORES, ReplayReport, candidate_acls
+from ops.bench.replay_jobs import CORES, TABLE, ReplayReport, candidate_acls
 from ops.bench.replay_load import measure_load
+from ops.bench.replay_whatif import ProcessTime, run_whatif, time_process
+from ops.bench.sets import number_acls
 
-SIZES: Final = (1_000_000,)
+SIZES: Final = (5_000_000,)
+_ACLS: Final = "candidate.tsv"
+_MEBIBYTE: Final = 1024 * 1024
 _TIMEOUT_SECONDS: Final = 900.0
 
 
@@ -40,83 +48,112 @@ def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZE
         return [Line(what="replay", unit="", ours=0, peer=Peer("Spark", None, "no java"))]
     place = directory / "replay"
     place.mkdir(exist_ok=True)
-    acls = place / "candidate.tsv"
-    write_acls(acls, candidate_acls())
+    candidate = candidate_acls()
+    write_acls(place / _ACLS, candidate)
+    write_checkpoint(place / "acls", number_acls(candidate))
     lines: list[Line] = []
     for size in sizes:
         log = place / "audit.log"
         audit_logs.write_audit_log(log, size)
-        lines += _measure(log, acls, place)
+        lines += _measure(log, place)
         # A log of five million lines takes more than a gigabyte.
         log.unlink()
     return lines + measure_load(log_dir, directory)
 
 
-def _measure(log: Path, acls: Path, place: Path) -> list[Line]:
+def _measure(log: Path, place: Path) -> list[Line]:
     counting: Command = ["grep", "-c", " is Denied ", log]
     begun = time.perf_counter()
     capture_output(counting, timeout_seconds=_TIMEOUT_SECONDS)
     grep_seconds = time.perf_counter() - begun
-    theirs = _measure_peer(log, acls, place)
+    theirs = _measure_peer(log, place)
     command: Command = [sys.executable, "-m", "ops.bench.replay_jobs", log, place]
     ours = capture_json(command, ReplayReport, timeout_seconds=_TIMEOUT_SECONDS)
-    check_agreement(ours, theirs)
+    whatif, found = run_whatif(place / TABLE, place / "acls", place)
+    check_agreement(ours, theirs, found.newly_denied.events)
+    return [*_ingest_lines(ours, theirs, grep_seconds), *_whatif_lines(ours, theirs, whatif)]
+
+
+def _ingest_lines(
+    ours: ReplayReport, theirs: PeerReport | Absent, grep_seconds: float
+) -> Iterator[Line]:
     cores = min(CORES, os.cpu_count() or 1)
-    where = f"replay, {ours.lines:,} lines"
-    grep = Peer("grep -c, one core", ours.lines / grep_seconds)
-    return [
-        Line(what=f"{where}: Spark's start", unit="s", ours=ours.session.seconds),
-        Line(
-            what=f"{where}: ingest, cold, for a core",
+    where = f"replay, {ours.lines:,} plain lines, {cores} cores"
+    yield Line(what=f"{where}: Spark's start", unit="s", ours=ours.session.seconds)
+    cold = make_peer(NAME, theirs, lambda peer: peer.lines / peer.ingest_seconds / cores)
+    # The JVM of Spark compiles what it has run for a while. The peer is compiled.
+    for when, job, peer in (("cold", ours.ingest, cold), ("warm", ours.warm_ingest, None)):
+        yield Line(
+            what=f"{where}: ingest, {when}, for a core",
             unit="lines/s",
-            ours=ours.lines / ours.ingest.seconds / cores,
-            peer=make_peer(NAME, theirs, lambda peer: peer.lines / peer.ingest_seconds / cores),
+            ours=ours.lines / job.seconds / cores,
+            peer=peer,
             more_is_better=True,
-        ),
-        Line(
-            what=f"{where}: ingest, cold",
+        )
+        yield Line(
+            what=f"{where}: ingest, {when}",
             unit="lines/s",
-            ours=ours.lines / ours.ingest.seconds,
-            peer=grep,
+            ours=ours.lines / job.seconds,
+            peer=Peer("grep -c, one core", ours.lines / grep_seconds),
             more_is_better=True,
-        ),
-        Line(
-            what=f"{where}: ingest, CPU for a line",
+        )
+        yield Line(
+            what=f"{where}: ingest, {when}, CPU for a line",
             unit="µs",
-            ours=ours.ingest.cpu / ours.lines * 1e6,
-        ),
-        Line(
-            what=f"{where}: what-if of {ours.tuples:,} tuples, cold",
-            unit="s",
-            ours=ours.cold.seconds,
-            peer=make_peer(NAME, theirs, lambda peer: peer.cold_seconds),
-        ),
-        Line(
-            what=f"{where}: what-if of {ours.tuples:,} tuples, warm",
-            unit="s",
-            ours=ours.warm.seconds,
-            peer=make_peer(NAME, theirs, lambda peer: peer.warm_seconds),
-        ),
-    ]
+            ours=job.cpu / ours.lines * 1e6,
+        )
 
 
-def _measure_peer(log: Path, acls: Path, place: Path) -> PeerReport | Absent:
-    command: Command = [sys.executable, "-m", "ops.bench.duckdb_peer", log, acls, place]
+def _whatif_lines(
+    ours: ReplayReport, theirs: PeerReport | Absent, whatif: ProcessTime
+) -> Iterator[Line]:
+    where = f"replay, {ours.lines:,} events, {ours.tuples:,} tuples"
+    compared: tuple[tuple[str, float, Callable[[PeerReport], float]], ...] = (
+        ("what-if, the whole command, cold", whatif.seconds, lambda peer: peer.command_seconds),
+        ("what-if in Spark, cold", ours.cold.seconds, lambda peer: peer.cold_seconds),
+        ("what-if in Spark, warm", ours.warm.seconds, lambda peer: peer.warm_seconds),
+    )
+    for what, seconds, pick in compared:
+        yield Line(
+            what=f"{where}: {what}", unit="s", ours=seconds, peer=make_peer(NAME, theirs, pick)
+        )
+    yield Line(
+        what=f"{where}: what-if, the whole command, memory",
+        unit="MiB",
+        ours=whatif.resident_bytes / _MEBIBYTE,
+    )
+
+
+def _measure_peer(log: Path, place: Path) -> PeerReport | Absent:
+    program: Command = [sys.executable, "-m", "ops.bench.duckdb_peer"]
+    acls = place / _ACLS
     try:
-        return capture_json(command, PeerReport, timeout_seconds=_TIMEOUT_SECONDS)
+        found = capture_json(
+            [*program, log, acls, place], PeerReport, timeout_seconds=_TIMEOUT_SECONDS
+        )
+        again = time_process([*program, "whatif", acls, place], place / "duckdb.log")
     except ProcessError as error:
         return Absent(str(error))
+    return msgspec.structs.replace(found, command_seconds=again.seconds)
 
 
-def check_agreement(ours: ReplayReport, theirs: PeerReport | Absent) -> None:
-    """Raise DisagreementError if the same ACLs change anything, or the peer finds other events."""
+def check_agreement(ours: ReplayReport, theirs: PeerReport | Absent, by_command: int) -> None:
+    """Check that the same ACLs change nothing, and that all count the same newly denied events.
+
+    Args:
+        by_command: the newly denied events in the result of the command.
+
+    Raises:
+        DisagreementError: the figures do not count.
+    """
     if ours.changed_by_same_acls:
         raise DisagreementError(f"the same ACLs change {ours.changed_by_same_acls} events")
-    if isinstance(theirs, PeerReport) and (ours.lines, ours.newly_denied) != (
-        theirs.lines,
-        theirs.newly_denied,
-    ):
-        raise DisagreementError(
-            f"of {ours.lines} events {ours.newly_denied} would be denied; "
-            f"{NAME}: of {theirs.lines} {theirs.newly_denied}"
-        )
+    counts = {"the command": (ours.lines, by_command)}
+    if isinstance(theirs, PeerReport):
+        counts[NAME] = (theirs.lines, theirs.newly_denied)
+    for name, (lines, denied) in counts.items():
+        if (lines, denied) != (ours.lines, ours.newly_denied):
+            raise DisagreementError(
+                f"of {ours.lines} events {ours.newly_denied} would be denied; "
+                f"{name}: of {lines} {denied}"
+            )

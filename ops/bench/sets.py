@@ -9,7 +9,7 @@ ten resources one rule on the literal ``*``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,12 @@ _STRIDE: Final = 7919
 _encode: Final = msgspec.json.Encoder().encode
 
 
+def number_acls(acls: Iterable[Acl]) -> Iterator[AclAdded]:
+    """Yield the ACLs with ids that look random, as Kafka's do."""
+    for number, acl in enumerate(acls):
+        yield AclAdded(hashlib.blake2b(b"%d" % number, digest_size=ID_SIZE).digest(), acl)
+
+
 @dataclass(frozen=True, slots=True)
 class AclSet:
     """A set; each call of ``acls`` and ``questions`` returns a new iterator."""
@@ -52,9 +58,8 @@ class AclSet:
     questions: Callable[[], Iterator[Question]]
 
     def added(self) -> Iterator[AclAdded]:
-        """Yield the ACLs with ids that look random, as Kafka's do."""
-        for number, acl in enumerate(self.acls()):
-            yield AclAdded(hashlib.blake2b(b"%d" % number, digest_size=ID_SIZE).digest(), acl)
+        """Return the ACLs with ids that look random, as Kafka's do."""
+        return number_acls(self.acls())
 
     def acl_lines(self) -> Iterator[bytes]:
         """Yield each ACL as a JSON list: its fields in Kafka's order, codes by name."""

@@ -47,6 +47,7 @@ _shtab_authorizerd_replay_commands() {
   local _commands=(
     ingest:'convert audit logs into events, which the other commands read'
     load:'send the recorded questions to a running daemon, and measure its answers'
+    package:'write the two files that run these jobs with spark-submit'
     report:'write one HTML page from the results of the other commands; needs no Spark'
     usage:'find ACLs that no recorded request used, and suggest narrower ones'
     whatif:'show which recorded requests other ACLs would newly deny or allow'
@@ -369,22 +370,20 @@ _shtab_authorizerd_replay_defaults_added=0
 
 _shtab_authorizerd_replay_ingest_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--input[audit logs\: files, directories, globs or URIs]:input:_files"
+  "*--input[audit logs\: files, directories, globs, URIs, or kafka\:\/\/HOST\:PORT\/TOPIC]:input:_files"
+  "--command-config[for a kafka\:\/\/ input\: Kafka\'s client properties, for TLS and the log-in]:command_config:_files"
   "--format[format of the audit logs\; default auto]:format:(auto json kafka)"
   "--tz[time zone of times that name none\; default UTC]:tz:"
   "--max-bad-ratio[maximum share of unusable lines, which are set aside\; default 0.01]:max_bad_ratio:"
-  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--out[directory of the table, which is made, or gets what is new in the inputs]:out:_files"
   "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
+  "--remote[use a running Spark by Spark Connect, without Java on this machine\; without a URL\: that of the environment variable SPARK_REMOTE, which hides a token]:remote:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
-  "*--conf[a Spark setting\; may be repeated]:conf:"
+  "*--conf[a Spark setting, such as spark.executor.memory\=4g\; may be repeated]:conf:"
   "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
   "--spark-home[directory of Spark 4.1 or later\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
-  "--python[the Python of the executors]:python:"
-  "--driver-memory[default 2g if local]:driver_memory:"
-  "--executor-memory[executor_memory]:executor_memory:"
-  "--executor-cores[executor_cores]:executor_cores:"
-  "--num-executors[num_executors]:num_executors:"
+  "--python[the Python of the executors]:python:_files"
   "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
@@ -395,45 +394,50 @@ _shtab_authorizerd_replay_ingest_defaults_added=0
 _shtab_authorizerd_replay_load_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[results of ingest]:events:_files"
+  "--token-file[file whose first line is the token]:token_file:_files"
   "--target[address of the daemon\; tls\:\/\/HOST\:PORT or https\:\/\/HOST\:PORT with TLS\; or unix\:PATH]:target:"
+  "--profile[how the rate changes\: constant, ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS,\…\; default constant]:profile:"
+  "--fail-on[exit with 3 if a threshold fails\: p99\<5ms,mismatch\=0,errors\=0,dropped\=0,rate\>\=1000]:fail_on:"
   "--surface[decision port to use\; default stream]:surface:(stream http)"
-  "--token-file[file whose first line is the token]:token_file:"
-  "--cafile[certificates of the CAs to trust\; default\: the system\'s]:cafile:"
-  "--cert[the certificate chain to present]:cert:"
-  "--key[its key, without a password\; default\: in the file of --cert]:key:"
-  "--mode[open\: follow a schedule\; closed\: as fast as answers arrive]:mode:(open closed)"
+  "--mode[open\: follow a schedule\; closed\: as fast as answers arrive\; default open]:mode:(open closed)"
   "--speed[2 sends twice as fast as recorded\; default 1.0]:speed:"
   "--rate[questions per second, evenly spaced]:rate:"
-  "--profile[how the rate changes\: constant, ramp\:FROM\:TO\:SECONDS, or step\:RATE\:SECONDS,RATE\:SECONDS,\…\; default constant]:profile:"
-  "--max-gap[maximum pause\; longer recorded pauses are shortened]:max_gap:"
-  "--loop[how many times to send the events\; 0 repeats until --duration\; default 1]:loop:"
-  "--warmup[time at the start to exclude from latencies and rates]:warmup:"
-  "--duration[length of the load after the warm-up]:duration:"
+  "--max-gap[shorten longer gaps in the record to this]:max_gap_s:"
+  "--loop[times to send the events\; 0 repeats until --duration\; default 1]:loop:"
+  "--warmup[time to exclude from latencies and rates\; default 0.0]:warm_up_s:"
+  "--duration[length of the load after the warm-up]:duration_s:"
   "--lanes[connections, one task each\; default 1]:lanes:"
   "--batch[questions per frame\; default 64]:batch:"
   "--depth[frames in flight\; default 8]:depth:"
-  "--start-margin[time from the last lane being ready to the start\; default 3.0]:start_margin:"
-  "--max-send-lag[the run is not valid if the p99 send lag exceeds this\; default 10.0]:max_send_lag:"
-  "--fail-on[exit with 3 if a threshold fails\; for example p99\<5ms,mismatch\=0,errors\=0,dropped\=0,rate\>\=1000]:fail_on:"
+  "--start-margin[time from the last lane being ready to the start\; default 3.0]:start_margin_s:"
+  "--max-send-lag[the run is not valid if the p99 send lag exceeds this\; default 10.0]:max_send_lag_ms:"
+  "--cafile[certificates of the CAs to trust\; default\: the system\'s]:cafile:_files"
+  "--cert[the certificate chain to present]:cert:_files"
+  "--key[its key, without a password\; default\: in the file of --cert]:key:_files"
   "--dry-run[plan the load, but send nothing]"
-  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--out[directory for the results\; must be empty without --overwrite]:out:_files"
   "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
+  "--remote[use a running Spark by Spark Connect, without Java on this machine\; without a URL\: that of the environment variable SPARK_REMOTE, which hides a token]:remote:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
-  "*--conf[a Spark setting\; may be repeated]:conf:"
+  "*--conf[a Spark setting, such as spark.executor.memory\=4g\; may be repeated]:conf:"
   "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
   "--spark-home[directory of Spark 4.1 or later\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
-  "--python[the Python of the executors]:python:"
-  "--driver-memory[default 2g if local]:driver_memory:"
-  "--executor-memory[executor_memory]:executor_memory:"
-  "--executor-cores[executor_cores]:executor_cores:"
-  "--num-executors[num_executors]:num_executors:"
+  "--python[the Python of the executors]:python:_files"
   "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_authorizerd_replay_load_defaults_added=0
+
+_shtab_authorizerd_replay_package_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--out[directory for authorizerd-replay.zip and authorizerd-replay.py, which are replaced]:out:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_authorizerd_replay_package_defaults_added=0
 
 _shtab_authorizerd_replay_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -448,7 +452,7 @@ _shtab_authorizerd_replay_report_defaults_added=0
 _shtab_authorizerd_replay_usage_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[results of ingest]:events:_files"
-  "*--logs[audit logs, in place of --events\: files, directories or globs]:logs:"
+  "*--logs[audit logs, in place of --events\: files, directories or globs]:logs:_files"
   "--engine[what evaluates them\: this process (local) or Spark\; default\: auto, by their size]:engine:(auto local spark)"
   "--format[format of the audit logs\; default auto]:format:(auto json kafka)"
   "--tz[time zone of times that name none\; default UTC]:tz:"
@@ -461,18 +465,15 @@ _shtab_authorizerd_replay_usage_options=(
   "--lookback[evaluate only the last DAYS days of the events\; default all]:lookback:"
   "--names-max[suggest at most N literal ACLs for a wide grant\; default 20]:names_max:"
   "--assume-in-force[treat ACLs of unknown age as older than the window]"
-  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--out[directory for the results\; must be empty without --overwrite]:out:_files"
   "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
+  "--remote[use a running Spark by Spark Connect, without Java on this machine\; without a URL\: that of the environment variable SPARK_REMOTE, which hides a token]:remote:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
-  "*--conf[a Spark setting\; may be repeated]:conf:"
+  "*--conf[a Spark setting, such as spark.executor.memory\=4g\; may be repeated]:conf:"
   "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
   "--spark-home[directory of Spark 4.1 or later\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
-  "--python[the Python of the executors]:python:"
-  "--driver-memory[default 2g if local]:driver_memory:"
-  "--executor-memory[executor_memory]:executor_memory:"
-  "--executor-cores[executor_cores]:executor_cores:"
-  "--num-executors[num_executors]:num_executors:"
+  "--python[the Python of the executors]:python:_files"
   "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
@@ -483,11 +484,15 @@ _shtab_authorizerd_replay_usage_defaults_added=0
 _shtab_authorizerd_replay_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--events[results of ingest]:events:_files"
-  "*--logs[audit logs, in place of --events\: files, directories or globs]:logs:"
+  "*--logs[audit logs, in place of --events\: files, directories or globs]:logs:_files"
+  "--follow[a topic of audit lines, kafka\:\/\/HOST\:PORT\[,HOST\:PORT\]\/TOPIC\: report as they come]:follow:"
   "--engine[what evaluates them\: this process (local) or Spark\; default\: auto, by their size]:engine:(auto local spark)"
   "--format[format of the audit logs\; default auto]:format:(auto json kafka)"
   "--tz[time zone of times that name none\; default UTC]:tz:"
   "--max-bad-ratio[maximum share of unusable lines, which are set aside\; default 0.01]:max_bad_ratio:"
+  "--interval[with --follow\: time between two reports, such as 30s or 5m\; default 30s]:interval:"
+  "--duration[with --follow\: end after this time, such as 24h\; default\: a signal ends it]:duration:"
+  "--from-beginning[with --follow\: begin with the first record that the topic still has]"
   "--acls[a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka\:\/\/HOST\:PORT]:acls:_files"
   "--as-of[use the ACLs of a log directory at that time]:as_of:"
   "--super-users[same as super.users\: Type\:name\;Type\:name]:super_users:"
@@ -496,18 +501,15 @@ _shtab_authorizerd_replay_whatif_options=(
   "--plan[a plan of authorizerd acls plan, made for --acls\: compare the ACLs after it with --acls, by the settings of the plan]:plan:_files"
   "--baseline-acls[compare with these ACLs instead of the recorded decisions]:baseline_acls:_files"
   "--baseline-as-of[the same as --as-of, for --baseline-acls]:baseline_as_of:"
-  "--out[directory for the results\; must be empty without --overwrite]:out:"
+  "--out[directory for the results\; must be empty without --overwrite]:out:_files"
   "--overwrite[replace the command\'s earlier results in --out\; other files stay]"
   "--master[default local\[\*\]]:master:"
+  "--remote[use a running Spark by Spark Connect, without Java on this machine\; without a URL\: that of the environment variable SPARK_REMOTE, which hides a token]:remote:"
   "--deploy-mode[deploy_mode]:deploy_mode:(client cluster)"
-  "*--conf[a Spark setting\; may be repeated]:conf:"
+  "*--conf[a Spark setting, such as spark.executor.memory\=4g\; may be repeated]:conf:"
   "--archives[archives to unpack in each executor\'s working directory]:archives:_files"
   "--spark-home[directory of Spark 4.1 or later\; default SPARK_HOME, or else the installed pyspark]:spark_home:_files"
-  "--python[the Python of the executors]:python:"
-  "--driver-memory[default 2g if local]:driver_memory:"
-  "--executor-memory[executor_memory]:executor_memory:"
-  "--executor-cores[executor_cores]:executor_cores:"
-  "--num-executors[num_executors]:num_executors:"
+  "--python[the Python of the executors]:python:_files"
   "--print[print the spark-submit command and keep its files, but do not run it]"
   "--verbose[show all output of Spark]"
 )
@@ -731,6 +733,7 @@ _shtab_authorizerd_replay() {
       case $line[1] in
         ingest) _arguments -C -s $_shtab_authorizerd_replay_ingest_options ;;
         load) _arguments -C -s $_shtab_authorizerd_replay_load_options ;;
+        package) _arguments -C -s $_shtab_authorizerd_replay_package_options ;;
         report) _arguments -C -s $_shtab_authorizerd_replay_report_options ;;
         usage) _arguments -C -s $_shtab_authorizerd_replay_usage_options ;;
         whatif) _arguments -C -s $_shtab_authorizerd_replay_whatif_options ;;

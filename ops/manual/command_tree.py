@@ -16,11 +16,11 @@ from authorizerd.cli.commands import add_acls_commands
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.config.command_parser import LazyParser
 from authorizerd.replay import cli as replay
+from authorizerd.replay.options import parse_file, parse_path
 
-_PATHS: Final = frozenset(
-    ("acls", "archives", "baseline_acls", "command-config", "events", "input", "log-dir")
-)
-"""Arguments that name a file but are read as text; all others that name a file are a ``Path``."""
+_PATHS: Final = frozenset(("acls", "command-config", "log-dir"))
+"""Arguments that name a file but are read as text; all others that name a file have a type."""
+_TYPES: Final = (Path, parse_file, parse_path)
 
 
 class UnsafeTextError(ValueError):
@@ -64,7 +64,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
                 check_text(texts[name])
                 inner.description = None  # the command's help says the same
                 prepare(inner)
-        elif action.type is Path or action.dest in _PATHS:
+        elif action.type in _TYPES or action.dest in _PATHS:
             vars(action)["complete"] = shtab.FILE
 
 

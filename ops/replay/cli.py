@@ -7,17 +7,18 @@ that requests would be newly denied (``whatif``), or that a threshold failed (``
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from authorizerd.config.command_parser import CommandParser, LazyParser
 from authorizerd.replay.acls.errors import AclSourceError
+from authorizerd.replay.jobs import JOBS, add_job_arguments
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.messages import EXIT_FAULT, MESSAGE
-from authorizerd.replay.options import PathError
+from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
+from authorizerd.replay.options import PathError, parse_file
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.submit.errors import SubmissionError
 
@@ -25,77 +26,6 @@ if TYPE_CHECKING:
     from authorizerd.replay.plans import Plan
 
 _NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError, TrafficError)
-
-
-class PlanMaker(Protocol):
-    """A function that makes a job's plan from parsed arguments; each ``options`` module has one."""
-
-    def __call__(self, parsed: argparse.Namespace, /, *, is_local: bool) -> Plan: ...
-
-
-AddArguments: TypeAlias = Callable[[argparse.ArgumentParser], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """A subcommand that runs as a Spark job.
-
-    ``load_options`` imports the job's modules, which happens only if the job is chosen. It returns
-    a function that adds the arguments, and one that makes the plan.
-    """
-
-    help: str
-    load_options: Callable[[], tuple[AddArguments, PlanMaker]]
-
-
-def _load_ingest() -> tuple[AddArguments, PlanMaker]:
-    from authorizerd.replay.ingest.options import add_ingest_arguments, make_ingest_plan
-
-    return add_ingest_arguments, make_ingest_plan
-
-
-def _load_whatif() -> tuple[AddArguments, PlanMaker]:
-    from authorizerd.replay.whatif.options import add_whatif_arguments, make_whatif_plan
-
-    return add_whatif_arguments, make_whatif_plan
-
-
-def _load_usage() -> tuple[AddArguments, PlanMaker]:
-    from authorizerd.replay.usage.options import add_usage_arguments, make_usage_plan
-
-    return add_usage_arguments, make_usage_plan
-
-
-def _load_load() -> tuple[AddArguments, PlanMaker]:
-    from authorizerd.replay.load.options import add_load_arguments, make_load_plan
-
-    return add_load_arguments, make_load_plan
-
-
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    from authorizerd.replay.report.command import add_report_arguments
-
-    add_report_arguments(parser)
-
-
-JOBS: Final = {
-    "ingest": Job(
-        help="convert audit logs into events, which the other commands read",
-        load_options=_load_ingest,
-    ),
-    "whatif": Job(
-        help="show which recorded requests other ACLs would newly deny or allow",
-        load_options=_load_whatif,
-    ),
-    "usage": Job(
-        help="find ACLs that no recorded request used, and suggest narrower ones",
-        load_options=_load_usage,
-    ),
-    "load": Job(
-        help="send the recorded questions to a running daemon, and measure its answers",
-        load_options=_load_load,
-    ),
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,33 +47,40 @@ def new_parser() -> CommandParser:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
-    for name, job in JOBS.items():
+    for name, about in JOBS.items():
         commands.add_parser(
-            name, help=job.help, allow_abbrev=False, add_arguments=partial(_add_job, job)
+            name, help=about, allow_abbrev=False, add_arguments=partial(_add_job, name)
         )
     report = "write one HTML page from the results of the other commands; needs no Spark"
     commands.add_parser("report", help=report, allow_abbrev=False, add_arguments=_add_report)
+    package = "write the two files that run these jobs with spark-submit"
+    commands.add_parser("package", help=package, allow_abbrev=False, add_arguments=_add_package)
     return parser
 
 
-def _add_job(job: Job, parser: argparse.ArgumentParser) -> None:
+def _add_job(name: str, parser: argparse.ArgumentParser) -> None:
     from authorizerd.replay.submit.options import add_spark_arguments
 
-    add_arguments, make_plan = job.load_options()
-    parser.set_defaults(run=_run_job, make_plan=make_plan, refuse=parser.error)
-    add_arguments(parser)
+    parser.set_defaults(run=_run_job)
+    add_job_arguments(name, parser)
+    add_spark_arguments(parser)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.replay.report.command import add_report_arguments
+
+    add_report_arguments(parser)
+
+
+def _add_package(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_write_package)
     parser.add_argument(
         "--out",
         required=True,
+        type=parse_file,
         metavar="DIR",
-        help="directory for the results; must be empty without --overwrite",
+        help="directory for authorizerd-replay.zip and authorizerd-replay.py, which are replaced",
     )
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace the command's earlier results in --out; other files stay",
-    )
-    add_spark_arguments(parser)
 
 
 def _run_job(parsed: argparse.Namespace) -> int:
@@ -151,13 +88,29 @@ def _run_job(parsed: argparse.Namespace) -> int:
     from authorizerd.replay.submit.submitter import submit
 
     options = read_spark_options(parsed)
+    is_followed = getattr(parsed, "follow", None) is not None
     refused = refusal(options)
+    if is_followed and options.remote is not None:
+        refused = "--remote: cannot follow a topic, which needs a driver of its own: use --master"
     if refused is not None:
         refuse: Callable[[str], NoReturn] = parsed.refuse
         refuse(refused)
-    if hasattr(parsed, "engine"):
+    if hasattr(parsed, "engine") and not is_followed:
         from authorizerd.replay.engines import run_recorded
 
         return run_recorded(parsed, options)
     plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     return submit(plan, options)
+
+
+def _write_package(parsed: argparse.Namespace) -> int:
+    from authorizerd.replay.submit.archive import ENTRY_NAME, PACKAGE_NAME, write_package
+
+    try:
+        archive = write_package(parsed.out)
+    except OSError as error:
+        raise SubmissionError(f"--out: {error.filename}: {error.strerror}") from error
+    print(f"{MESSAGE}the code is {archive.name}, sha256 {archive.sha256}", file=sys.stderr)
+    files = shlex.join(["--py-files", f"{parsed.out / PACKAGE_NAME}", f"{parsed.out / ENTRY_NAME}"])
+    print(f"spark-submit {files} COMMAND ARGUMENTS")
+    return EXIT_DONE

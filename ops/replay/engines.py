@@ -22,7 +22,6 @@ from authorizerd.replay.local.inputs import estimate_bytes, find_logs
 from authorizerd.replay.local.running import (
     LocalSource,
     LogSource,
-    WriteChanges,
     run_usage,
     run_whatif,
 )
@@ -119,19 +118,18 @@ def _check_table(plan: UsagePlan | WhatIfPlan) -> None:
 
 def _run_here(logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan) -> int:
     open_source: Callable[[], LocalSource]
-    write: WriteChanges | None = None
     if logs is not None:
         files = format_count(len(find_logs(logs.inputs)), "file")
         _say(f"engine: local, without Spark ({files})")
         open_source = partial(LogSource, logs)
     else:
-        from authorizerd.replay.local.table import TableSource, write_changes
+        from authorizerd.replay.local.table import TableSource
 
         _say("engine: local, without Spark")
-        open_source, write = partial(TableSource, Path(plan.events)), write_changes
+        open_source = partial(TableSource, Path(plan.events))
     if isinstance(plan, UsagePlan):
         return run_usage(plan, open_source)
-    return run_whatif(plan, open_source, write)
+    return run_whatif(plan, open_source)
 
 
 def _run_on_spark(logs: IngestPlan | None, plan: Plan, options: SparkOptions, reason: str) -> int:

@@ -12,7 +12,12 @@ MESSAGE: Final = "authorizerd replay: "  # to the user's standard error
 PROGRESS: Final = f"{MESSAGE}running: "  # likewise; on a terminal, each replaces the previous one
 TRACE: Final = "authorizerd replay trace: "  # to the log file that is kept after a fault
 
+PLAN_FLAG: Final = "--plan"
+"""The first argument of the application if the second one is a plan file."""
+STOP_FILE: Final = "AUTHORIZERD_REPLAY_STOP"
+"""The environment variable that names a file; a watch ends once the file exists."""
+
 EXIT_DONE: Final = 0
 EXIT_FAULT: Final = 1
-EXIT_ARGUMENTS: Final = 2
+EXIT_ARGUMENTS: Final = 2  # argparse uses it; docs/exit-codes.md is compared with this list
 EXIT_DENIED: Final = 3

@@ -42,8 +42,10 @@ def resolve_input(text: str, *, is_local: bool) -> str:
     """
     path = _resolve(text, is_local=is_local)
     if is_local and not is_uri(path) and not _GLOB.search(path):
-        if not Path(path).exists():
-            raise PathError(f"{text}: no such file or directory")
+        try:
+            Path(path).stat()
+        except OSError as error:
+            raise PathError(f"{text}: {(error.strerror or 'unreadable').lower()}") from error
         if not os.access(path, os.R_OK):
             raise PathError(f"{text}: permission denied")
     return path
@@ -55,15 +57,40 @@ def resolve_output(text: str, *, is_local: bool, overwrite: bool) -> str:
     The job checks again, for file systems that this machine cannot see.
 
     Raises:
-        PathError: the path is on this machine, and is a file, or a directory that is not empty.
+        PathError: the path is on this machine, and is a file, a directory that is not empty, or a
+            place where nothing can be written.
     """
     path = _resolve(text, is_local=is_local)
     if is_local and not is_uri(path):
-        if Path(path).exists() and not Path(path).is_dir():
-            raise PathError(f"--out: {text}: not a directory")
-        if not overwrite and Path(path).is_dir() and any(Path(path).iterdir()):
+        _check_writable(text, Path(path))
+        if not overwrite and os.path.isdir(path) and os.listdir(path):
             raise PathError(f"--out: {text}: not empty; --overwrite replaces its results")
     return path
+
+
+def _check_writable(text: str, path: Path) -> None:
+    """Check the directory, or the first one above it that exists."""
+    found = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    place = text if found == path else str(found)
+    if not os.path.isdir(found):
+        raise PathError(f"--out: {place}: not a directory")
+    wanted = os.W_OK | os.X_OK | (os.R_OK if found == path else 0)
+    if not os.access(found, wanted):
+        raise PathError(
+            f"--out: {place}: no permission to write: choose another directory, or allow it"
+        )
+
+
+def parse_path(text: str) -> str:
+    """Parse a path or a URI. An empty one would name the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a path, found an empty text")
+    return text
+
+
+def parse_file(text: str) -> Path:
+    """Parse a path on this machine."""
+    return Path(parse_path(text))
 
 
 def parse_ratio(text: str) -> float:

@@ -1,6 +1,7 @@
 """Define the plan, which is the complete input of a Spark job.
 
-The command makes and checks the plan, and sends it to the job as one JSON file.
+The command makes and checks the plan, and passes it to the application as one JSON file. If
+spark-submit gets a command instead, the application makes the plan itself.
 
 **Invariant:** a plan is complete. A job does not read the configuration, the ACLs or the clock of
 the machine where the command runs.
@@ -16,6 +17,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.topics import Topic
 
 
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
@@ -26,10 +28,16 @@ class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
 
     inputs: tuple[str, ...]
     out: str
+    topics: tuple[Topic, ...] = ()
     format: str = "auto"
     time_zone: str = "UTC"
     bad_ratio_max: float = 0.01
     overwrite: bool = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The inputs and the addresses of the topics."""
+        return (*self.inputs, *(topic.uri for topic in self.topics))
 
 
 class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
@@ -40,6 +48,26 @@ class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
     candidate: AclSet
     baseline: AclSet | None = None
     overwrite: bool = False
+
+
+class FollowPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif.follow"):
+    """The plan of ``whatif --follow``; ``whatif`` says which ACLs are compared.
+
+    ``duration_s`` is None if only a signal ends the job. ``overwrite`` is always set, because
+    ``out`` may contain the same watch, which continues; ``is_anew`` removes it.
+    """
+
+    topic: Topic
+    out: str
+    whatif: WhatIfPlan
+    interval_s: int
+    duration_s: int | None = None
+    from_beginning: bool = False
+    format: str = "auto"
+    time_zone: str = "UTC"
+    bad_ratio_max: float = 0.01
+    is_anew: bool = False
+    overwrite: bool = True
 
 
 class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):
@@ -81,7 +109,6 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     lanes: int = 1
     batch: int = 64
     depth: int = 8
-    linger_ms: float = 1.0
     warm_up_s: float = 0.0
     duration_s: float | None = None
     max_gap_s: float | None = None
@@ -111,7 +138,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
         return None if self.duration_s is None else self.warm_up_s + self.duration_s
 
 
-Plan = IngestPlan | WhatIfPlan | UsagePlan | LoadPlan
+Plan = IngestPlan | WhatIfPlan | FollowPlan | UsagePlan | LoadPlan
 
 _decoder: Final[msgspec.json.Decoder[Plan]] = msgspec.json.Decoder(Plan)
 _encoder: Final = msgspec.json.Encoder()

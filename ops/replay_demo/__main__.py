@@ -48,6 +48,8 @@ T = TypeVar("T")
 FOLDER: Final = Path(".run/replay-demo")
 RUN: Final = FOLDER / "run"
 """Contains one result of each kind, for the report."""
+SAME: Final = FOLDER / "same"
+"""Contains the what-if that changes nothing, with which the report compares the other one."""
 EVENTS: Final = RUN / "events"
 SPEED: Final = 20
 SEND_LAG_MS: Final = 1000
@@ -93,27 +95,37 @@ def _demonstrate() -> None:
     _find_used(recording, times)
     _load(then)
     _replay("report", "--run", RUN)
-    _say(f"all results are as expected; the report is in {RUN / 'report.html'}")
+    _replay("report", "--run", RUN, "--against", SAME)
+    pages = f"{RUN / 'report.html'}, and what the later ACLs change is in {RUN / 'difference.html'}"
+    _say(f"all results are as expected; the report is in {pages}")
 
 
 def _ingest(recording: Recording) -> ClientTimes:
-    _submit("ingest", "--input", recording.audit_log, "--out", EVENTS)
-    found = _result(EVENTS / "ingest.json", decode_ingested)
-    expectations.check_ingest(found)
-    _say(f"{found.events:,} events of {found.tuples:,} tuples, {found.set_aside} lines set aside")
+    """Ingest the first lines of the log, then the whole log, which has grown, then it again."""
+    growing = FOLDER / "growing" / recording.audit_log.name
+    growing.parent.mkdir()
+    lines = recording.audit_log.read_bytes().splitlines(keepends=True)
+    for number in (expectations.FIRST_EVENTS, expectations.EVENTS):
+        growing.write_bytes(b"".join(lines[:number]))
+        _submit("ingest", "--input", growing, "--out", EVENTS)
+        found = _result(EVENTS / "ingest.json", decode_ingested)
+        expectations.check_ingest(found, number)
+        _say(f"{found.events:,} events of {found.tuples:,} tuples, {found.set_aside} set aside")
+    _submit("ingest", "--input", growing, "--out", EVENTS)
+    expectations.check_unchanged(_result(EVENTS / "ingest.json", decode_ingested), found)
+    _say("the same log again adds nothing")
     return client_times(EVENTS)
 
 
 def _compare(recording: Recording, then: AclSet, times: ClientTimes) -> None:
-    out = FOLDER / "same"
-    _what_if(recording, out, "--as-of", times.last_text)
-    expectations.check_same(_result(out / "whatif.json", decode_whatif), then)
+    _what_if(recording, SAME, "--as-of", times.last_text, *_SMALL)
+    expectations.check_same(_result(SAME / "whatif.json", decode_whatif), then)
     _say("these ACLs decide every request as recorded")
 
 
 def _compare_later(recording: Recording) -> None:
     out = RUN / "whatif"
-    _what_if(recording, out)
+    _what_if(recording, out)  # in this process, as few lines need no Spark
     found = _result(out / "whatif.json", decode_whatif)
     expectations.check_later(found, read_acl_source(str(recording.log_dir)))
     (allowed,) = found.newly_allowed.details
@@ -124,15 +136,15 @@ def _compare_later(recording: Recording) -> None:
     )
 
 
-def _what_if(recording: Recording, out: Path, *moment: str) -> None:
+def _what_if(recording: Recording, out: Path, *options: str) -> None:
     acls = ("--acls", recording.log_dir, "--super-users", SUPER_USER)
-    _submit("whatif", "--events", EVENTS, *acls, *moment, "--out", out)
+    _replay("whatif", "--events", EVENTS, *acls, "--out", out, *options)
 
 
 def _find_used(recording: Recording, times: ClientTimes) -> None:
     """Report the ACLs used since the first client request, before which they were created."""
     days = (times.end - times.first).total_seconds() / _DAY_SECONDS
-    _submit(
+    _replay(
         *("usage", "--events", EVENTS, "--acls", recording.log_dir, "--super-users", SUPER_USER),
         *("--as-of", times.last_text, "--lookback", f"{days:.9f}"),
         *("--out", RUN / "usage"),

@@ -15,6 +15,8 @@ from authorizerd.replay.usage.report import UsageReport
 from authorizerd.replay.whatif.report import WhatIf
 
 EVENTS: Final = 13_518
+FIRST_EVENTS: Final = 9_000
+"""Lines of the log when the first ingest reads it."""
 ACLS: Final = 1_616
 """ACLs in force at the time of the last client request."""
 NEWLY_ALLOWED: Final = 2
@@ -25,14 +27,23 @@ class DemonstrationError(Exception):
     """An unexpected result; the text names what was expected and found."""
 
 
-def check_ingest(found: Ingested) -> None:
+def check_ingest(found: Ingested, events: int = EVENTS) -> None:
     """Check the figures of ingest.
 
     Raises:
-        DemonstrationError: a line was lost or set aside.
+        DemonstrationError: a line was lost, set aside or counted twice.
     """
-    _check("events", found.events, EVENTS)
-    _check("lines", found.lines, EVENTS)
+    _check("events", found.events, events)
+    _check("lines", found.lines, events)
+
+
+def check_unchanged(found: Ingested, before: Ingested) -> None:
+    """Check that an ingest of the same log changes no figure.
+
+    Raises:
+        DemonstrationError: a figure differs.
+    """
+    _check("the figures after a repeated ingest", found, before)
 
 
 def check_acls(found: AclSet) -> None:

@@ -11,7 +11,8 @@ from threading import Thread
 import pytest
 
 from authorizerd.cli.main import main
-from tests.support.daemon_process import COMMAND, SECONDS_MAX, new_log, running
+from tests.support.daemon_process import SECONDS_MAX, new_log, running
+from tests.support.forked_command import start_command
 
 ADDITIONS = (
     "--allow-principal User:alice --operation Read --topic orders",
@@ -119,10 +120,8 @@ def test_interrupt_ends_a_command_that_waits_for_a_broker() -> None:
     """Otherwise Python would print where each task was interrupted."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        command = subprocess.Popen(
-            [*COMMAND, *QUESTIONS[0].split(), "--bootstrap-server", address],
-            stderr=subprocess.PIPE,
-            text=True,
+        command = start_command(
+            [*QUESTIONS[0].split(), "--bootstrap-server", address], stderr=subprocess.PIPE
         )
         silent.settimeout(SECONDS_MAX)
         connection, _ = silent.accept()

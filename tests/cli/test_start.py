@@ -17,6 +17,7 @@ from tests.support.daemon_process import new_log, write_config
 
 SLOW = frozenset(
     (
+        "authorizerd.daemon.origins.followed_cluster",  # only for a daemon that follows a cluster
         "authorizerd.config.java_regex.translation",  # only for ssl.principal.mapping.rules
         "cryptography",
         "httptools",
@@ -36,6 +37,8 @@ SLOW = frozenset(
 VALUES = frozenset(("immutables", "msgspec"))
 """What ACLs and settings are made of."""
 LOOP = frozenset(("ssl", "trio"))
+MESSAGES = frozenset(("httptools", "kio.static.primitive", "prometheus_client"))
+"""What only a daemon needs."""
 TLS = frozenset(("authorizerd.config.java_regex.translation", "cryptography"))
 
 LOADED = re.compile(r"^import time: .*\| +(\S+)$", re.MULTILINE)
@@ -64,10 +67,12 @@ def places(tmp_path: Path) -> dict[str, Path]:
     policy, listing = tmp_path / "policy.yaml", tmp_path / "acls.txt"
     policy.write_text("tests: [nobody may READ any topic]")
     listing.touch()
+    (tmp_path / "unformatted").mkdir()
     impatient = tmp_path / "impatient.properties"
     impatient.write_text("zookeeper.connection.timeout.ms=100\n")
     return {
         "config": write_config(tmp_path, log_dir),
+        "unformatted": write_config(tmp_path / "unformatted", tmp_path / "unformatted"),
         "log": log_dir,
         "broker": broker,
         "policy": policy,
@@ -139,6 +144,12 @@ def test_command_loads_only_what_it_needs(
     places: dict[str, Path], words: str, expected: set[str]
 ) -> None:
     assert loaded(words.format(**places)) == expected
+
+
+def test_own_log_needs_no_client_of_a_cluster(places: dict[str, Path]) -> None:
+    """The start fails, but only after the daemon has loaded its parts."""
+    words = f"serve --config {places['unformatted']}"
+    assert loaded(words) == VALUES | LOOP | TLS | MESSAGES
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ admin clients; ``WRITE=1`` writes it to docs/conformance.md.
 
 from __future__ import annotations
 
+import lzma
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -14,11 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.java import find_java
 from ops.kafka_rig.broker import Broker, format_storage, running_broker
 from ops.kafka_rig.cluster import Cluster, running_cluster
 from ops.kafka_rig.cluster_settings import ClusterSettings
-from ops.kafka_rig.rig import DIRECTORY, Absent, Rig, prepare
+from ops.kafka_rig.rig import DIRECTORY, SOURCES, Absent, Rig, prepare
 from tests.client_matrix.table import Matrix, document
+from tests.conformance.audit_topic import AuditTopic
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
@@ -111,3 +116,33 @@ def cluster(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clus
     """
     with running_cluster(rig, tmp_path_factory.mktemp("cluster"), ClusterSettings()) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def connector() -> str:
+    """Return the jars of Spark's connector for Kafka, separated by commas."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    prepared = prepare(ROOT / DIRECTORY, SOURCES / "spark_connector")
+    if isinstance(prepared, Absent):
+        pytest.skip(f"no connector: {prepared.reason}")
+    try:
+        find_java(os.environ)
+    except SubmissionError as error:
+        pytest.skip(str(error))
+    return ",".join(jar for jar in prepared.classpath.split(os.pathsep) if jar.endswith(".jar"))
+
+
+@pytest.fixture
+def audit_topic(broker: Broker) -> Iterator[AuditTopic]:
+    """Return a new topic of the broker, which is deleted after the test."""
+    topic = AuditTopic(broker, "audit-lines")
+    topic.create()
+    yield topic
+    topic.delete()
+
+
+@pytest.fixture
+def audit_lines(real_log_dir: Path) -> list[bytes]:
+    """Return the lines of a real broker's audit log."""
+    with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:
+        return log.read().splitlines()

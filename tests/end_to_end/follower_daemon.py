@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
@@ -19,14 +18,13 @@ from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from ops.kafka_rig.properties import find_lasting_ports
 from tests.support.daemon_process import (
-    COMMAND,
-    ROOT,
     SECONDS_MAX,
     Answer,
     ask,
     wait_until,
     write_config,
 )
+from tests.support.forked_command import StartedCommand, start_command
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.quorum_thread import QuorumThread
 from tests.support.requests import evaluation
@@ -37,7 +35,7 @@ DESCRIBE_VERSION: Final = 3
 class Follower:
     """A daemon process on known ports."""
 
-    def __init__(self, process: subprocess.Popen[str], ports: Mapping[str, int]) -> None:
+    def __init__(self, process: StartedCommand, ports: Mapping[str, int]) -> None:
         self.process = process
         self._ports = ports
 
@@ -147,9 +145,7 @@ def following(quorum: QuorumThread, folder: Path, **settings: str) -> Iterator[F
     }
     config_file = write_config(folder, folder / "copy", config)
     with (folder / "daemon.log").open("a") as log:
-        process = subprocess.Popen(
-            [*COMMAND, "serve", "--config", config_file], cwd=ROOT, stderr=log, text=True
-        )
+        process = start_command(["serve", "--config", config_file], stderr=log)
     try:
         yield Follower(process, ports)
     finally:

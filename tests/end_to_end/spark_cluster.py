@@ -1,10 +1,14 @@
-"""A standalone Spark cluster of two workers, whose Python cannot import this project."""
+"""A standalone Spark cluster of two workers, whose Python cannot import this project.
+
+A server of Spark Connect can run on it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 import venv
@@ -19,6 +23,20 @@ from authorizerd.replay.submit.spark_home import find_spark_home
 SECONDS_MAX = 120.0
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short programs need little compilation
 FREE_PORTS = ("--port", "0", "--webui-port", "0")
+CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+CLUSTER_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.executor.extraJavaOptions": QUICK_START,
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+LOAD_SETTINGS = {
+    "spark.speculation": "false",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.task.maxFailures": "1",
+}
 MODULES = ("immutables", "msgspec", "pyarrow")
 
 
@@ -60,6 +78,38 @@ def running_cluster(folder: Path) -> Iterator[SparkCluster]:
             environment=environment,
             folder=folder,
         )
+
+
+@contextmanager
+def running_connect(cluster: SparkCluster) -> Iterator[str]:
+    """Run a server of Spark Connect with all cores of the cluster, and yield its URL."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        **CLUSTER_SETTINGS,
+        # A task that runs twice would send its load twice.
+        **LOAD_SETTINGS,
+    }
+    confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    words = ("--master", cluster.master, *confs, "--class", CONNECT_CLASS, "spark-internal")
+    # A server of Spark Connect chooses the Python of its tasks, and its memory, by variables only.
+    own = {"PYSPARK_PYTHON": str(cluster.python), "SPARK_DAEMON_MEMORY": "1g"}
+    environment = cluster.environment | own
+    with _running(cluster.folder / "connect", environment, ("SparkSubmit", *words)) as log:
+        _wait_for_port(port, log)
+        yield f"sc://127.0.0.1:{port}"
+
+
+def _wait_for_port(port: int, log: Path) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+            return
+        time.sleep(0.1)
+    raise AssertionError(log.read_text(errors="replace"))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""``authorizerd replay`` with a real spark-submit, on this machine and on a cluster."""
+"""``authorizerd replay`` with a real spark-submit on this machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import lzma
 import os
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.java import find_java
 from authorizerd.replay.submit.spark_home import find_spark_home
-from tests.end_to_end.spark_cluster import QUICK_START, running_cluster
+from tests.end_to_end.spark_cluster import QUICK_START
 from tests.support.daemon_process import COMMAND, ROOT
 
 LINES = 13_518  # in the broker's audit log
@@ -30,8 +32,13 @@ def replay(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder without the project."""
     settings = [f"spark.{one}.extraJavaOptions={QUICK_START}" for one in ("driver", "executor")]
     settings.append("spark.sql.shuffle.partitions=2")
+    confs = (word for one in settings for word in ("--conf", one))
+    return run([*COMMAND, "replay", *words, *confs], folder)
+
+
+def run(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, "replay", *words, *(word for one in settings for word in ("--conf", one))],
+        words,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -61,30 +68,32 @@ def test_real_audit_log_is_ingested_on_this_machine(ingested: Path) -> None:
     assert left == {"audit.log", "events"}
 
 
-def test_cluster_needs_only_the_jobs_files_and_three_modules(
+def test_package_runs_a_command_in_spark_submit(
     ingested: Path, real_log_dir: Path, tmp_path: Path
 ) -> None:
-    """The ACLs are read on this machine. The workers' Python cannot import the project."""
-    with running_cluster(tmp_path) as cluster:
-        for package in ("authorizerd", "ops", "pyspark"):
-            alone = subprocess.run(
-                [cluster.python, "-c", f"import {package}"],
-                cwd=cluster.folder,
-                env=cluster.environment,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert f"No module named '{package}'" in alone.stderr
-        ran = replay(
-            tmp_path,
-            *("whatif", "--events", str(ingested), "--acls", str(real_log_dir)),
-            *("--out", (tmp_path / "out").as_uri(), "--master", cluster.master),
-            *("--python", str(cluster.python), "--executor-memory", "512m"),
-            *("--conf", "spark.driver.host=127.0.0.1"),
-        )
-    assert ran.returncode in (0, 3), ran.stderr
-    summary = json.loads((tmp_path / "out/whatif.json").read_text())
-    assert summary["events"] == LINES
-    assert summary["newly_denied"]["events"] > 0 or ran.returncode == 0
+    """The driver reads the ACLs itself, and its results equal those of the engine without Spark."""
+    words = ("usage", "--events", str(ingested), "--acls", str(real_log_dir), "--out")
+    expected = run([*COMMAND, "replay", *words, "expected"], tmp_path)
+    packed = run([*COMMAND, "replay", "package", "--out", "files"], tmp_path)
+    home = find_spark_home(None, os.environ)
+    *line, command, arguments = packed.stdout.split()
+    assert (line[0], command, arguments) == ("spark-submit", "COMMAND", "ARGUMENTS")
+    confs = ("spark.ui.enabled=false", f"spark.driver.extraJavaOptions={QUICK_START}")
+    local = ("--master", "local[2]", *(word for each in confs for word in ("--conf", each)))
+    ran = subprocess.run(
+        [home / "bin/spark-submit", *local, *line[1:], *words, "out"],
+        cwd=tmp_path,
+        env={
+            **{key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONSAFEPATH": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert ran.returncode == expected.returncode == 0, ran.stdout + ran.stderr
+    assert expected.stdout in ran.stdout
+    for name in ("usage.json", "commands.sh"):
+        assert (tmp_path / "out" / name).read_text() == (tmp_path / "expected" / name).read_text()

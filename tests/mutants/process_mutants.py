@@ -234,4 +234,12 @@ PROCESS_MUTANTS: Final = (
         becomes="\n",
         found_by="tests/cli/test_start.py::test_only_a_server_loads_all_message_definitions_at_its_start",
     ),
+    Mutant(
+        name="each daemon loads the client of a followed cluster",
+        file="daemon/components.py",
+        text="from authorizerd.daemon.origins.own_log import OwnLogOrigin\n",
+        becomes="import authorizerd.daemon.origins.followed_cluster\n"
+        "from authorizerd.daemon.origins.own_log import OwnLogOrigin\n",
+        found_by="tests/cli/test_start.py::test_own_log_needs_no_client_of_a_cluster",
+    ),
 )

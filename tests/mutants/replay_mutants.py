@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _PLAIN: Final = "ops/replay/ingest/parse/plain_lines.py"
+_FOLLOW_TESTS: Final = "tests/ops/replay/whatif/follow"
 _PLAIN_TESTS: Final = "tests/ops/replay/ingest/parse/test_plain_lines.py"
 
 REPLAY_MUTANTS: Final = (
@@ -18,11 +19,99 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/submit/test_line.py::test_secret_is_used_but_not_shown",
     ),
     Mutant(
+        name="the token of a server of Spark Connect is shown",
+        file="ops/replay/submit/line.py",
+        text='f"{url};{REDACTED}" if has_parameters else value',
+        becomes="value",
+        found_by="tests/ops/replay/submit/test_line.py::test_remote_line_hides_the_servers_token",
+    ),
+    Mutant(
+        name="the plan of a job is sent to every executor",
+        file="ops/replay/submit/line.py",
+        text='if options.deploy_mode == "cluster":',
+        becomes="if True:",
+        found_by="tests/ops/replay/submit/test_line.py::test_local_line_opens_no_network_port",
+    ),
+    Mutant(
+        name="a variable of the shell moves a job to Spark Connect",
+        file="ops/replay/submit/submitter.py",
+        text="environment.pop(REMOTE_VARIABLE, None)",
+        becomes="environment.get(REMOTE_VARIABLE, None)",
+        found_by="tests/ops/replay/submit/test_submitter.py"
+        "::test_spark_connect_of_the_shell_is_not_used",
+    ),
+    Mutant(
         name="a program in the current folder lists the ACLs of a cluster",
         file="ops/replay/acls/live.py",
         text='(sys.executable, "-P", "-m",',
         becomes='(sys.executable, "-m",',
         found_by="tests/ops/replay/acls/test_live.py::test_folder_named_authorizerd_is_not_imported",
+    ),
+    Mutant(
+        name="logs that only have equal headers are copies",
+        file="ops/replay/local/copies.py",
+        text="if _IN_EVENTS in line)",
+        becomes="if line)",
+        found_by="tests/ops/replay/local/test_copies.py::test_copies_are_logs_with_whose_lines_another_begins",
+    ),
+    Mutant(
+        name="a log with other lines after a shorter one is a copy",
+        file="ops/replay/local/copies.py",
+        text="if beside.startswith(line) and next(lines, None) is None:",
+        becomes="if beside.startswith(line):",
+        found_by="tests/ops/replay/local/test_copies.py::test_copies_are_logs_with_whose_lines_another_begins",
+    ),
+    Mutant(
+        name="equal lines of two logs count once",
+        file="ops/replay/ingest/contents.py",
+        text="return (before, digest) if digest is not None and digest[:2] == expected else None",
+        becomes="return None if digest is None else (before, digest)",
+        found_by="tests/ops/replay/ingest/test_contents.py::test_only_a_log_that_begins_with_all_of_another_shares_its_lines",
+    ),
+    Mutant(
+        name="an ingest counts the lines of a log and of a table that has it",
+        file="ops/replay/ingest/inputs.py",
+        text="    others = more + others\n    if others:",
+        becomes="    others = more + others\n    if not tables:",
+        found_by="tests/ops/replay/ingest/test_inputs.py"
+        "::test_table_is_not_mixed_with_what_it_may_contain",
+    ),
+    Mutant(
+        name="a run counts whose tasks wrote to another directory",
+        file="ops/replay/ingest/job.py",
+        text="if summed != read:",
+        becomes="if read > summed:",
+        found_by="tests/ops/replay/ingest/test_job.py"
+        "::test_run_whose_tasks_wrote_elsewhere_is_not_committed",
+    ),
+    Mutant(
+        name="an ingest replaces the commit of another one where there are no hard links",
+        file="ops/replay/ingest/committing.py",
+        text="        if path.exists():\n            return False\n        aside.rename(path)",
+        becomes="        aside.rename(path)",
+        found_by="tests/ops/replay/ingest/test_committing.py::test_commit_is_created_once",
+    ),
+    Mutant(
+        name="a commit counts before its run is on the disk",
+        file="ops/replay/ingest/committing.py",
+        text='            _sync_below(table / part / f"run={run}")\n',
+        becomes="",
+        found_by="tests/ops/replay/ingest/test_committing.py"
+        "::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
+    ),
+    Mutant(
+        name="a log that has grown counts again",
+        file="ops/replay/ingest/contents.py",
+        text="return None if digest is None else (shorter.rows, digest)",
+        becomes="return None",
+        found_by="tests/ops/replay/ingest/test_contents.py::test_copies_of_growing_logs_count_each_line_once",
+    ),
+    Mutant(
+        name="a newer table is read by an older version",
+        file="ops/replay/ingest/commit.py",
+        text="if version > SCHEMA_VERSION:",
+        becomes="if version < 0:",
+        found_by="tests/ops/replay/ingest/test_commit.py::test_newer_schema_version_is_rejected",
     ),
     Mutant(
         name="a packed log from which bytes are missing counts as complete",
@@ -51,6 +140,37 @@ REPLAY_MUTANTS: Final = (
         text='_TAIL, "")',
         becomes='_TAIL.rstrip("$"), "")',
         found_by=f"{_PLAIN_TESTS}::test_rule_ends_before_the_loggers_name",
+    ),
+    Mutant(
+        name="a task of an ingest keeps a file open for every day",
+        file="ops/replay/ingest/part_files.py",
+        text="if len(self._open) >= FILES_MAX:",
+        becomes="if not FILES_MAX:",
+        found_by="tests/ops/replay/ingest/test_part_files.py::test_number_of_open_files_and_of_their_rows_is_bounded",
+    ),
+    Mutant(
+        name="an ingest looks for the logs of an object store on this machine",
+        file="ops/replay/ingest/direct.py",
+        text="all(uri.startswith(_SCHEME) for uri in logs)",
+        becomes="any(uri.startswith(_SCHEME) for uri in logs)",
+        found_by="tests/ops/replay/ingest/test_direct.py"
+        "::test_only_logs_of_this_machine_are_read_directly",
+    ),
+    Mutant(
+        name="an ingest sums up numbers of texts that were forgotten",
+        file="ops/replay/ingest/direct.py",
+        text="if reader.is_full:",
+        becomes="if False:",
+        found_by="tests/ops/replay/ingest/test_direct.py"
+        "::test_tasks_write_each_line_in_order_and_sum_up_the_events",
+    ),
+    Mutant(
+        name="the line at the end of a piece of a file is lost",
+        file="ops/replay/ingest/parse/line_arrays.py",
+        text="at += complete",
+        becomes="at += len(data)",
+        found_by="tests/ops/replay/ingest/parse/test_line_arrays.py"
+        "::test_parts_of_a_file_give_each_line_once_or_its_beginning",
     ),
     Mutant(
         name="a line that is too long is shortened by another time format",
@@ -144,10 +264,17 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/recorded/test_rows.py::test_sums_of_parts_are_bounded_and_sum_to_the_whole",
     ),
     Mutant(
+        name="a table that has lost files is read as complete",
+        file="ops/replay/ingest/commit.py",
+        text="if found != expected:",
+        becomes="if found == 0:",
+        found_by="tests/ops/replay/local/test_table.py::test_missing_events_of_a_run_that_ends_in_a_window_are_rejected",
+    ),
+    Mutant(
         name="a window of a table begins with its first day, not with its first event",
         file="ops/replay/local/table.py",
-        text='within = pc.field("at") >= begins',
-        becomes='within = pc.field("at") >= pc.scalar(0).cast(at)',
+        text='pa.scalar(since_ms, pa.timestamp("ms", "UTC"))',
+        becomes='pa.scalar(0, pa.timestamp("ms", "UTC"))',
         found_by="tests/ops/replay/local/test_table.py::test_window_contains_the_events_since_its_begin",
     ),
     Mutant(
@@ -202,13 +329,13 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="latency counts from the sending, not from the due time",
         file="ops/replay/load/lanes/lane.py",
-        text="self._send(frame, due_ns if self._rules.is_open else now_ns, now_ns)",
+        text="self._send(frame, due_ns if self._is_open else now_ns, now_ns)",
         becomes="self._send(frame, now_ns, now_ns)",
         found_by="tests/ops/replay/load/lanes/test_lane.py::test_frame_held_up_by_the_depth_counts_from_when_it_was_due",
     ),
     Mutant(
         name="the rounds of a load are all due in the first one",
-        file="ops/replay/load/plan/packing.py",
+        file="ops/replay/load/plan/frames.py",
         text="before = round_number * pacing.events",
         becomes="before = 0",
         found_by="tests/ops/replay/load/test_job.py::test_loops_are_rounds_of_the_record",
@@ -219,6 +346,13 @@ REPLAY_MUTANTS: Final = (
         text='_ATTEMPTS: Final = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")',
         becomes='_ATTEMPTS: Final = ("spark.task.maxFailures",)',
         found_by="tests/ops/replay/load/lanes/test_stage.py::test_settings_that_allow_a_second_attempt_are_rejected",
+    ),
+    Mutant(
+        name="a load whose sending stage fails loses its plan",
+        file="ops/replay/load/job.py",
+        text="_report(plan, planned, _pack_again(plan, planned))",
+        becomes="_report(plan, planned, [])",
+        found_by="tests/ops/replay/load/test_job.py::test_failed_sending_leaves_a_result_with_the_plan",
     ),
     Mutant(
         name="errors are left out of a load's latencies",
@@ -249,6 +383,78 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/load/test_options.py::test_unusable_tls_file_is_named",
     ),
     Mutant(
+        name="the header of an xz file decides how much memory it takes",
+        file="ops/replay/ingest/parse/archives.py",
+        text="memlimit=XZ_MEMORY_MAX",
+        becomes="memlimit=None",
+        found_by="tests/ops/replay/ingest/parse/test_archives.py"
+        "::test_xz_file_whose_dictionary_takes_gigabytes_is_not_unpacked",
+    ),
+    Mutant(
+        name="a task cuts a line at the end of its part of a log",
+        file="ops/replay/ingest/parse/line_arrays.py",
+        text="at, last = _find_line(file, begin), _find_line(file, end)",
+        becomes="at, last = _find_line(file, begin), end",
+        found_by="tests/ops/replay/ingest/parse/test_line_arrays.py"
+        "::test_parts_of_a_file_give_each_line_once_or_its_beginning",
+    ),
+    Mutant(
+        name="events lose their order within a task",
+        file="ops/replay/ingest/part_files.py",
+        text="begin = (self._task << _SEQUENCE_BITS) + self._lines",
+        becomes="begin = self._task << _SEQUENCE_BITS",
+        found_by="tests/ops/replay/ingest/test_part_files.py"
+        "::test_each_line_is_in_the_files_of_its_kind",
+    ),
+    Mutant(
+        name="a worker judges equal ACLs by the super users of an earlier job",
+        file="ops/replay/judging/index.py",
+        text="packed = msgspec.msgpack.encode((self.acls, users, is_open))\n"
+        "        return hashlib.sha256(packed).hexdigest(), packed",
+        becomes="packed = msgspec.msgpack.encode((self.acls, users, is_open))\n"
+        "        return hashlib.sha256(msgspec.msgpack.encode(self.acls)).hexdigest(), packed",
+        found_by="tests/ops/replay/judging/test_index.py::test_other_settings_are_another_index",
+    ),
+    Mutant(
+        name="what a file grants and ACLs cannot is ignored without a word",
+        file="ops/replay/acls/reading.py",
+        text="if loss.acl is None:",
+        becomes="if False:",
+        found_by="tests/ops/replay/acls/test_reading.py"
+        "::test_fault_is_one_line_with_source_and_place",
+    ),
+    Mutant(
+        name="a log that adds an ACL twice is read",
+        file="ops/replay/acls/log.py",
+        text="if change.acl in bindings:",
+        becomes="if False:",
+        found_by="tests/ops/replay/acls/test_log.py::test_contradicting_changes_are_rejected",
+    ),
+    Mutant(
+        name="a report says that nothing is newly denied, although requests were not evaluated",
+        file="ops/replay/report/findings.py",
+        text='Finding("whatif", "doubtful" if doubts else "good", text, notes)',
+        becomes='Finding("whatif", "good", text, notes)',
+        found_by="tests/ops/replay/report/test_findings.py"
+        "::test_nothing_newly_denied_is_good_only_if_all_requests_were_evaluated",
+    ),
+    Mutant(
+        name="a report shows one of two results of a kind",
+        file="ops/replay/report/results.py",
+        text="if kind in found:",
+        becomes="if False:",
+        found_by="tests/ops/replay/report/test_results.py"
+        "::test_two_results_of_one_kind_are_rejected",
+    ),
+    Mutant(
+        name="a name in a report reorders the text around it",
+        file="ops/replay/report/rendering.py",
+        text="        return escape_unprintable(value)\n",
+        becomes="        return value\n",
+        found_by="tests/ops/replay/report/test_rendering.py"
+        "::test_unprintable_characters_become_escape_sequences",
+    ),
+    Mutant(
         name="what a cut list lacks is certainly in one run only",
         file="ops/replay/report/differences.py",
         text="is_certain = not (was.details_left_out or now.details_left_out)",
@@ -268,5 +474,51 @@ REPLAY_MUTANTS: Final = (
         text="if as_of is not None or (state.offset is not None and state.offset + 1 >= end_min):",
         becomes="if True:",
         found_by="tests/ops/replay/acls/test_log.py::test_log_that_ends_below_its_checkpoint_is_rejected",
+    ),
+    Mutant(
+        name="a record whose line the table has is not counted",
+        file="ops/replay/ingest/topics.py",
+        text=" if not content.file.startswith(topics))",
+        becomes=")",
+        found_by="tests/ops/replay/ingest/test_topics.py::test_contents_of_topics_are_not_compared",
+    ),
+    Mutant(
+        name="an ingest goes on with a topic that was created again",
+        file="ops/replay/ingest/topics.py",
+        text="if end < begin:",
+        becomes="if False:",
+        found_by="tests/ops/replay/ingest/test_topics.py"
+        "::test_topic_that_was_created_again_is_rejected",
+    ),
+    Mutant(
+        name="a batch that Spark repeats after a crash is counted again",
+        file="ops/replay/whatif/follow/batches.py",
+        text="return place == 1\n",
+        becomes="return True\n",
+        found_by=f"{_FOLLOW_TESTS}/test_job.py::test_only_the_next_batch_is_added",
+    ),
+    Mutant(
+        name="a watch whose checkpoint was removed skips records",
+        file="ops/replay/whatif/follow/batches.py",
+        text="not (place == 0 and is_counted)",
+        becomes="place != 0",
+        found_by=f"{_FOLLOW_TESTS}/test_job.py"
+        "::test_batch_of_another_place_in_the_stream_is_rejected",
+    ),
+    Mutant(
+        name="a malformed log-in reaches Java, which prints a part of it",
+        file="ops/replay/topic_options.py",
+        text="if _JAAS in settings and _LOG_IN.fullmatch(settings[_JAAS]) is None:",
+        becomes="if False:",
+        found_by="tests/ops/replay/test_topics.py"
+        "::test_faulty_client_settings_are_rejected_without_their_secrets",
+    ),
+    Mutant(
+        name="the first signal ends a watch in the middle of a batch",
+        file="ops/replay/submit/process.py",
+        text="if stop_file is not None and not Path(stop_file).exists():",
+        becomes="if False:",
+        found_by="tests/ops/replay/submit/test_process.py"
+        "::test_first_signal_lets_a_watch_end_by_itself",
     ),
 )

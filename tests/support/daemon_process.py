@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,9 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.support.forked_command import COMMAND as COMMAND
+from tests.support.forked_command import ROOT as ROOT
+from tests.support.forked_command import StartedCommand, start_command
+
 SECONDS_MAX = 30.0
-COMMAND = (sys.executable, "-m", "authorizerd.cli.main")
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -52,7 +53,7 @@ class DaemonProcess:
     file, which has the addresses of all ports.
     """
 
-    def __init__(self, process: subprocess.Popen[str], ready: dict[str, Any]) -> None:
+    def __init__(self, process: StartedCommand, ready: dict[str, Any]) -> None:
         self.process = process
         self.ready = ready
         self.decision = PortConnection("decision", ready["decision_http"])
@@ -102,7 +103,7 @@ class DaemonProcess:
         self.close()
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=SECONDS_MAX)
-        return self.process.returncode, errors
+        return self.process.wait(), errors
 
 
 def connect(address: str) -> socket.socket:
@@ -161,11 +162,8 @@ def running(
     config_file = write_config(folder, log_dir, config, **settings)
     ready_file = folder / "ready.json"
     ready_file.unlink(missing_ok=True)
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--config", config_file, "--ready-file", ready_file],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
+    process = start_command(
+        ["serve", "--config", config_file, "--ready-file", ready_file], stderr=subprocess.PIPE
     )
     try:
         wait_until_ready(process, ready_file)
@@ -197,7 +195,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def wait_until_ready(process: subprocess.Popen[str], ready_file: Path) -> None:
+def wait_until_ready(process: StartedCommand, ready_file: Path) -> None:
     """Wait until the daemon has written its ready file."""
 
     def is_ready() -> bool:
@@ -209,11 +207,10 @@ def wait_until_ready(process: subprocess.Popen[str], ready_file: Path) -> None:
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command and wait for its end."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
+    with start_command(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            output, errors = process.communicate(timeout=SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.wait(), output, errors)

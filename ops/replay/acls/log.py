@@ -11,9 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from pathlib import Path
-from typing import Final
+
+from msgspec.structs import astuple
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
@@ -23,16 +23,6 @@ from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.live_files import read_live
 from authorizerd.metadata.past import PastLog, check_time
 from authorizerd.replay.acl_set import DatedAcl
-
-_FIELDS: Final = attrgetter(
-    "acl.resource_type",
-    "acl.resource_name",
-    "acl.pattern_type",
-    "acl.principal",
-    "acl.host",
-    "acl.operation",
-    "acl.permission_type",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +116,4 @@ def _apply(
 
 def sort_acls(acls: Iterable[DatedAcl]) -> tuple[DatedAcl, ...]:
     """Return ``acls`` sorted by their fields, so that equal states are equal tuples."""
-    return tuple(sorted(acls, key=_FIELDS))
+    return tuple(sorted(acls, key=lambda dated: astuple(dated.acl)))

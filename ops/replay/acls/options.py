@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
+from authorizerd.replay.options import parse_file, parse_path
 
 
 def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +17,7 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--acls",
         required=True,
+        type=parse_path,
         metavar="SOURCE",
         help="a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON"
         " file, or kafka://HOST:PORT",
@@ -30,7 +31,7 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-everyone-if-no-acl-found", action="store_true")
     parser.add_argument(
         "--command-config",
-        type=Path,
+        type=parse_file,
         metavar="FILE",
         help="client settings for kafka:// sources",
     )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
@@ -65,22 +66,32 @@ def _read(source: str, as_of: str | None, command_config: Path | None) -> LogSta
     is_log = not is_live and path.is_dir()
     if as_of is not None and not is_log:
         raise AclSourceError(source, "--as-of requires the directory of a metadata log")
-    if is_live:
-        return _parse(source, list_acls(source, command_config), "")
-    if is_log or path.suffix == _CHECKPOINT_SUFFIX:
-        return _read_log(source, path, as_of)
-    return _parse(source, _read_text(source, path), path.suffix)
-
-
-def _read_log(source: str, path: Path, as_of: str | None) -> LogState:
-    if path.name == METADATA_TOPIC_DIRECTORY and not (path / METADATA_TOPIC_DIRECTORY).is_dir():
-        path = path.parent
     try:
-        return read_log(path, None if as_of is None else parse_moment(as_of))
+        if is_live:
+            return _parse(source, list_acls(source, command_config), "")
+        if is_log or path.suffix == _CHECKPOINT_SUFFIX:
+            return read_log(_find_log(path), None if as_of is None else parse_moment(as_of))
+        return _parse(source, read_file(path).decode("utf-8-sig"), path.suffix)
+    except AclTextError as error:
+        raise AclSourceError(source, error.reason, error.place) from error
+    except UnicodeDecodeError as error:
+        raise AclSourceError(source, "not valid UTF-8", f"byte {error.start}") from error
     except (InvalidAsOfError, PastRangeError) as error:
         raise AclSourceError(source, str(error), "as of") from error
-    except (MetadataLogError, ChangeError, OSError) as error:
-        raise AclSourceError(source, str(error)) from error
+    except (MetadataLogError, ChangeError) as error:
+        # The source is named before the reason.
+        raise AclSourceError(source, str(error).removeprefix(f"{path}: ")) from error
+    except OSError as error:
+        # In a log, the text of the error names the file.
+        raise AclSourceError(
+            source, str(error) if is_log else error.strerror or str(error)
+        ) from error
+
+
+def _find_log(path: Path) -> Path:
+    """Return the log directory of a path, which may be that of the metadata topic in it."""
+    is_topic = path.name == METADATA_TOPIC_DIRECTORY and not (path / path.name).is_dir()
+    return path.parent if is_topic else path
 
 
 def parse_moment(text: str) -> AsOf:
@@ -92,28 +103,14 @@ def parse_moment(text: str) -> AsOf:
     try:
         return parse_as_of(text)
     except InvalidAsOfError:
-        try:
-            # Unlike other commands, those of replay accept the times of Kafka's logs as they are.
+        # Unlike other commands, those of replay accept the times of Kafka's logs as they are.
+        with suppress(ValueError, OverflowError):
             return AsOf(time_ms=parse_time(text))
-        except (ValueError, OverflowError):
-            pass
         raise
 
 
-def _read_text(source: str, path: Path) -> str:
-    try:
-        return read_file(path).decode("utf-8-sig")
-    except OSError as error:
-        raise AclSourceError(source, error.strerror or str(error)) from error
-    except UnicodeDecodeError as error:
-        raise AclSourceError(source, "not valid UTF-8", f"byte {error.start}") from error
-
-
 def _parse(source: str, text: str, suffix: str) -> LogState:
-    try:
-        read = read_acl_text(text, suffix)
-    except AclTextError as error:
-        raise AclSourceError(source, error.reason, error.place) from error
+    read = read_acl_text(text, suffix)
     for loss in read.losses:
         # A report has no place for warnings, so it must not rest on a part of what a text says.
         if loss.acl is None:

@@ -1,6 +1,7 @@
-"""``replay ingest``: convert audit logs into events.
+"""``replay ingest``: add audit logs to a table of events.
 
-``options`` makes the plan, and ``job`` runs it on Spark: ``inputs`` finds the files, ``rows`` reads
-them with ``parse``, and ``tuples`` sums up equal requests. ``report`` defines ``ingest.json``. The
-other jobs call ``table.open_table`` to read the result.
+``options`` makes the plan, and ``job`` runs it on Spark: ``inputs`` and ``topics`` find what is
+new, ``direct`` or ``rows`` reads it with ``parse``, ``runs`` writes it, ``contents`` tells what the
+table has already, ``sums`` sums up equal requests, and ``committing`` makes the run count. Other
+commands read the table with ``table`` on Spark, or with ``commit_files`` without it.
 """

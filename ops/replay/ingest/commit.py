@@ -15,7 +15,7 @@ not part of the table. Runs and commits are never changed, only removed once no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -35,12 +35,21 @@ class TableError(Exception):
     """A directory that is not a readable table; the text names it."""
 
 
+class NoTableError(TableError):
+    """A directory without a commit, and without the output of version 0."""
+
+
 class Input(msgspec.Struct, frozen=True, kw_only=True):
     """A file as it was listed when a run read it."""
 
     uri: str
     bytes: int
     modified_ms: int
+
+
+Digest = tuple[int, int, int, int]
+"""The sums of the halves of the rows' hashes, and of the hashes of their beginnings."""
+NO_ROWS: Final[Digest] = (0, 0, 0, 0)
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +59,10 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
         file: the ``file`` of the rows.
         rows: the number of rows.
         digest: sums of the rows' hashes, keyed with the table's ``salt``; the order does not count.
-        first: the hash of the first event; None without events. Files that begin alike share it.
+        first: the hash of the first event's beginning; None without events.
         last: the hash of the last row.
+        ends_unreadable: True if the last row was set aside.
+        blank_lines: the number of blank lines of the file.
         run: the run that contains the rows after the first ``skipped_rows``.
         skipped_rows: the number of first rows that an earlier run contains.
         skipped_digest: their digest.
@@ -59,16 +70,21 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str
     rows: int
-    digest: tuple[int, int]
+    digest: Digest
     first: int | None
     last: int
+    ends_unreadable: bool
     run: str
+    blank_lines: int = 0
     skipped_rows: int = 0
-    skipped_digest: tuple[int, int] = (0, 0)
+    skipped_digest: Digest = NO_ROWS
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """A live run: its id, the days of its events (YYYY-MM-DD, in UTC), and its own figures."""
+    """A live run: its id, the days of its events (YYYY-MM-DD, in UTC), and its own figures.
+
+    The figure ``tuples`` is that of the whole table, as of the run.
+    """
 
     id: str
     days: tuple[str, ...]
@@ -80,11 +96,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         run = "" if self.id == UNVERSIONED_RUN else f"run={self.id}/"
         return f"events/{run}day=*/*.parquet"
 
-    @property
-    def set_aside_glob(self) -> str:
-        """Return the files of its lines that were set aside, below the table's directory."""
-        run = "" if self.id == UNVERSIONED_RUN else f"run={self.id}/"
-        return f"set_aside/{run}*.parquet"
+    def may_contain(self, first_day: str) -> bool:
+        """Return True if the run may have events of ``first_day`` (YYYY-MM-DD) or later."""
+        if not self.ingested.events:
+            return False
+        return not self.days or max(self.days) >= first_day  # version 0 had no list of days
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +186,58 @@ def carry_forward(ingest_json: str) -> Commit:
     run = Run(id=UNVERSIONED_RUN, days=(), ingested=ingested)
     tuples_run = UNVERSIONED_RUN if ingested.events else None
     return Commit(number=0, salt=0, runs=(run,), tuples_run=tuples_run, ingested=ingested)
+
+
+def read_newest_commit(
+    table: str, numbers: Sequence[int], read_text: Callable[[str], str]
+) -> Commit:
+    """Return the newest commit of ``table``, or the content of a table of version 0.
+
+    Args:
+        numbers: those of its commits, newest first.
+        read_text: reads a file of the table, or raises FileNotFoundError.
+
+    Raises:
+        NoTableError: there is neither a commit nor an ``ingest.json``.
+        TableError: the newest commit cannot be read.
+    """
+    name = f"commits/{name_commit(numbers[0])}" if numbers else "ingest.json"
+    place = f"{table}/{name}"
+    try:
+        text = read_text(place)
+        return decode_commit(text.encode()) if numbers else carry_forward(text)
+    except FileNotFoundError as error:
+        if numbers:
+            raise TableError(f"{place} does not exist any more: try again") from error
+        raise NoTableError(
+            f"{table}: expected the output of ingest: {place} does not exist"
+        ) from error
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise TableError(
+            f"{place}: {error}: restore the file, or run ingest with --overwrite"
+        ) from error
+    except OSError as error:
+        raise TableError(f"{place}: {error.strerror or error}") from error
+    except TableError as error:
+        raise TableError(f"{place}: {error}") from error
+
+
+def check_complete(place: str, noun: str, *, expected: int, found: int | str) -> None:
+    """Reject a part of a table that has other rows than the commit says.
+
+    Args:
+        place: its path, or a glob of its files.
+        noun: what its rows are.
+        found: the number of its rows, or what was found instead.
+
+    Raises:
+        TableError: the numbers differ.
+    """
+    if found != expected:
+        raise TableError(
+            f"{place}: expected {expected} {noun}, found {found}: restore the missing files, or "
+            "run ingest with --overwrite"
+        )
 
 
 def name_commit(number: int) -> str:

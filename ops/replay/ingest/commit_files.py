@@ -5,16 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import msgspec
-
-from authorizerd.replay.ingest.commit import (
-    Commit,
-    TableError,
-    carry_forward,
-    decode_commit,
-    find_numbers,
-    name_commit,
-)
+from authorizerd.replay.ingest.commit import Commit, TableError, find_numbers, read_newest_commit
 
 
 def read_newest(table: Path) -> Commit:
@@ -23,24 +14,9 @@ def read_newest(table: Path) -> Commit:
     Raises:
         TableError: ``table`` is not a table, or its newest commit cannot be read.
     """
-    numbers = list_commits(table)
-    if numbers:
-        path = table / "commits" / name_commit(numbers[0])
-        try:
-            return decode_commit(path.read_bytes())
-        except (OSError, msgspec.DecodeError, TableError) as error:
-            raise TableError(f"{path}: {error}") from error
-    path = table / "ingest.json"
-    try:
-        return carry_forward(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise TableError(
-            f"{table}: expected the output of ingest: {path} does not exist"
-        ) from error
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
-        raise TableError(f"{path}: {error}") from error
-    except TableError as error:
-        raise TableError(f"{table}: {error}") from error
+    return read_newest_commit(
+        str(table), list_commits(table), lambda path: Path(path).read_text(encoding="utf-8")
+    )
 
 
 def list_commits(table: Path) -> list[int]:

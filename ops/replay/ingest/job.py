@@ -1,35 +1,65 @@
-"""The job of ``replay ingest``: read audit logs, and write Parquet that the other jobs read.
+"""The job of ``replay ingest``: read audit logs, and add their events to a table.
 
-**Invariant:** every line is an event, blank, or set aside with its reason. If too many lines were
-set aside, the result says so, and later jobs reject it. ``ingest.json`` is written last: a result
-without it is incomplete.
+**Invariant:** every line is an event, blank, or set aside with its reason. A run counts from the
+moment its commit exists; before that, readers see the table as it was. Lines that the table has
+already do not count again.
 """
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from functools import reduce
+from typing import Final, NamedTuple
 
 import msgspec
-from pyarrow import RecordBatch
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from msgspec.structs import replace
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.ingest.inputs import check_apart, find_inputs
+from authorizerd.replay.ingest.commit import (
+    Commit,
+    Content,
+    Input,
+    Run,
+)
+from authorizerd.replay.ingest.committing import (
+    COMMITS_KEPT,
+    create_commit,
+    explain_conflict,
+    remove_unneeded,
+    write_totals,
+)
+from authorizerd.replay.ingest.contents import Shared, match_contents
+from authorizerd.replay.ingest.inputs import (
+    check_apart,
+    check_sources,
+    find_inputs,
+    sort_inputs,
+)
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.report import Ingested, summary_line, why_not_accepted
+from authorizerd.replay.ingest.report import add_up, added_line, summary_line, why_not_accepted
 from authorizerd.replay.ingest.rows import read_rows
-from authorizerd.replay.ingest.table import EVENTS_SCHEMA
-from authorizerd.replay.ingest.tuples import SUMS, TUPLE, sum_events
+from authorizerd.replay.ingest.runs import Cut, Runs, RunSummary
+from authorizerd.replay.ingest.sums import split_tuples, sum_by_rule, sum_tuples
+from authorizerd.replay.ingest.table import Table, find_table, read_events
+from authorizerd.replay.ingest.topics import (
+    NewRecords,
+    find_records,
+    leave_out_topics,
+    read_new_rows,
+)
+from authorizerd.replay.ingest.tuples import TUPLE
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import write_text
-from authorizerd.replay.text import encode_json, format_time
+from authorizerd.replay.spark.failures import SPARK_ERRORS
+from authorizerd.replay.spark.paths import escape_glob
+from authorizerd.replay.spark.topics import RECORDS_DELETED, tells_of_loss
 
 _SETTINGS: Final = {
     # With the default, a batch of lines of maximum length would take gigabytes.
@@ -38,41 +68,85 @@ _SETTINGS: Final = {
     # Write the days concurrently: sorting by day would cost more than parsing.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
 }
-_WRITING: Final = {
-    # Rules are long and numerous: Parquet would abandon their dictionary half way.
-    "parquet.enable.dictionary#rule": "false",
-    # Small files, because a task that sums up a file loads all of it into memory.
-    "maxRecordsPerFile": "500000",
-    # With "dynamic", which a cluster may set, days of an earlier ingest would remain.
-    "partitionOverwriteMode": "static",
-}
+_FILES_NAMED_MAX: Final = 10
+_ALL: Final = 2**63 - 1
+"""Higher than each ``sequence``."""
 
 
-class _Read(msgspec.Struct, frozen=True):
-    """The number of all lines, of blank lines, and of lines set aside."""
+class NotAcceptedError(JobError):
+    """Too many lines of a run were set aside, so it was not added to the table."""
 
-    lines: int = 0
-    blank_lines: int = 0
-    set_aside: int = 0
+
+class _Fresh(NamedTuple):
+    """What the table does not have yet."""
+
+    files: list[Input]
+    records: list[NewRecords]
+
+
+class _Tuples(NamedTuple):
+    """The number of all tuples of the table, and that of the events that they sum up."""
+
+    number: int
+    events: int
+
+
+class _Written(NamedTuple):
+    """A run that has been written: what it contains, and the content of each file that it read.
+
+    ``tuples`` is None unless they were written with the run.
+    """
+
+    run: str
+    summary: RunSummary
+    contents: tuple[Content, ...]
+    shared: dict[str, Shared]
+    tuples: _Tuples | None = None
 
 
 def run(spark: SparkSession, plan: IngestPlan) -> int:
-    """Read the plan's inputs; write events, tuples, lines set aside, and the figures.
+    """Add the events of the plan's inputs to the table, and print what was added.
 
-    Return 0, or 1 if the result is not accepted; standard error names the reason.
+    Return 0, or 1 if too many lines were set aside; standard error names the reason.
 
     Raises:
-        JobError: an input does not exist, or cannot be read.
+        JobError: an input does not exist or cannot be read, ``out`` cannot be a table, or another
+            ingest has added a run meanwhile.
     """
+    try:
+        find_zone(plan.time_zone)
+    except ValueError as error:
+        raise JobError(str(error)) from error
+    found = find_table(spark, plan.out, overwrite=plan.overwrite)
+    files = find_inputs(spark, plan.inputs)
+    check_apart(files, plan.out)
+    records = find_records(spark, plan.topics, found.commit.offsets)
+    known = set(found.commit.inputs)
+    fresh = _Fresh(
+        [file for file in files if file not in known],
+        [new for new in records if not new.is_recorded],
+    )
+    if not any(fresh):
+        write_totals(spark, plan.out, found.commit)
+        print(f"nothing new: the table has all of the {len(files) + len(records)} inputs already")
+        return EXIT_DONE
+    check_sources(fresh.files, [new.name for new in fresh.records])
     with _settings(spark):
-        ingested = _ingest(spark, plan)
-    print(summary_line(ingested))
-    if Reason.BROKEN_ARCHIVE in ingested.reasons:
-        print(f"an archive is damaged: see {plan.out}/set_aside", file=sys.stderr)
-    if not ingested.accepted:
-        reason = why_not_accepted(ingested, plan.bad_ratio_max)
-        print(f"{reason}; see {plan.out}/set_aside", file=sys.stderr)
-        return EXIT_FAULT
+        try:
+            written, commit = _Ingest(spark, plan, found.commit).write(fresh)
+        except NotAcceptedError as error:
+            print(error, file=sys.stderr)
+            return EXIT_FAULT
+        except Exception as error:
+            number = found.commit.number + 1
+            # Another ingest may have removed what this one was reading.
+            if find_table(spark, plan.out, overwrite=True).commit.number >= number:
+                raise JobError(explain_conflict(plan.out, number)) from error
+            raise
+    create_commit(spark, plan.out, commit)
+    write_totals(spark, plan.out, commit)
+    remove_unneeded(spark, plan.out, commit, kept=1 if plan.overwrite else COMMITS_KEPT)
+    _print(plan, written, commit)
     return EXIT_DONE
 
 
@@ -88,123 +162,185 @@ def _settings(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(key, str(earlier))
 
 
-def _ingest(spark: SparkSession, plan: IngestPlan) -> Ingested:
-    try:
-        find_zone(plan.time_zone)
-    except ValueError as error:
-        raise JobError(str(error)) from error
-    inputs = find_inputs(spark, plan.inputs)
-    check_apart(spark, inputs, plan.out)
-    line_format = msgspec.convert(plan.format, LineFormat)
-    read = _write_rows(read_rows(spark, inputs, line_format, plan.time_zone), plan.out)
-    if read.lines == read.blank_lines + read.set_aside:
-        _write_no_events(spark, plan.out)
-    ingested = _figures(spark, plan, read)
-    write_text(spark, f"{plan.out}/ingest.json", encode_json(ingested))
-    return ingested
+class _Ingest:
+    """One ingest into the table whose newest commit is ``before``."""
 
+    def __init__(self, spark: SparkSession, plan: IngestPlan, before: Commit) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._before = before if before.salt else replace(before, salt=secrets.randbits(62) | 1)
+        self._runs = Runs(spark, plan.out, self._before.salt)
 
-def _write_rows(rows: DataFrame, out: str) -> _Read:
-    """Write the events in one pass, and the lines set aside, which are few, in another."""
-    reason = sql.col("reason")
-    observation = Observation("read")
-    counted = rows.observe(
-        observation,
-        sql.count(sql.lit(1)).alias("lines"),
-        sql.count_if(reason == "").alias("blank_lines"),
-        sql.count_if(reason != "").alias("set_aside"),
-    )
-    columns = [column.split()[0] for column in EVENTS_SCHEMA.split(", ")]
-    events = counted.where(reason.isNull()).select(*columns, "day")
-    writer = events.write.mode("overwrite").options(**_WRITING).partitionBy("day")
-    writer.parquet(f"{out}/events")
-    read = msgspec.convert(observation.get, _Read)
-    # If nothing was set aside, do not read the logs a second time.
-    set_aside = rows.where(reason != "") if read.set_aside else rows.limit(0)
-    # Some lines are set aside because they are not valid UTF-8, but a string column must be.
-    line = sql.make_valid_utf8("line").alias("line")
-    set_aside.select(line, "reason", "file").write.mode("overwrite").parquet(f"{out}/set_aside")
-    return read
+    def write(self, fresh: _Fresh) -> tuple[_Written, Commit]:
+        """Write a run, and return it with the commit that makes it count.
 
+        Raises:
+            NotAcceptedError: too many lines were set aside.
+        """
+        if self._before.runs and not self._before.number:  # a table of version 0
+            self._before = self._carry_forward()
+        written = self._leave_out(self._write(fresh))
+        self._check_accepted(written)
+        return written, self._commit(fresh, written)
 
-def _write_no_events(spark: SparkSession, out: str) -> None:
-    """Write a file without rows: Spark cannot read a schema from an empty directory."""
-    events = spark.createDataFrame([], EVENTS_SCHEMA).coalesce(1)
-    events.write.mode("overwrite").parquet(f"{out}/events/day=1970-01-01")
+    def _carry_forward(self) -> Commit:
+        """Return the commit with the days and contents of the run of version 0."""
+        (old,) = self._before.runs
+        summary = self._runs.summarize(old.id, old.ingested.time_zone, old.ingested.inputs)
+        run = replace(old, days=summary.days)
+        return replace(self._before, runs=(run,), contents=summary.contents)
 
+    def _write(self, fresh: _Fresh) -> _Written:
+        run = self._new_run()
+        line_format = msgspec.convert(self._plan.format, LineFormat)
+        how = (line_format, self._plan.time_zone)
+        added = None
+        if not fresh.records:
+            added = self._runs.write_directly(run, sort_inputs(fresh.files), *how)
+        if added is None:
+            self._write_on_spark(run, fresh, *how)
+        tuples = None if added is None else self._write_tuples(run, added)
+        summary = self._summarize(run)
+        if tuples is not None:
+            self._check_sums(run, tuples, summary)
+        contents = leave_out_topics(summary.contents, fresh.records)
+        return _Written(run, summary, contents, {}, tuples)
 
-def _figures(spark: SparkSession, plan: IngestPlan, read: _Read) -> Ingested:
-    events = spark.read.parquet(f"{plan.out}/events")
-    _tuples(spark, f"{plan.out}/events").write.mode("overwrite").parquet(f"{plan.out}/tuples")
-    total = (
-        spark.read.parquet(f"{plan.out}/tuples")
-        .agg(
-            sql.count(sql.lit(1)),
-            sql.coalesce(sql.sum("allowed_events"), sql.lit(0)),
-            sql.coalesce(sql.sum("denied_events"), sql.lit(0)),
-            # least and greatest skip nulls: a tuple may have answers of one kind only.
-            sql.unix_millis(sql.min(sql.least("allowed_first_at", "denied_first_at"))),
-            sql.unix_millis(sql.max(sql.greatest("allowed_last_at", "denied_last_at"))),
+    def _check_sums(self, run: str, tuples: _Tuples, summary: RunSummary) -> None:
+        """Check that the rows of the run are those that its tasks have summed up.
+
+        Raises:
+            JobError: tasks wrote elsewhere, or something else changed the run's files.
+        """
+        summed, read = tuples.events - self._before.ingested.events, summary.ingested.events
+        if summed != read:
+            self._runs.discard(run)
+            raise JobError(
+                f"--out: {self._plan.out}: expected the {summed} events that the tasks have read, "
+                f"found {read} in events/run={run}: check that all tasks run on this machine, and "
+                "that nothing else writes there. The table is as it was"
+            )
+
+    def _write_on_spark(
+        self, run: str, fresh: _Fresh, line_format: LineFormat, time_zone: str
+    ) -> None:
+        how = (line_format, time_zone)
+        parts = [read_new_rows(self._spark, new, *how) for new in fresh.records]
+        if fresh.files:
+            parts.append(read_rows(self._spark, sort_inputs(fresh.files), *how))
+        try:
+            self._runs.write(run, reduce(DataFrame.unionByName, parts))
+        except SPARK_ERRORS as error:
+            if tells_of_loss(error):
+                raise JobError(RECORDS_DELETED) from error
+            raise
+
+    def _leave_out(self, first: _Written) -> _Written:
+        """Return the run without the rows that the table has; it is written again if needed."""
+        matches = match_contents(first.contents, self._before.contents, self._runs.digest_first)
+        shared = {content.file: found for content, found in matches if found is not None}
+        if not shared and not self._runs.is_scattered(first.run, first.summary):
+            return first
+        run = self._new_run()
+        cuts = {
+            content.file: self._cut(content, found)
+            for content, found in matches
+            if found is not None
+        }
+        self._runs.rewrite(first.run, run, cuts)
+        self._runs.discard(first.run)
+        contents = tuple(
+            _continue(content, run, found)
+            for content, found in matches
+            if found is None or found.rows < content.rows
         )
-        .first()
-    )
-    assert total is not None  # an aggregate of no rows is one row
-    tuple_count, allowed, denied, first_ms, last_ms = total
-    set_aside = spark.read.parquet(f"{plan.out}/set_aside")
-    return Ingested(
+        return _Written(run, self._summarize(run), contents, shared)
+
+    def _cut(self, content: Content, shared: Shared) -> Cut:
+        """Return what to leave out of a file."""
+        if shared.rows == content.rows:
+            return Cut(_ALL, _ALL)
+        end = self._runs.end_of(content, shared.rows)
+        if not shared.blank_lines:
+            return Cut(end, end)
+        # Those between the last shared row and the first further one.
+        return Cut(end, max(end, self._runs.end_of_blank(content, shared.blank_lines)))
+
+    def _check_accepted(self, written: _Written) -> None:
+        """Raise an error if too many lines were set aside."""
+        ingested = written.summary.ingested
         # Multiply instead of dividing, because there may be no lines.
-        accepted=read.set_aside <= plan.bad_ratio_max * read.lines,
-        lines=read.lines,
-        blank_lines=read.blank_lines,
-        events=allowed + denied,
-        set_aside=read.set_aside,
-        reasons=_counts(set_aside, "reason") if read.set_aside else {},
-        allowed_events=allowed,
-        denied_events=denied,
-        tuples=tuple_count,
-        first_at=None if first_ms is None else format_time(first_ms),
-        last_at=None if last_ms is None else format_time(last_ms),
-        time_zone=plan.time_zone,
-        inputs=plan.inputs,
-        levels=_counts(events, "level"),
-    )
+        if ingested.set_aside > self._plan.bad_ratio_max * ingested.lines:
+            reason = why_not_accepted(ingested, self._plan.bad_ratio_max)
+            raise NotAcceptedError(f"{reason}; see {self._plan.out}/set_aside/run={written.run}")
+
+    def _commit(self, fresh: _Fresh, written: _Written) -> Commit:
+        """Write the tuples, and return the next commit."""
+        before, ingested = self._before, written.summary.ingested
+        runs, tuples_run, tuples = before.runs, before.tuples_run, before.ingested.tuples
+        if ingested.events:
+            tuples_run = written.run
+            tuples = self._count_tuples(written)
+        if ingested.lines:
+            ingested = replace(ingested, tuples=tuples)
+            runs = (*runs, Run(id=written.run, days=written.summary.days, ingested=ingested))
+        else:
+            self._runs.discard(written.run)
+        read = {file.uri for file in fresh.files}
+        return Commit(
+            number=before.number + 1,
+            salt=before.salt,
+            runs=runs,
+            tuples_run=tuples_run,
+            inputs=(*(file for file in before.inputs if file.uri not in read), *fresh.files),
+            contents=(*before.contents, *written.contents),
+            offsets=before.offsets | {new.name: new.ends for new in fresh.records},
+            ingested=add_up([run.ingested for run in runs] or [ingested], tuples),
+        )
+
+    def _count_tuples(self, written: _Written) -> int:
+        """Write the tuples unless they were written with the run, and return their number."""
+        if written.tuples is not None:
+            return written.tuples.number
+        events = read_events(self._spark, self._plan.out, [written.run])
+        return self._write_tuples(written.run, sum_by_rule(events)).number
+
+    def _write_tuples(self, run: str, added: DataFrame) -> _Tuples:
+        """Write the tuples of the table and of ``added``, and return their figures."""
+        out = self._plan.out
+        earlier = split_tuples(Table(self._spark, out, self._before).tuples())
+        merged = sum_tuples(added.unionByName(earlier).repartition(*TUPLE))
+        merged.write.parquet(f"{out}/tuples/run={run}")
+        events = sql.col("allowed_events") + sql.col("denied_events")
+        figures = sql.count(sql.lit(1)), sql.coalesce(sql.sum(events), sql.lit(0))
+        written = self._spark.read.parquet(escape_glob(f"{out}/tuples/run={run}"))
+        ((number, summed),) = written.agg(*figures).collect()
+        return _Tuples(number, summed)
+
+    def _new_run(self) -> str:
+        # A killed run of the same number may have left its directories.
+        return f"{self._before.number + 1:08d}-{secrets.token_hex(4)}"
+
+    def _summarize(self, run: str) -> RunSummary:
+        return self._runs.summarize(run, self._plan.time_zone, self._plan.sources)
 
 
-def _tuples(spark: SparkSession, events: str) -> DataFrame:
-    """Return each tuple with the figures of its allowed events, and of its denied ones."""
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(events)
-    parts = files.select("content").mapInArrow(_sum_files, SUMS)
-    allowed = sql.col("allowed")
-    return (
-        parts.repartition(*TUPLE)
-        .groupBy(*TUPLE)
-        .agg(*_verdict_figures("allowed", allowed), *_verdict_figures("denied", ~allowed))
-    )
+def _continue(content: Content, run: str, shared: Shared | None) -> Content:
+    """Return the content whose rows, after those that count already, are in ``run``."""
+    if shared is None:
+        return replace(content, run=run)
+    return replace(content, run=run, skipped_rows=shared.rows, skipped_digest=shared.digest)
 
 
-def _sum_files(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-    for batch in batches:
-        for content in batch["content"]:
-            for sums in sum_events(content.as_buffer()):
-                yield from sums.to_batches()
-
-
-def _verdict_figures(verdict: str, is_verdict: Column) -> Iterator[Column]:
-    """Yield the columns of ``verdict``.
-
-    If several rules were used last at the same time, the greatest one is kept.
-    """
-    last = sql.when(is_verdict, sql.struct("last_at", "rule"))
-    for name, value in (
-        ("events", sql.coalesce(sql.sum(sql.when(is_verdict, sql.col("events"))), sql.lit(0))),
-        ("first_at", sql.min(sql.when(is_verdict, sql.col("first_at")))),
-        ("last_at", sql.max(sql.when(is_verdict, sql.col("last_at")))),
-        ("rule", sql.max_by("rule", last)),
-    ):
-        yield value.alias(f"{verdict}_{name}")
-
-
-def _counts(rows: DataFrame, column: str) -> dict[str, int]:
-    """Return the number of rows with each value, most frequent first."""
-    counted = rows.groupBy(column).agg(sql.count(sql.lit(1)).alias("n"))
-    return {row[0]: row[1] for row in counted.orderBy(sql.desc("n"), column).collect()}
+def _print(plan: IngestPlan, written: _Written, commit: Commit) -> None:
+    for number, (file, shared) in enumerate(written.shared.items()):
+        if number == _FILES_NAMED_MAX:
+            print(f"… and of {len(written.shared) - number} more files")
+            break
+        print(f"left out {shared.rows} lines of {file}: the table has them of {shared.file}")
+    if len(commit.runs) > 1 or not written.summary.ingested.lines:
+        print(added_line(written.summary.ingested))
+    print(summary_line(commit.ingested))
+    if Reason.BROKEN_ARCHIVE in written.summary.ingested.reasons:
+        place = f"{plan.out}/set_aside/run={written.run}"
+        print(f"an archive is damaged, so events are missing: see {place}", file=sys.stderr)

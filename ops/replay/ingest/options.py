@@ -8,8 +8,16 @@ from typing import Final, NoReturn, get_args
 
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.options import parse_ratio, resolve_input, resolve_output
+from authorizerd.replay.options import (
+    parse_file,
+    parse_path,
+    parse_ratio,
+    resolve_input,
+    resolve_output,
+)
 from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.topic_options import read_client_settings
+from authorizerd.replay.topics import SCHEME, Topic, parse_topic
 
 EVENTS: Final = "events"
 """The directory of ``--out`` into which Spark ingests ``--logs``."""
@@ -17,15 +25,22 @@ EVENTS: Final = "events"
 _READING_DEFAULTS: Final = {"format": "auto", "tz": "UTC", "max_bad_ratio": 0.01}
 
 
-def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay ingest``."""
     parser.add_argument(
         "--input",
         required=True,
+        type=parse_path,
         action="extend",
         nargs="+",
         metavar="PATH",
-        help="audit logs: files, directories, globs or URIs",
+        help="audit logs: files, directories, globs, URIs, or kafka://HOST:PORT/TOPIC",
+    )
+    parser.add_argument(
+        "--command-config",
+        type=parse_file,
+        metavar="FILE",
+        help="for a kafka:// input: Kafka's client properties, for TLS and the log-in",
     )
     _add_reading_arguments(parser)
 
@@ -53,17 +68,28 @@ def _add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_recorded_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name recorded traffic: the output of an ingest, or audit logs."""
+def add_recorded_arguments(parser: argparse.ArgumentParser, *, is_followed: bool = False) -> None:
+    """Add the options that name recorded traffic: the output of an ingest, or audit logs.
+
+    Args:
+        is_followed: add ``--follow``, for a topic.
+    """
     recorded = parser.add_mutually_exclusive_group(required=True)
-    recorded.add_argument("--events", metavar="DIR", help="results of ingest")
+    recorded.add_argument("--events", type=parse_path, metavar="DIR", help="results of ingest")
     recorded.add_argument(
         "--logs",
+        type=parse_path,
         action="extend",
         nargs="+",
         metavar="PATH",
         help="audit logs, in place of --events: files, directories or globs",
     )
+    if is_followed:
+        recorded.add_argument(
+            "--follow",
+            metavar="TOPIC",
+            help="a topic of audit lines, kafka://HOST:PORT[,HOST:PORT]/TOPIC: report as they come",
+        )
     parser.add_argument(
         "--engine",
         default="auto",
@@ -73,20 +99,27 @@ def add_recorded_arguments(parser: argparse.ArgumentParser) -> None:
     _add_reading_arguments(parser)
 
 
-def make_ingest_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
+def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
     """Return the plan that the options describe.
 
     Raises:
-        PathError: an input does not exist, or the output directory is not empty.
+        PathError: an input does not exist, the client settings cannot be read, or the output is not
+            a directory.
     """
-    return IngestPlan(
-        inputs=tuple(resolve_input(path, is_local=is_local) for path in parsed.input),
-        out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
-        format=parsed.format,
-        time_zone=parsed.tz,
-        bad_ratio_max=parsed.max_bad_ratio,
-        overwrite=parsed.overwrite,
-    )
+    refuse: Callable[[str], NoReturn] = parsed.refuse
+    addresses = [text for text in parsed.input if text.startswith(SCHEME)]
+    if parsed.command_config and not addresses:
+        refuse("--command-config: expected a kafka:// address in --input")
+    settings = read_client_settings(parsed.command_config)
+    try:
+        topics = tuple(parse_topic(text, settings) for text in addresses)
+    except ValueError as error:
+        refuse(f"--input: {error}")
+    files = (text for text in parsed.input if not text.startswith(SCHEME))
+    inputs = tuple(resolve_input(text, is_local=is_local) for text in files)
+    # The job checks what is in it: a table that exists gets further events.
+    out = resolve_output(parsed.out, is_local=is_local, overwrite=True)
+    return _make_plan(parsed, inputs, out, topics)
 
 
 def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:
@@ -95,10 +128,21 @@ def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:
     Raises:
         PathError: an input does not exist, or the output directory is not empty.
     """
+    if any(text.startswith(SCHEME) for text in parsed.logs):
+        refuse: Callable[[str], NoReturn] = parsed.refuse
+        refuse("--logs: expected files: ingest the topic, and name the table in --events")
     out = resolve_output(parsed.out, is_local=True, overwrite=parsed.overwrite)
+    inputs = tuple(resolve_input(path, is_local=True) for path in parsed.logs)
+    return _make_plan(parsed, inputs, f"{out}/{EVENTS}")
+
+
+def _make_plan(
+    parsed: argparse.Namespace, inputs: tuple[str, ...], out: str, topics: tuple[Topic, ...] = ()
+) -> IngestPlan:
     return IngestPlan(
-        inputs=tuple(resolve_input(path, is_local=True) for path in parsed.logs),
-        out=f"{out}/{EVENTS}",
+        inputs=inputs,
+        out=out,
+        topics=topics,
         format=parsed.format,
         time_zone=parsed.tz,
         bad_ratio_max=parsed.max_bad_ratio,

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -47,6 +49,37 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("the counts of allowed and denied events do not add up to all events")
 
 
+def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
+    """Return the totals of several ingests, which have ``tuples`` distinct tuples together."""
+    first = [each.first_at for each in figures if each.first_at is not None]
+    last = [each.last_at for each in figures if each.last_at is not None]
+    reasons, levels = Counter[str](), Counter[str]()
+    for each in figures:
+        reasons.update(each.reasons)
+        levels.update(each.levels)
+    return Ingested(
+        accepted=all(each.accepted for each in figures),
+        lines=sum(each.lines for each in figures),
+        blank_lines=sum(each.blank_lines for each in figures),
+        events=sum(each.events for each in figures),
+        set_aside=sum(each.set_aside for each in figures),
+        reasons=by_frequency(reasons),
+        allowed_events=sum(each.allowed_events for each in figures),
+        denied_events=sum(each.denied_events for each in figures),
+        tuples=tuples,
+        first_at=min(first, default=None),
+        last_at=max(last, default=None),
+        time_zone=", ".join(dict.fromkeys(each.time_zone for each in figures)),
+        inputs=tuple(dict.fromkeys(text for each in figures for text in each.inputs)),
+        levels=by_frequency(levels),
+    )
+
+
+def by_frequency(counts: Counter[str]) -> dict[str, int]:
+    """Return the counts, highest first, and equal ones in the order of their names."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
 def summary_line(ingested: Ingested) -> str:
     """Return the line that the console shows after an ingest."""
     return (
@@ -54,6 +87,11 @@ def summary_line(ingested: Ingested) -> str:
         f"denied) and {ingested.tuples} tuples of {ingested.lines} lines; "
         f"{_set_aside(ingested)}"
     )
+
+
+def added_line(ingested: Ingested) -> str:
+    """Return the line that the console shows about the run that an ingest added."""
+    return f"added {ingested.events} events of {ingested.lines} lines; {_set_aside(ingested)}"
 
 
 def why_not_accepted(ingested: Ingested, bad_ratio_max: float) -> str:

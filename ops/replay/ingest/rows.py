@@ -18,11 +18,12 @@ from pyspark.sql.types import BooleanType, StringType, TimestampType
 
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
-from authorizerd.replay.ingest.parse.archives import unpack_lines
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_aside
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.line_arrays import read_archive
 from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.ingest.table import EVENTS_SCHEMA
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.paths import escape_glob
 
@@ -30,10 +31,7 @@ EVENT_COLUMNS: Final = tuple(SCHEMA.names[SCHEMA.get_field_index("at") :])
 ROW_COLUMNS: Final = ("line", "file", "reason", "day", *EVENT_COLUMNS)
 
 _ROWS: Final = (
-    "line binary, reason string, day date, at timestamp, allowed boolean, principal string, "
-    "host string, operation string, resource_type string, resource_name string, "
-    "pattern_type string, request string, reference_count int, rule string, level string, "
-    "file string"
+    f"line binary, reason string, day date, {EVENTS_SCHEMA.removesuffix(', sequence long')}"
 )
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
 _DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
@@ -73,6 +71,18 @@ def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> Da
     return _with_text(lines.select(cut.alias("line"), "file").mapInArrow(read, _ROWS))
 
 
+def parse_records(records: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
+    """Return ``ROW_COLUMNS``, ``partition`` and ``offset`` for records with one line each."""
+    lines = records.select(
+        sql.coalesce("value", sql.lit(b"")).alias("line"),
+        sql.concat_ws("/", "partition", "offset").alias("file"),
+    )
+    place = sql.split("file", "/")
+    return parse_lines(lines, line_format, time_zone).withColumns(
+        {"partition": place[0].cast("int"), "offset": place[1].cast("long")}
+    )
+
+
 def parse_archives(archives: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
     """Return ``ROW_COLUMNS`` for the rows of ``packed_rows``."""
     read = partial(_read_archives, line_format=line_format, time_zone=time_zone)
@@ -100,12 +110,8 @@ def _read_lines(batches: Batches, line_format: LineFormat, time_zone: str) -> Ba
 def _read_archives(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
     reader = EventReader(find_zone(time_zone), line_format)
     for file, packed in packed_files(batches):
-        for lines, fault in unpack_lines(file.lower(), packed):
-            rows = (
-                set_aside(lines[0], fault)
-                if fault
-                else reader.read(pyarrow.array(lines, pyarrow.binary()))
-            )
+        for lines in read_archive(file.lower(), packed):
+            rows = lines if isinstance(lines, pyarrow.RecordBatch) else reader.read(lines)
             yield rows.append_column("file", pyarrow.repeat(file, len(rows)))
 
 
@@ -116,7 +122,8 @@ def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
     rows = merging.parquet(*(escape_glob(uri) for uri in uris))
     _check_columns(uris, rows)
     if "sequence" in rows.columns:  # the files of an ingest are not in the recorded order
-        rows = rows.orderBy("sequence")
+        run = sql.regexp_extract("_metadata.file_path", "/run=([^/]+)/", 1)
+        rows = rows.orderBy(run, "sequence")
     is_missing = reduce(Column.__or__, (sql.col(name).isNull() for name in _REQUIRED))
     file = sql.col("_metadata.file_path")
     if "file" in rows.columns:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.target import check_tls, parse_target
@@ -15,9 +15,38 @@ from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
 
 MODES: Final = ("open", "closed")
-_COUNT_MAX: Final = 1_000_000
-_TIME_MAX: Final = 1e7
-_SPEED_MIN: Final = 1e-3
+
+
+class NumberOption(NamedTuple):
+    """An option with a number: the field of the plan, its limits, its unit, and its help."""
+
+    option: str
+    field: str
+    least: float
+    most: float
+    unit: str
+    help: str
+
+    @property
+    def type(self) -> type[float]:
+        return int if isinstance(self.least, int) else float
+
+
+NUMBERS: Final = tuple(map(NumberOption._make, (
+    ("speed", "speed", 1e-3, 1e7, "FACTOR", "2 sends twice as fast as recorded"),
+    ("rate", "rate", 1e-3, 1e9, "N", "questions per second, evenly spaced"),
+    ("max-gap", "max_gap_s", 1e-3, 1e9, "SECONDS", "shorten longer gaps in the record to this"),
+    ("loop", "loop", 0, 10**6, "N", "times to send the events; 0 repeats until --duration"),
+    ("warmup", "warm_up_s", 0.0, 1e7, "SECONDS", "time to exclude from latencies and rates"),
+    ("duration", "duration_s", 1e-3, 1e9, "SECONDS", "length of the load after the warm-up"),
+    ("lanes", "lanes", 1, 10**6, "N", "connections, one task each"),
+    ("batch", "batch", 1, BATCH_MAX, "N", "questions per frame"),
+    ("depth", "depth", 1, 10**6, "N", "frames in flight"),
+    ("start-margin", "start_margin_s", 0.0, 1e7, "SECONDS",
+     "time from the last lane being ready to the start"),
+    ("max-send-lag", "max_send_lag_ms", 1e-3, 1e9, "MS",
+     "the run is not valid if the p99 send lag exceeds this"),
+)))  # fmt: skip
 
 
 def check_plan(plan: LoadPlan) -> None:
@@ -26,57 +55,20 @@ def check_plan(plan: LoadPlan) -> None:
     Raises:
         LoadError: a value is unusable; the text names it.
     """
-    _check_choice("surface", plan.surface, SURFACES)
-    _check_choice("mode", plan.mode, MODES)
+    for name, value, choices in (("surface", plan.surface, SURFACES), ("mode", plan.mode, MODES)):
+        if value not in choices:
+            raise LoadError(f"{name} {value!r}: expected {' or '.join(choices)}")
     parse_target(plan.target, plan.surface)
     parse_thresholds(plan.fail_on)
     check_tls(plan)
-    _check_token(plan.token)
-    _check_numbers(plan)
-    _check_pacing(plan)
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise LoadError(f"{name} {value!r}: expected {' or '.join(choices)}")
-
-
-def _check_token(token: str | None) -> None:
+    token = plan.token
     if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
         raise LoadError("token: expected one line of printable ASCII")
-
-
-def _check_numbers(plan: LoadPlan) -> None:
-    counts = {
-        "lanes": (plan.lanes, 1, _COUNT_MAX),
-        "batch": (plan.batch, 1, BATCH_MAX),
-        "depth": (plan.depth, 1, _COUNT_MAX),
-        "loop": (plan.loop, 0, _COUNT_MAX),
-    }
-    for name, (count, least, most) in counts.items():
-        if not least <= count <= most:
-            raise LoadError(f"{name} {count}: expected {least} to {most}")
-    times = {
-        "warmup": plan.warm_up_s,
-        "start-margin": plan.start_margin_s,
-        "linger": plan.linger_ms,
-    }
-    for name, time in times.items():
-        if not 0 <= time <= _TIME_MAX:
-            raise LoadError(f"{name} {time:g}: expected 0 to {_TIME_MAX:g}")
-    if not _SPEED_MIN <= plan.speed <= _TIME_MAX:
-        raise LoadError(f"speed {plan.speed:g}: expected {_SPEED_MIN:g} to {_TIME_MAX:g}")
-    above_0 = {
-        "rate": plan.rate,
-        "duration": plan.duration_s,
-        "max-gap": plan.max_gap_s,
-        "max-send-lag": plan.max_send_lag_ms,
-    }
-    for name, number in above_0.items():
-        if number is not None and not 0 < number <= _TIME_MAX * 100:
-            raise LoadError(
-                f"{name} {number:g}: expected a number above 0, at most {_TIME_MAX * 100:g}"
-            )
+    for each in NUMBERS:
+        number: float | None = getattr(plan, each.field)
+        if number is not None and not each.least <= number <= each.most:
+            raise LoadError(f"{each.option} {number:g}: expected {each.least:g} to {each.most:g}")
+    _check_pacing(plan)
 
 
 def _check_pacing(plan: LoadPlan) -> None:

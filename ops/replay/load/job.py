@@ -14,11 +14,12 @@ from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.load.checks import check_plan
+from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.stage import check_lanes, run_lanes
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.plan.stage import PlannedLoad, plan_load
-from authorizerd.replay.load.report import LoadReport, LoadSettings, exit_code
-from authorizerd.replay.load.results import plan_report, with_results
+from authorizerd.replay.load.report import LoadReport, exit_code
+from authorizerd.replay.load.results import planned_report, with_results
 from authorizerd.replay.load.summary import fault_lines, summary_lines
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
@@ -38,8 +39,8 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
     if not plan.dry_run:
         check_lanes(spark, plan)
     with plan_load(plan, table.events()) as planned:
-        report = _run_lanes(plan, planned)
-    write_text(spark, f"{plan.out}/load.json", encode_json(report))
+        report = _run_lanes(spark, plan, planned)
+    _write(spark, plan, report)
     for line in summary_lines(report):
         print(line, flush=True)
     for line in fault_lines(report):
@@ -47,31 +48,36 @@ def run(spark: SparkSession, plan: LoadPlan) -> int:
     return exit_code(report)
 
 
-def _run_lanes(plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
+def _run_lanes(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> LoadReport:
     try:
         results = run_lanes(plan, planned)
     except SPARK_ERRORS as error:
         if plan.dry_run:
             raise
         reason = f"the sending stage failed, so it is unknown how much it sent: {one_line(error)}"
-        report = _planned_report(plan, planned, [])
-        return msgspec.structs.replace(report, valid=False, invalid_reasons=[reason])
-    report = _planned_report(plan, planned, results)
+        failed = {"valid": False, "invalid_reasons": [reason]}
+        # Before packing again, for which Spark may wait as long as it has no executors.
+        _write(spark, plan, msgspec.structs.replace(_report(plan, planned, []), **failed))
+        report = _report(plan, planned, _pack_again(plan, planned))
+        return msgspec.structs.replace(report, **failed)
+    report = _report(plan, planned, results)
     return report if plan.dry_run else with_results(report, results, plan)
 
 
-def _planned_report(plan: LoadPlan, planned: PlannedLoad, lanes: list[LaneResult]) -> LoadReport:
-    return LoadReport(
-        run_id=plan.run_id,
-        target=plan.target,
-        surface=plan.surface,
-        mode=plan.mode,
-        dry_run=plan.dry_run,
-        settings=LoadSettings.of(plan),
-        plan=plan_report(
-            [lane.planned for lane in lanes],
-            events=planned.pacing.events,
-            not_asked=planned.not_asked,
-            rounds=planned.rounds,
-        ),
+def _report(plan: LoadPlan, planned: PlannedLoad, results: list[LaneResult]) -> LoadReport:
+    pacing = planned.pacing
+    return planned_report(
+        plan, results, events=pacing.events, rounds=planned.rounds, not_asked=planned.not_asked
     )
+
+
+def _write(spark: SparkSession, plan: LoadPlan, report: LoadReport) -> None:
+    write_text(spark, f"{plan.out}/load.json", encode_json(report))
+
+
+def _pack_again(plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
+    """Return the planned lanes, which a failed sending stage does not; none if this fails, too."""
+    try:
+        return run_lanes(msgspec.structs.replace(plan, dry_run=True), planned)
+    except (LoadError, *SPARK_ERRORS):
+        return []

@@ -5,145 +5,77 @@ from __future__ import annotations
 import argparse
 import uuid
 from pathlib import Path
+from typing import Any, Final
 
-from authorizerd.replay.load.checks import MODES, check_plan
+import msgspec
+
+from authorizerd.replay.load.checks import MODES, NUMBERS, check_plan
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.target import new_context
+from authorizerd.replay.load.lanes.target import TLS_FILES, new_context
 from authorizerd.replay.load.plan.questions import SURFACES
-from authorizerd.replay.options import resolve_input, resolve_output
+from authorizerd.replay.options import parse_path, resolve_input, resolve_output
 from authorizerd.replay.plans import LoadPlan
 
+_DEFAULTS: Final = {each.name: each.default for each in msgspec.structs.fields(LoadPlan)}
+_CHOICES: Final = (
+    ("--surface", SURFACES, "decision port to use"),
+    ("--mode", MODES, "open: follow a schedule; closed: as fast as answers arrive"),
+)
+_TEXTS: Final = (
+    ("--target", "HOST:PORT",
+     "address of the daemon; tls://HOST:PORT or https://HOST:PORT with TLS; or unix:PATH"),
+    ("--profile", "PROFILE",
+     "how the rate changes: constant, ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS,…"),
+    ("--fail-on", "THRESHOLDS",
+     "exit with 3 if a threshold fails: p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000"),
+)  # fmt: skip
+_TLS: Final = (
+    ("--cafile", "certificates of the CAs to trust; default: the system's"),
+    ("--cert", "the certificate chain to present"),
+    ("--key", "its key, without a password; default: in the file of --cert"),
+)
+_TLS_NOTE: Final = (
+    "Files in PEM. On a cluster, the driver and each executor read them: name absolute paths that "
+    "exist on every machine, or paths in an archive that --archives sends. Keys in an archive pass "
+    "through Spark's file server."
+)
 
-def add_load_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``replay load``."""
-    parser.add_argument("--events", required=True, metavar="DIR", help="results of ingest")
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``replay load``; each is stored under the name of its plan's field."""
     parser.add_argument(
-        "--target",
-        required=True,
-        metavar="HOST:PORT",
-        help="address of the daemon; tls://HOST:PORT or https://HOST:PORT with TLS; or unix:PATH",
+        "--events", required=True, type=parse_path, metavar="DIR", help="results of ingest"
     )
     parser.add_argument(
-        "--surface",
-        choices=SURFACES,
-        default="stream",
-        help="decision port to use; default %(default)s",
+        "--token-file",
+        type=parse_path,
+        metavar="FILE",
+        help="file whose first line is the token",
     )
-    parser.add_argument("--token-file", metavar="FILE", help="file whose first line is the token")
-    _add_tls(parser)
-    _add_schedule(parser)
-    _add_connections(parser)
-    parser.add_argument(
-        "--max-send-lag",
-        type=float,
-        default=10.0,
-        metavar="MS",
-        help="the run is not valid if the p99 send lag exceeds this; default %(default)s",
-    )
-    parser.add_argument(
-        "--fail-on",
-        default="",
-        metavar="THRESHOLDS",
-        help="exit with 3 if a threshold fails; for example"
-        " p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000",
-    )
+    for option, metavar, text in _TEXTS:
+        field = option.strip("-").replace("-", "_")
+        parser.add_argument(option, metavar=metavar, **_describe(field, text))
+    for option, choices, text in _CHOICES:
+        parser.add_argument(option, choices=choices, **_describe(option.strip("-"), text))
+    for each in NUMBERS:
+        described = _describe(each.field, each.help)
+        parser.add_argument(f"--{each.option}", type=each.type, metavar=each.unit, **described)
+    tls = parser.add_argument_group("TLS", _TLS_NOTE)
+    for option, text in _TLS:
+        tls.add_argument(option, type=parse_path, metavar="FILE", help=text)
     parser.add_argument("--dry-run", action="store_true", help="plan the load, but send nothing")
 
 
-def _add_tls(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "TLS",
-        "Files in PEM. On a cluster, the driver and each executor read them: name absolute paths"
-        " that exist on every machine, or paths in an archive that --archives sends. Keys in an"
-        " archive pass through Spark's file server.",
-    )
-    group.add_argument(
-        "--cafile", metavar="FILE", help="certificates of the CAs to trust; default: the system's"
-    )
-    group.add_argument("--cert", metavar="FILE", help="the certificate chain to present")
-    group.add_argument(
-        "--key", metavar="FILE", help="its key, without a password; default: in the file of --cert"
-    )
+def _describe(field: str, text: str) -> dict[str, Any]:
+    """Return argparse's settings for a field of the plan; without a default, it is required."""
+    default = _DEFAULTS[field]
+    if default is msgspec.NODEFAULT:
+        return {"dest": field, "help": text, "required": True}
+    shown = "" if default in (None, "") else "; default %(default)s"
+    return {"dest": field, "help": text + shown, "default": default}
 
 
-def _add_schedule(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--mode",
-        choices=MODES,
-        default="open",
-        help="open: follow a schedule; closed: as fast as answers arrive",
-    )
-    paces = parser.add_mutually_exclusive_group()
-    paces.add_argument(
-        "--speed",
-        type=float,
-        default=1.0,
-        metavar="FACTOR",
-        help="2 sends twice as fast as recorded; default %(default)s",
-    )
-    paces.add_argument(
-        "--rate", type=float, metavar="N", help="questions per second, evenly spaced"
-    )
-    parser.add_argument(
-        "--profile",
-        default="constant",
-        metavar="PROFILE",
-        help="how the rate changes: constant, ramp:FROM:TO:SECONDS, or"
-        " step:RATE:SECONDS,RATE:SECONDS,…; default %(default)s",
-    )
-    parser.add_argument(
-        "--max-gap",
-        type=float,
-        metavar="SECONDS",
-        help="maximum pause; longer recorded pauses are shortened",
-    )
-    parser.add_argument(
-        "--loop",
-        type=int,
-        default=1,
-        metavar="N",
-        help="how many times to send the events; 0 repeats until --duration; default %(default)s",
-    )
-    parser.add_argument(
-        "--warmup",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="time at the start to exclude from latencies and rates",
-    )
-    parser.add_argument(
-        "--duration", type=float, metavar="SECONDS", help="length of the load after the warm-up"
-    )
-
-
-def _add_connections(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--lanes",
-        type=int,
-        default=1,
-        metavar="N",
-        help="connections, one task each; default %(default)s",
-    )
-    parser.add_argument(
-        "--batch",
-        type=int,
-        default=64,
-        metavar="N",
-        help="questions per frame; default %(default)s",
-    )
-    parser.add_argument(
-        "--depth", type=int, default=8, metavar="N", help="frames in flight; default %(default)s"
-    )
-    parser.add_argument(
-        "--start-margin",
-        type=float,
-        default=3.0,
-        metavar="SECONDS",
-        help="time from the last lane being ready to the start; default %(default)s",
-    )
-
-
-def make_load_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
+def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
     """Return the plan that the options describe.
 
     An unusable value ends the command, as argparse's own errors do.
@@ -165,37 +97,12 @@ def make_load_plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
 
 
 def _plan(parsed: argparse.Namespace, *, is_local: bool) -> LoadPlan:
-    return LoadPlan(
-        events=resolve_input(parsed.events, is_local=is_local),
-        out=resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite),
-        target=parsed.target,
-        run_id=uuid.uuid4().hex,
-        surface=parsed.surface,
-        mode=parsed.mode,
-        speed=parsed.speed,
-        rate=parsed.rate,
-        profile=parsed.profile,
-        lanes=parsed.lanes,
-        batch=parsed.batch,
-        depth=parsed.depth,
-        warm_up_s=parsed.warmup,
-        duration_s=parsed.duration,
-        max_gap_s=parsed.max_gap,
-        loop=parsed.loop,
-        start_margin_s=parsed.start_margin,
-        max_send_lag_ms=parsed.max_send_lag,
-        fail_on=parsed.fail_on,
-        token=_token(parsed.token_file),
-        cafile=_file(parsed.cafile, is_local=is_local),
-        cert=_file(parsed.cert, is_local=is_local),
-        key=_file(parsed.key, is_local=is_local),
-        dry_run=parsed.dry_run,
-        overwrite=parsed.overwrite,
-    )
-
-
-def _file(path: str | None, *, is_local: bool) -> str | None:
-    return None if path is None else resolve_input(path, is_local=is_local)
+    fields = {name: value for name, value in vars(parsed).items() if name in _DEFAULTS}
+    for name in ("events", *TLS_FILES):
+        if fields[name] is not None:
+            fields[name] = resolve_input(fields[name], is_local=is_local)
+    fields["out"] = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
+    return LoadPlan(**fields, run_id=uuid.uuid4().hex, token=_token(parsed.token_file))
 
 
 def _token(path: str | None) -> str | None:

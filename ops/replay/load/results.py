@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from authorizerd.replay.load.lanes.histogram import Histogram, merge_all
 from authorizerd.replay.load.lanes.tally import COUNTS, LaneResult, Second
-from authorizerd.replay.load.plan.frames import LaneDigest, plan_hash
+from authorizerd.replay.load.plan.frames import plan_hash
 from authorizerd.replay.load.report import (
     Death,
     Latencies,
     LoadReport,
+    LoadSettings,
     Percentiles,
     PlanReport,
     SecondReport,
@@ -28,20 +29,33 @@ from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.text import format_time
 
 
-def plan_report(
-    lanes: Iterable[LaneDigest], *, events: int, not_asked: dict[str, int], rounds: int
-) -> PlanReport:
-    """Return the report of a plan with these lanes; none if they are not known."""
-    ordered = sorted(lanes, key=lambda lane: lane.lane)
-    return PlanReport(
-        hash=plan_hash(ordered) if ordered else "",
-        events=events,
-        not_asked=dict(sorted(not_asked.items())),
-        rounds=rounds,
-        questions=sum(lane.questions for lane in ordered),
-        frames=sum(lane.frames for lane in ordered),
-        lanes=[lane.questions for lane in ordered],
-        planned_s=max((lane.last_due_us for lane in ordered), default=0) / 1e6,
+def planned_report(
+    plan: LoadPlan,
+    results: Iterable[LaneResult],
+    *,
+    events: int,
+    rounds: int,
+    not_asked: dict[str, int],
+) -> LoadReport:
+    """Return the report of the plan whose lanes have these results; none if they are not known."""
+    lanes = sorted((each.planned for each in results), key=lambda lane: lane.lane)
+    return LoadReport(
+        run_id=plan.run_id,
+        target=plan.target,
+        surface=plan.surface,
+        mode=plan.mode,
+        dry_run=plan.dry_run,
+        settings=LoadSettings.of(plan),
+        plan=PlanReport(
+            hash=plan_hash(lanes) if lanes else "",
+            events=events,
+            not_asked=dict(sorted(not_asked.items())),
+            rounds=rounds,
+            questions=sum(lane.questions for lane in lanes),
+            frames=sum(lane.frames for lane in lanes),
+            lanes=[lane.questions for lane in lanes],
+            planned_s=max((lane.last_due_us for lane in lanes), default=0) / 1e6,
+        ),
     )
 
 
@@ -52,21 +66,23 @@ def with_results(planned: LoadReport, results: Iterable[LaneResult], plan: LoadP
     errors = sum((Counter(each.errors) for each in lanes), Counter[str]())
     histograms = {
         name: merge_all(getattr(each, name) for each in lanes)
-        for name in ("corrected", "service", "send_lag")
+        for name in Latencies.__struct_fields__
     }
     timeline = merge_timelines(each.timeline for each in lanes)
     # Questions are offered until the last one is due, and served until the last lane finishes.
     finished_s = max(each.finished_ns for each in lanes) / 1e9
     due_s = min(planned.plan.planned_s, finished_s) or finished_s
-    served_per_s = _rate(sum(each.served for each in timeline), finished_s - plan.warm_up_s)
+    served = sum(each.served for each in timeline.values())
+    served_per_s = _rate(served, finished_s - plan.warm_up_s)
     measured: dict[str, float | None] = {
         name: histograms["corrected"].percentile_ns(percent)
         for name, percent in PERCENTILES.items()
     }
     measured |= {"mismatch": counts["mismatches"], "dropped": counts["dropped"]}
     measured |= {"errors": errors.total() + counts["unanswered"], RATE: served_per_s}
-    reasons = _invalid_reasons(lanes, histograms["send_lag"], plan.max_send_lag_ms)
-    offsets = [each.first_offset for each in lanes], [each.last_offset for each in lanes]
+    reasons = list(_invalid_reasons(lanes, histograms["send_lag"], plan.max_send_lag_ms))
+    offered = sum(each.offered for each in timeline.values())
+    mismatches = (each for lane in lanes for each in lane.first_mismatches)
     return msgspec.structs.replace(
         planned,
         **counts,
@@ -77,24 +93,14 @@ def with_results(planned: LoadReport, results: Iterable[LaneResult], plan: LoadP
         errors=dict(sorted(errors.items())),
         not_sent=planned.plan.questions - counts["sent"] - counts["dropped"],
         first_mismatches=heapq.nsmallest(
-            plan.mismatches_listed_max,
-            (each for lane in lanes for each in lane.first_mismatches),
-            key=lambda each: each.at_ms,
+            plan.mismatches_listed_max, mismatches, key=lambda each: each.at_ms
         ),
-        offered_per_s=_rate(sum(each.offered for each in timeline), due_s - plan.warm_up_s),
+        offered_per_s=_rate(offered, due_s - plan.warm_up_s),
         served_per_s=served_per_s,
-        first_offset=min(filter(_is_known, offsets[0]), default=None),
-        last_offset=max(filter(_is_known, offsets[1]), default=None),
+        first_offset=min((e.first_offset for e in lanes if e.first_offset >= 0), default=None),
+        last_offset=max((e.last_offset for e in lanes if e.last_offset >= 0), default=None),
         latency=Latencies(**{name: percentiles(each) for name, each in histograms.items()}),
-        timeline=[
-            SecondReport(
-                each.second,
-                each.offered,
-                each.served,
-                *(_milliseconds(each.latency.percentile_ns(percent)) for percent in (50, 99, 100)),
-            )
-            for each in timeline
-        ],
+        timeline=[_second_report(number, each) for number, each in timeline.items()],
         thresholds=[judge(each, measured[each.figure]) for each in parse_thresholds(plan.fail_on)],
         death=_death(lanes),
     )
@@ -102,64 +108,57 @@ def with_results(planned: LoadReport, results: Iterable[LaneResult], plan: LoadP
 
 def percentiles(histogram: Histogram) -> Percentiles:
     """Return the percentiles of a histogram, in milliseconds."""
-    p50, p90, p99, p99_9, highest = (
-        _milliseconds(histogram.percentile_ns(percent)) for percent in PERCENTILES.values()
-    )
-    return Percentiles(
-        samples=histogram.samples,
-        p50_ms=p50,
-        p90_ms=p90,
-        p99_ms=p99,
-        p99_9_ms=p99_9,
-        max_ms=highest,
-        buckets=histogram.rows(),
-    )
+    figures = {
+        f"{name.replace('.', '_')}_ms": _milliseconds(histogram.percentile_ns(percent))
+        for name, percent in PERCENTILES.items()
+    }
+    buckets = sorted(histogram.counts.items())
+    return Percentiles(samples=histogram.samples, buckets=buckets, **figures)
 
 
-def merge_timelines(timelines: Iterable[Iterable[Second]]) -> list[Second]:
+def merge_timelines(timelines: Iterable[dict[int, Second]]) -> dict[int, Second]:
     """Return the sums of the lanes' seconds, in order."""
     merged: dict[int, Second] = {}
-    for second in (second for timeline in timelines for second in timeline):
-        total = merged.setdefault(second.second, Second(second.second))
+    for number, second in (each for timeline in timelines for each in timeline.items()):
+        total = merged.setdefault(number, Second())
         total.offered += second.offered
         total.served += second.served
         total.latency.merge(second.latency)
-    return [merged[number] for number in sorted(merged)]
+    return dict(sorted(merged.items()))
+
+
+def _second_report(number: int, second: Second) -> SecondReport:
+    figures = (_milliseconds(second.latency.percentile_ns(percent)) for percent in (50, 99, 100))
+    return SecondReport(number, second.offered, second.served, *figures)
 
 
 def _invalid_reasons(
     lanes: Sequence[LaneResult], send_lag: Histogram, send_lag_max_ms: float
-) -> list[str]:
-    reasons = [
-        f"lane {each.planned.lane} ended after {(each.ended_ns or 0) / 1e9:.3f} s: {each.ended}"
-        for each in lanes
-        if each.ended is not None
-    ]
+) -> Iterator[str]:
+    for each in lanes:
+        if each.ended is not None:
+            ended_s = each.finished_ns / 1e9
+            yield f"lane {each.planned.lane} ended after {ended_s:.3f} s: {each.ended}"
     lag_ns = send_lag.percentile_ns(99)
     if lag_ns is not None and lag_ns > send_lag_max_ms * 1e6:
-        reasons.append(
+        yield (
             f"the generator itself was late: p99 of the send lag is {lag_ns / 1e6:.3f} ms, above"
             f" the limit of {send_lag_max_ms:g} ms"
         )
-    return reasons
 
 
 def _death(lanes: Sequence[LaneResult]) -> Death | None:
     ended = [each for each in lanes if each.ended is not None]
     if not ended:
         return None
-    first = min(ended, key=lambda each: each.ended_ns or 0)
-    after_s = (first.ended_ns or 0) / 1e9
+    first = min(ended, key=lambda each: each.finished_ns)
+    after_s = first.finished_ns / 1e9
     return Death(
         at=_format_seconds(first.start_s + after_s),
         after_s=after_s,
         lane=first.planned.lane,
         reason=first.ended or "",
     )
-
-
-def _is_known(offset: int) -> bool:
-    return offset >= 0
 
 
 def _rate(count: int, seconds: float) -> float | None:

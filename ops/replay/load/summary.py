@@ -55,7 +55,8 @@ def _rate(per_s: float | None) -> str:
 
 
 def _latency(of: Percentiles) -> str:
-    figures = (of.p50_ms, of.p90_ms, of.p99_ms, of.p99_9_ms, of.max_ms)
-    shown = ("-" if each is None else f"{each:.3f}" for each in figures)
-    names = ("p50", "p90", "p99", "p99.9", "max")
-    return ", ".join(f"{name} {each}" for name, each in zip(names, shown, strict=True)) + " ms"
+    figures = {
+        "p50": of.p50_ms, "p90": of.p90_ms, "p99": of.p99_ms, "p99.9": of.p99_9_ms, "max": of.max_ms
+    }  # fmt: skip
+    shown = (f"{name} {'-' if ms is None else f'{ms:.3f}'}" for name, ms in figures.items())
+    return f"{', '.join(shown)} ms"

@@ -13,8 +13,8 @@ Percentiles are those of the corrected latency, which counts from the time a que
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -22,17 +22,17 @@ import msgspec
 from authorizerd.replay.load.errors import LoadError
 
 PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
-COUNTS: Final = ("mismatch", "errors", "dropped")
 RATE: Final = "rate"
 
 _UNITS_NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SHAPE: Final = re.compile(r"([a-z0-9.]+)\s*(<=|>=|<|>|=)\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
-_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
-    "<": lambda measured, limit: measured < limit,
-    "<=": lambda measured, limit: measured <= limit,
-    "=": lambda measured, limit: measured == limit,
-    ">=": lambda measured, limit: measured >= limit,
-}
+_COMPARE: Final = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge}
+_COMPARISONS: Final = (
+    dict.fromkeys(PERCENTILES, ("<", "<="))
+    | dict.fromkeys(("mismatch", "errors", "dropped"), ("=",))
+    | {RATE: (">=",)}
+)
+"""The comparisons of each figure."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -67,49 +67,37 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
     Raises:
         LoadError: a threshold is malformed; the text names it.
     """
-    if not text.strip():
-        return ()
-    return tuple(_parsed(part.strip()) for part in text.split(","))
+    return tuple(_parse(part.strip()) for part in text.split(",")) if text.strip() else ()
 
 
-def _parsed(text: str) -> Threshold:
+def _parse(text: str) -> Threshold:
     found = _SHAPE.fullmatch(text)
     if found is None:
         raise LoadError(f"threshold {text!r}: expected the form p99<5ms, mismatch=0 or rate>=1000")
     figure, comparison, number, unit = found.groups()
-    allowed = _comparisons_of(text, figure)
+    complaint = _complaint(figure, comparison, float(number), unit)
+    if complaint is not None:
+        raise LoadError(f"threshold {text!r}: {complaint}")
+    return Threshold(text, figure, comparison, float(number) * _UNITS_NS.get(unit, 1))
+
+
+def _complaint(figure: str, comparison: str, number: float, unit: str) -> str | None:
+    allowed = _COMPARISONS.get(figure)
+    if allowed is None:
+        return f"unknown figure {figure!r}: expected one of {', '.join(_COMPARISONS)}"
     if comparison not in allowed:
-        raise LoadError(f"threshold {text!r}: expected {' or '.join(allowed)} after {figure}")
-    return Threshold(text, figure, comparison, _limit_of(text, figure, float(number), unit))
-
-
-def _comparisons_of(text: str, figure: str) -> tuple[str, ...]:
-    if figure in PERCENTILES:
-        return ("<", "<=")
-    if figure in COUNTS:
-        return ("=",)
-    if figure == RATE:
-        return (">=",)
-    known = ", ".join((*PERCENTILES, *COUNTS, RATE))
-    raise LoadError(f"threshold {text!r}: unknown figure {figure!r}: expected one of {known}")
-
-
-def _limit_of(text: str, figure: str, number: float, unit: str) -> float:
-    if figure in PERCENTILES:
-        if unit not in _UNITS_NS:
-            raise LoadError(f"threshold {text!r}: expected a unit after the duration: us, ms or s")
-        return number * _UNITS_NS[unit]
-    if unit:
-        raise LoadError(f"threshold {text!r}: expected no unit after {figure}")
-    if figure in COUNTS and number:
-        raise LoadError(f"threshold {text!r}: expected 0 for {figure}")
-    return number
+        return f"expected {' or '.join(allowed)} after {figure}"
+    if figure in PERCENTILES and unit not in _UNITS_NS:
+        return "expected a unit after the duration: us, ms or s"
+    if figure not in PERCENTILES and unit:
+        return f"expected no unit after {figure}"
+    return f"expected 0 for {figure}" if comparison == "=" and number else None
 
 
 def judge(threshold: Threshold, measured: float | None) -> Verdict:
     """Return the verdict on ``measured``, which has the unit of the limit."""
     if measured is None:
         return Verdict(threshold.text, None, False)
-    passed = _COMPARISONS[threshold.comparison](measured, threshold.limit)
+    passed = _COMPARE[threshold.comparison](measured, threshold.limit)
     shown = measured / 1e6 if threshold.figure in PERCENTILES else measured
     return Verdict(threshold.text, shown, passed)

@@ -23,7 +23,6 @@ from authorizerd.acl.plan.traffic import (
     TrafficChange,
     TrafficCount,
     TrafficEvidence,
-    TrafficFile,
     TrafficLines,
     TrafficRequest,
 )
@@ -87,13 +86,14 @@ def judge_traffic(
         sum_changes(LocalRows(changes)),
         changes,
         count_unasked(tuples),
-        warnings=(*_describe_drift(contradicted), *(_SAMPLED,) * traffic.is_sampled),
+        warnings=(
+            *_describe_drift(contradicted),
+            *(_SAMPLED,) * traffic.is_sampled,
+            *traffic.left_out,
+        ),
         engine="local",
         inputs=ingested.inputs,
-        files=tuple(
-            TrafficFile(path=file.path, bytes=file.bytes, sha256=file.sha256)
-            for file in traffic.files
-        ),
+        files=traffic.files,
         lines=TrafficLines(
             all=ingested.lines,
             blank=ingested.blank_lines,
@@ -237,10 +237,7 @@ def _make_evidence(
         tuples=figures.tuples,
         first_at=figures.first_at,
         last_at=figures.last_at,
-        not_evaluated={
-            reason: TrafficCount(events=count.events, tuples=count.tuples)
-            for reason, count in not_evaluated.items()
-        },
+        not_evaluated=msgspec.convert(not_evaluated, dict[str, TrafficCount], from_attributes=True),
         newly_denied=_list(denied, acls, [one for one in changes if one.change == NEWLY_DENIED]),
         newly_allowed=_list(allowed, acls, [one for one in changes if one.change == NEWLY_ALLOWED]),
         **more,

@@ -13,25 +13,21 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
+from authorizerd.acl.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.parse import archives
-from authorizerd.replay.ingest.parse.archives import BinaryFile, Lines, LineSplitter, unpack_lines
+from authorizerd.replay.ingest.parse.archives import (
+    BYTE_ORDER_MARK,
+    BinaryFile,
+    Lines,
+    LineSplitter,
+    unpack_lines,
+)
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 
 FILES_MAX: Final = 10_000
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _HIDDEN: Final = ("_", ".")
 _COPYING: Final = "._COPYING_"
-
-
-class LogFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was read: its path, size in bytes, and SHA-256 in hexadecimal digits."""
-
-    path: str
-    bytes: int
-    sha256: str
 
 
 def find_files(paths: Iterable[str]) -> tuple[Path, ...]:
@@ -101,8 +97,8 @@ class LogReader:
         self._bytes = 0
 
     @property
-    def file(self) -> LogFile:
-        return LogFile(path=str(self._path), bytes=self._bytes, sha256=self._hash.hexdigest())
+    def file(self) -> TrafficFile:
+        return TrafficFile(path=str(self._path), bytes=self._bytes, sha256=self._hash.hexdigest())
 
     def lines(self) -> Iterator[Lines]:
         """Yield the lines, some at a time, as ``archives.unpack_lines``. Blocks.
@@ -152,7 +148,7 @@ class _HashedFile(io.RawIOBase):
 def _plain_lines(file: BinaryFile) -> Iterator[Lines]:
     lines = LineSplitter()
     # Hadoop, and so Spark, skips a byte order mark.
-    piece = file.read(archives.PIECE_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    piece = file.read(archives.PIECE_BYTES).removeprefix(BYTE_ORDER_MARK)
     while piece:
         yield from ((some, None) for some in lines.split(piece))
         piece = file.read(archives.PIECE_BYTES)

@@ -6,7 +6,6 @@ only Spark can find or read raises ``NeedsSparkError``.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from glob import glob
@@ -60,8 +59,8 @@ def _matches(text: str) -> Iterator[str]:
         raise NeedsSparkError(f"{text}: expected a glob of * and ? only")
     else:
         found = sorted(glob(text)) if _GLOB.search(text) else []
-    # Hadoop resolves ".." like this, so a file that is named in two ways is read once.
-    paths = [Path(os.path.normpath(path)) for path in found]
+    # As an ingest follows links before "..", so a file that is named in two ways is read once.
+    paths = [Path(path).resolve() if ".." in Path(path).parts else Path(path) for path in found]
     shown = [str(path) for path in paths if path.is_dir() or not is_hidden(path)]
     if not shown:
         raise TrafficError(f"{text}: no files found (names that begin with _ or . are skipped)")

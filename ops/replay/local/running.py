@@ -38,15 +38,12 @@ class LocalSource(Source, Protocol):
 
     def tuples(self, since_ms: int | None = None, /) -> LocalRows[RecordedTuple]: ...
 
+    def write_changes(self, changes: list[Change], folder: Path, /) -> None:
+        """Write all changes, if pyarrow is there to do so."""
+        ...
 
-WriteChanges = Callable[[list[Change], Path], None]
 
-
-def run_whatif(
-    plan: WhatIfPlan,
-    open_source: Callable[[], LocalSource],
-    write_changes: WriteChanges | None = None,
-) -> int:
+def run_whatif(plan: WhatIfPlan, open_source: Callable[[], LocalSource]) -> int:
     """Write ``whatif.json``; return 3 if anything is newly denied, else 0. Blocks.
 
     Raises:
@@ -58,8 +55,7 @@ def run_whatif(
     remove_earlier(out / "whatif.json", out / "changes")
     source = open_source()
     changes = list(change_finder(plan)(source.tuples()))
-    if write_changes is not None:
-        write_changes(changes, out / "changes")
+    source.write_changes(changes, out / "changes")
     report = make_report(plan, source, LocalRows(changes))
     write_result(out / "whatif.json", encode_json(report))
     print_lines(summary_lines(report))
@@ -97,9 +93,10 @@ class LogSource:
     def __init__(self, logs: IngestPlan) -> None:
         self._logs = logs
         self._traffic = self._read()
-        print_lines([summary_line(self.ingested)])
+        print_lines([*self._traffic.left_out, summary_line(self.ingested)])
         for path in self._traffic.damaged:
-            print(f"{MESSAGE}{path}: the archive is damaged", file=sys.stderr, flush=True)
+            damage = "the archive is damaged, so events are missing: fetch or pack it again"
+            print(f"{MESSAGE}{path}: {damage}", file=sys.stderr, flush=True)
         if not self.ingested.accepted:
             raise TrafficError(why_not_accepted(self.ingested, logs.bad_ratio_max))
 
@@ -131,6 +128,9 @@ class LogSource:
                 "them first"
             )
         return LocalRows(within.tuples)
+
+    def write_changes(self, changes: list[Change], folder: Path, /) -> None:
+        """Write nothing: the base install, without pyarrow, reads logs too."""
 
     def _read(self, since_ms: int = -sys.maxsize) -> Traffic:
         logs = self._logs

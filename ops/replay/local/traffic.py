@@ -12,13 +12,15 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.ingest.report import Ingested, by_frequency
 from authorizerd.replay.judging.index import collector_off
+from authorizerd.replay.local.copies import find_copies
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.files import LogFile, LogReader, find_files
+from authorizerd.replay.local.files import LogReader, find_files
 from authorizerd.replay.local.tallies import Summand, Tallies, Tally
 from authorizerd.replay.recorded.tuples import Figures, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
@@ -29,13 +31,15 @@ BAD_RATIO_MAX: Final = 0.01
 class Traffic(msgspec.Struct, frozen=True):
     """The traffic that was read: the figures of an ingest, the tuples, and the files.
 
-    ``damaged`` are the paths of archives that could not be read to their ends. ``is_sampled`` is
-    True if lines say that only a sample of the decisions was logged.
+    ``left_out`` describes the files that were not read, since others have their lines. ``damaged``
+    are the paths of archives that could not be read to their ends. ``is_sampled`` is True if lines
+    say that only a sample of the decisions was logged.
     """
 
     ingested: Ingested
     tuples: Sequence[RecordedTuple]
-    files: tuple[LogFile, ...]
+    files: tuple[TrafficFile, ...]
+    left_out: tuple[str, ...]
     damaged: tuple[str, ...]
     is_sampled: bool
 
@@ -63,10 +67,12 @@ def read_traffic(
         tallies = Tallies(find_zone(time_zone), line_format, since_ms=since_ms)
     except ValueError as error:
         raise TrafficError(str(error)) from error
-    files: list[LogFile] = []
+    files: list[TrafficFile] = []
     damaged: list[str] = []
+    found = find_files(paths)
+    copies = find_copies(found)
     with collector_off():
-        for path in find_files(paths):
+        for path in (path for path in found if path not in copies):
             reader = LogReader(path)
             for lines, fault in reader.lines():
                 if fault is None:
@@ -91,7 +97,8 @@ def read_traffic(
         time_zone=time_zone,
         bad_ratio_max=bad_ratio_max,
     )
-    return Traffic(ingested, tuples, tuple(files), tuple(damaged), tallies.is_sampled)
+    left_out = tuple(f"left out {path}: {other} has its lines" for path, other in copies.items())
+    return Traffic(ingested, tuples, tuple(files), left_out, tuple(damaged), tallies.is_sampled)
 
 
 def sum_lines(
@@ -103,41 +110,31 @@ def sum_lines(
     bad_ratio_max: float,
 ) -> Ingested:
     """Return the figures of all lines, as ``ingest.json`` has them."""
-    lines, blank_lines, verdicts = 0, 0, Counter[bool]()
-    reasons, levels = Counter[str](), Counter[str]()
-    first_ms: list[int] = []
-    last_ms: list[int] = []
-    for counted, tally in tallies:
-        lines += tally.lines
-        if not tally.lines:
-            continue
+    counts = [(counted, tally) for counted, tally in tallies if tally.lines]
+    lines, reasons, levels = Counter[str](), Counter[str](), Counter[str]()
+    for counted, tally in counts:
         if isinstance(counted, Summand):
-            verdicts[counted.allowed] += tally.lines
+            lines["allowed" if counted.allowed else "denied"] += tally.lines
             levels[counted.level] += tally.lines
-            first_ms[:] = [min(tally.first_ms, *first_ms)] if first_ms else [tally.first_ms]
-            last_ms[:] = [max(tally.last_ms, *last_ms)] if last_ms else [tally.last_ms]
         elif isinstance(counted, Reason):
             reasons[counted.value] += tally.lines
         else:
-            blank_lines += tally.lines
+            lines["blank"] += tally.lines
+    events = [tally for counted, tally in counts if isinstance(counted, Summand)]
     set_aside = reasons.total()
     return Ingested(
-        accepted=set_aside <= bad_ratio_max * lines,
-        lines=lines,
-        blank_lines=blank_lines,
-        events=verdicts.total(),
+        accepted=set_aside <= bad_ratio_max * (lines.total() + set_aside),
+        lines=lines.total() + set_aside,
+        blank_lines=lines["blank"],
+        events=lines["allowed"] + lines["denied"],
         set_aside=set_aside,
-        reasons=_by_frequency(reasons),
-        allowed_events=verdicts[True],
-        denied_events=verdicts[False],
+        reasons=by_frequency(reasons),
+        allowed_events=lines["allowed"],
+        denied_events=lines["denied"],
         tuples=tuples,
-        first_at=format_time(first_ms[0]) if first_ms else None,
-        last_at=format_time(last_ms[0]) if last_ms else None,
+        first_at=format_time(min(each.first_ms for each in events)) if events else None,
+        last_at=format_time(max(each.last_ms for each in events)) if events else None,
         time_zone=time_zone,
         inputs=inputs,
-        levels=_by_frequency(levels),
+        levels=by_frequency(levels),
     )
-
-
-def _by_frequency(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

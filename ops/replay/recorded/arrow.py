@@ -1,4 +1,8 @@
-"""Convert named tuples to Arrow and back. A field is a text, a whole number or a truth value."""
+"""Convert named tuples to Arrow and back.
+
+A field is a text, a whole number or a truth value. A time ``x_ms``, in milliseconds since 1970, is
+a timestamp in the column ``x_at``.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,34 @@ from authorizerd.replay.recorded.rows import Row
 R = TypeVar("R", bound=Row)
 
 _TYPES: Final[dict[Any, pa.DataType]] = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
+_MILLISECONDS: Final = pa.timestamp("ms", "UTC")
+_STORED: Final = pa.timestamp("us", "UTC")
+
+
+def column_of(name: str) -> str:
+    """Return the column of a field."""
+    return name.replace("_ms", "_at")
 
 
 def schema_of(kind: type[Row]) -> pa.Schema:
     """Return the columns of rows of ``kind``."""
     hints = get_type_hints(kind)
-    types = {name: (get_args(hint) or (hint,))[0] for name, hint in hints.items()}
-    return pa.schema([(name, _TYPES[types[name]]) for name in kind._fields])
+    types = {name: _TYPES[(get_args(hint) or (hint,))[0]] for name, hint in hints.items()}
+    return pa.schema(
+        (column_of(name), _STORED if column_of(name) != name else types[name])
+        for name in kind._fields
+    )
 
 
 def read_rows(batch: pa.RecordBatch, kind: type[R]) -> Iterator[R]:
     """Return the rows of a batch, which has the columns of ``kind`` in any order."""
-    columns = (_values(batch.column(name)) for name in kind._fields)
+    columns = (_values(batch.column(column_of(name))) for name in kind._fields)
     return map(kind._make, zip(*columns, strict=True))
 
 
 def _values(column: pa.Array) -> Sequence[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(_MILLISECONDS, safe=False).cast(pa.int64())
     if not pa.types.is_string(column.type):
         values: list[Any] = column.to_pylist()
         return values
@@ -42,5 +58,10 @@ def make_batch(rows: Sequence[R], kind: type[R]) -> pa.RecordBatch:
     schema = schema_of(kind)
     # Without rows, zip yields no columns at all.
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    arrays = [
+        pa.array(column, _MILLISECONDS).cast(_STORED)
+        if field.type == _STORED
+        else pa.array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

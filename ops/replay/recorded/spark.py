@@ -1,7 +1,7 @@
 """Run functions over rows on Spark, and read the recorded tuples of an ingest there.
 
-**Invariant:** the driver receives only sums, one at a time, and the workers pass on the sums of
-their parts.
+**Invariant:** the driver receives only sums, one for each key, and the workers pass on the sums of
+their parts. A session that runs for days keeps nothing of them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.table import open_table
-from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
+from authorizerd.replay.recorded.arrow import column_of, make_batch, read_rows, schema_of
 from authorizerd.replay.recorded.rows import FIGURES, Find, Row, key_size_of, sum_parts
 from authorizerd.replay.recorded.tuples import RecordedTuple
 
@@ -30,7 +30,12 @@ R = TypeVar("R", bound=Row)
 Split: TypeAlias = Callable[[Iterable[R]], Iterator[list[R]]]
 
 _BATCH_ROWS: Final = 10_000
-_TYPES: Final = {"string": "string", "int64": "long", "bool": "boolean"}
+_TYPES: Final = {
+    "string": "string",
+    "int64": "long",
+    "bool": "boolean",
+    "timestamp[us, tz=UTC]": "timestamp",
+}
 _SUM: Final = {"events": sql.sum, "tuples": sql.sum, "first_ms": sql.min, "last_ms": sql.max}
 assert set(_SUM) == set(FIGURES)
 
@@ -39,22 +44,24 @@ class SparkRows(Generic[T]):
     """Rows of ``kind``, which are those of ``frame``; a time ``x_ms`` is its column ``x_at``."""
 
     def __init__(self, frame: DataFrame, kind: type[T]) -> None:
-        self._frame = frame.select(*(_read_column(frame, name) for name in kind._fields))  # type: ignore[attr-defined] # a named tuple
+        self._frame = frame.select(*schema_of(kind).names)
         self._kind = kind
 
     def map(self, find: Find[T, R], kind: type[R]) -> DataFrame:
-        """Return the rows that ``find`` yields for each part, with timestamps for times."""
-        frame = self._run(find, _split, kind)
-        return frame.select(*(_written_column(name) for name in kind._fields))
+        """Return the rows that ``find`` yields for each part."""
+        return self._run(find, _split, kind)
 
     def sum(self, find: Find[T, R], kind: type[R], /) -> Iterator[R]:
         """Yield the sums of what ``find`` yields."""
         keys = kind._fields[: key_size_of(kind)]
         parts = self._run(find, partial(sum_parts, kind=kind), kind)
-        figures = [_SUM[name](name).alias(name) for name in kind._fields[len(keys) :]]
+        figures = [
+            _SUM[name](column_of(name)).alias(column_of(name)) for name in kind._fields[len(keys) :]
+        ]
         # One task sorts the sums, so that one more job fetches them.
         sums = parts.groupBy(*keys).agg(*figures).coalesce(1).sortWithinPartitions(*keys)
-        return map(kind._make, sums.toLocalIterator())
+        # Not toLocalIterator: the JVM would keep every call's job, 200 KB each, until it ends.
+        return chain.from_iterable(read_rows(batch, kind) for batch in sums.toArrow().to_batches())
 
     def _run(self, find: Find[T, R], split: Split[R], kind: type[R]) -> DataFrame:
         columns = ((field.name, _TYPES[str(field.type)]) for field in schema_of(kind))
@@ -76,16 +83,6 @@ def _split(rows: Iterable[R]) -> Iterator[list[R]]:
     return iter(lambda: list(islice(left, _BATCH_ROWS)), [])
 
 
-def _read_column(frame: DataFrame, name: str) -> Column:
-    column = name.replace("_ms", "_at")
-    return sql.unix_millis(frame[column]).alias(name) if column != name else frame[name]
-
-
-def _written_column(name: str) -> Column:
-    column = name.replace("_ms", "_at")
-    return sql.timestamp_millis(name).alias(column) if column != name else sql.col(name)
-
-
 class SparkSource:
     """The output of an ingest.
 
@@ -98,11 +95,17 @@ class SparkSource:
         self.ingested = self._table.ingested
 
     def tuples(self, since_ms: int | None = None, /) -> SparkRows[RecordedTuple]:
-        """Return the distinct tuples of all events, or of those since a time."""
+        """Return the distinct tuples of all events, or of those since a time.
+
+        Raises:
+            JobError: the table has lost files of them.
+        """
         if since_ms is None:
             return SparkRows(self._table.tuples(), RecordedTuple)
         # Persisted, since a command sums up its tuples several times.
-        return SparkRows(sum_events(self._table.events(), since_ms).persist(), RecordedTuple)
+        return SparkRows(
+            sum_events(self._table.events(since_ms), since_ms).persist(), RecordedTuple
+        )
 
 
 def sum_events(events: DataFrame, since_ms: int) -> DataFrame:

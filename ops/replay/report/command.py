@@ -7,47 +7,26 @@ command does not need Spark.
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.report.difference_findings import assess_difference
-from authorizerd.replay.report.differences import Difference, compare
+from authorizerd.replay.report.differences import compare
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
-from authorizerd.replay.report.results import DECODERS, ResultFile, parse_local, read_results
+from authorizerd.replay.report.results import DECODERS, parse_local, read_results
 from authorizerd.replay.text import encode_json
 
 PAGE_NAME: Final = "report.html"
 DIFFERENCE_NAME: Final = "difference.html"
 VERSION: Final = 1
-_JSON: Final = ".json"
+"""The version of both JSON documents. It increases when a field changes its meaning."""
 
-
-class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of ``report.json``. The results are exactly as their jobs wrote them.
-
-    The keys of ``files`` and ``results`` are the kinds of result. ``version`` increases when
-    another field changes its meaning.
-    """
-
-    version: int = VERSION
-    findings: tuple[Finding, ...]
-    files: dict[str, ResultFile]
-    results: dict[str, msgspec.Raw]
-
-
-class DifferenceDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of ``difference.json``; ``version`` is as in ``ReportDocument``."""
-
-    version: int = VERSION
-    findings: tuple[Finding, ...]
-    difference: Difference
+Pages = tuple[Sequence[Finding], str, dict[str, object]]
+"""The findings of a page, its HTML, and the content of the JSON next to it."""
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,31 +63,38 @@ def run_report(parsed: argparse.Namespace) -> int:
         ReportError: a result cannot be read, or a file cannot be written.
     """
     name = PAGE_NAME if parsed.against is None else DIFFERENCE_NAME
-    page_path, json_path = _outputs(parsed.out or parsed.directory / name)
+    page_path = parsed.out or parsed.directory / name
+    json_path = _name_json(page_path)
     if parsed.against is None:
-        findings, page, document = _report(parsed.directory)
+        findings, page, content = _report(parsed.directory)
     else:
-        findings, page, document = _compare(parsed.against, parsed.directory)
-    _write(json_path, encode_json(document))
-    _write(page_path, page)
-    for line in _summary(findings):
-        print(escape_unprintable(line))
+        findings, page, content = _compare(parsed.against, parsed.directory)
+    document = {"version": VERSION, "findings": findings, **content}
+    lines = []
+    for each in findings:
+        lines += [f"{SYMBOLS[each.state]} {each.about}: {each.text}"]
+        lines += [f"    {note}" for note in each.notes]
+    for path, text in ((json_path, encode_json(document)), (page_path, page)):
+        _write(path, text)
     for path in (page_path, json_path):
-        print(escape_unprintable(f"wrote {path}: {path.stat().st_size:,} bytes"))
+        lines += [f"wrote {path}: {path.stat().st_size:,} bytes"]
+    for line in lines:
+        print(escape_unprintable(line))
     return EXIT_DONE
 
 
-def _report(directory: Path) -> tuple[Sequence[Finding], str, object]:
+def _report(directory: Path) -> Pages:
     # Imported late: `authorizerd replay --help` must work without Jinja2.
     from authorizerd.replay.report.rendering import make_page
 
     results = read_results(directory)
     findings = assess(results)
-    document = ReportDocument(findings=findings, files=results.files, results=results.texts)
-    return findings, make_page(_name(directory), results, findings), document
+    page = make_page(_name(directory), results, findings)
+    # The results are exactly as their jobs wrote them.
+    return findings, page, {"files": results.files, "results": results.texts}
 
 
-def _compare(was_directory: Path, now_directory: Path) -> tuple[Sequence[Finding], str, object]:
+def _compare(was_directory: Path, now_directory: Path) -> Pages:
     from authorizerd.replay.report.rendering import make_difference_page
 
     if was_directory.resolve() == now_directory.resolve():
@@ -120,37 +106,29 @@ def _compare(was_directory: Path, now_directory: Path) -> tuple[Sequence[Finding
     difference = compare(was, now, names)
     findings = assess_difference(difference)
     page = make_difference_page(difference, was, now, findings)
-    return findings, page, DifferenceDocument(findings=findings, difference=difference)
+    return findings, page, {"difference": difference}
 
 
 def _name(directory: Path) -> str:
     return directory.resolve().name or str(directory)
 
 
-def _outputs(page_path: Path) -> tuple[Path, Path]:
-    """Return the paths of the page and of its JSON."""
-    json_path = page_path.with_suffix(_JSON) if page_path.name else page_path
-    results = {f"{kind}{_JSON}" for kind in DECODERS}
+def _name_json(page_path: Path) -> Path:
     if page_path.suffix not in (".html", ".htm"):
         raise ReportError(f"--out: {page_path}: expected a file name that ends in .html")
-    if json_path.name in results:
+    json_path = page_path.with_suffix(".json")
+    if json_path.stem in DECODERS:
         raise ReportError(
             f"--out: {page_path}: {json_path.name} would overwrite a result; choose another name"
         )
-    return page_path, json_path
+    return json_path
 
 
 def _write(path: Path, text: str) -> None:
     aside = path.with_name(f".{path.name}.being-written")
     try:
         aside.write_text(text, encoding="utf-8")
-        os.replace(aside, path)
+        aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise ReportError(f"{path}: {error.strerror}") from error
-
-
-def _summary(findings: Sequence[Finding]) -> Iterator[str]:
-    for each in findings:
-        yield f"{SYMBOLS[each.state]} {each.about}: {each.text}"
-        yield from (f"    {note}" for note in each.notes)

@@ -6,7 +6,7 @@ run. What is in only one of two lists is certain only if both lists are complete
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -49,25 +49,20 @@ _NOT_COMPARED: Final = {
 """The name and the times of a run, and lists that are compared item by item, or drawn."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A value of both results; None if one lacks it."""
+class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A value that both results have, or one of them; None if one lacks it.
 
-    name: str
-    was: Value
-    now: Value
-
-    @property
-    def differs(self) -> bool:
-        return self.was != self.now
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """An item with different values in two lists; None if one lacks the item."""
+    ``item`` is what the value is about: the name of a figure, or the fields of an item of a list.
+    """
 
     item: Item
     was: Value
     now: Value
     rule: str | None = None
+
+    @property
+    def differs(self) -> bool:
+        return self.was != self.now
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,8 +80,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Two results of one kind; the keys of ``changes`` are titles of lists that differ."""
 
     is_equal: bool
-    inputs: list[Row]
-    figures: list[Row]
+    inputs: list[Change]
+    figures: list[Change]
     changes: dict[str, Changes]
 
 
@@ -111,29 +106,28 @@ def compare(was: Results, now: Results, names: tuple[str, str]) -> Difference:
     Raises:
         ReportError: there is no such kind.
     """
+    runs = [Run(name=n, files=each.files) for n, each in zip(names, (was, now), strict=True)]
     kinds = [kind for kind in KINDS if kind in was.files and kind in now.files]
     if not kinds:
-        found = " and ".join(
-            f"{name} has {', '.join(each.files)}"
-            for name, each in zip(names, (was, now), strict=True)
-        )
+        found = " and ".join(f"{run.name} has {', '.join(run.files)}" for run in runs)
         raise ReportError(f"expected a kind of result that both runs have, but {found}")
     return Difference(
-        was=Run(name=names[0], files=was.files),
-        now=Run(name=names[1], files=now.files),
+        was=runs[0],
+        now=runs[1],
         results={kind: _compare(kind, getattr(was, kind), getattr(now, kind)) for kind in kinds},
     )
 
 
 def _compare(kind: str, was: Any, now: Any) -> Comparison:  # noqa: ANN401 - two results of one kind
     before, after = (dict(_flatten(msgspec.to_builtins(each))) for each in (was, now))
-    inputs: list[Row] = []
-    figures: list[Row] = []
+    inputs: list[Change] = []
+    figures: list[Change] = []
     for path in after | before:
-        name = ": ".join(path).replace("_", " ")
-        row = Row(name=name, was=before.get(path), now=after.get(path))
-        if not row.was is row.now is None:
-            (inputs if path[0] in _INPUTS[kind] else figures).append(row)
+        one = Change(
+            item=(": ".join(path).replace("_", " "),), was=before.get(path), now=after.get(path)
+        )
+        if not one.was is one.now is None:
+            (inputs if path[0] in _INPUTS[kind] else figures).append(one)
     changes = {title: each for title, each in _list_changes(was, now) if each.rows}
     return Comparison(is_equal=was == now, inputs=inputs, figures=figures, changes=changes)
 
@@ -162,24 +156,26 @@ def _list_changes(was: object, now: object) -> Iterator[tuple[str, Changes]]:
             yield from _compare_decisions("denied", was.newly_denied, now.newly_denied)
             yield from _compare_decisions("allowed", was.newly_allowed, now.newly_allowed)
         case UsageReport(), UsageReport():
-            # ACLs from used to unused come first.
-            rows = sorted(_compare_maps(_list_uses(was), _list_uses(now)), key=_rank)
+            rows = _compare_items(_list_uses(was), _list_uses(now))
+            # ACLs that are no longer used come first.
+            rows.sort(key=lambda row: row.was != "used")
             yield USE, Changes(columns=_ACL, rows=rows)
-            rows = list(_compare_maps(_list_suggestions(was), _list_suggestions(now)))
+            rows = _compare_items(_list_suggestions(was), _list_suggestions(now))
             yield SUGGESTIONS, Changes(columns=_ACL, rows=rows)
         case LoadReport(), LoadReport():
-            rows = list(_compare_maps(_list_verdicts(was), _list_verdicts(now)))
+            rows = _compare_items(_list_verdicts(was), _list_verdicts(now))
             yield THRESHOLDS, Changes(columns=("Threshold",), rows=rows)
 
 
 def _compare_decisions(which: str, was: Changed, now: Changed) -> Iterator[tuple[str, Changes]]:
-    rules = {_name(each): each.candidate_rule for each in (*was.details, *now.details)}
-    rows = [
-        msgspec.structs.replace(row, rule=rules[row.item])
-        for row in _compare_maps(_list_events(was.details), _list_events(now.details))
-    ]
-    alone = [row for row in rows if row.was is None or row.now is None]
-    both = [row for row in rows if row.was is not None and row.now is not None]
+    before, after = ({_name(each): each for each in side.details} for side in (was, now))
+    rows = _compare_items(
+        {item: each.events for item, each in before.items()},
+        {item: each.events for item, each in after.items()},
+        {item: each.candidate_rule for item, each in (before | after).items()},
+    )
+    alone = [row for row in rows if None in (row.was, row.now)]
+    both = [row for row in rows if None not in (row.was, row.now)]
     is_certain = not (was.details_left_out or now.details_left_out)
     title = DENIED if which == "denied" else ALLOWED
     yield title, Changes(columns=_REQUEST, rows=alone, is_certain=is_certain)
@@ -187,23 +183,15 @@ def _compare_decisions(which: str, was: Changed, now: Changed) -> Iterator[tuple
     yield title, Changes(columns=_REQUEST, rows=both)
 
 
-def _list_events(details: Iterable[Detail]) -> dict[Item, Value]:
-    return {_name(each): each.events for each in details}
-
-
 def _name(each: Detail) -> Item:
     return each.principal, each.host, each.operation, each.resource_type, each.resource_name
 
 
 def _list_uses(usage: UsageReport) -> dict[Item, Value]:
+    young = (each for acls in usage.not_judged.values() for each in acls)
     uses: dict[Item, Value] = {astuple(each.acl): "used" for each in usage.used}
     uses |= {astuple(each.acl): "unused" for each in usage.unused}
-    young = (each for acls in usage.not_judged.values() for each in acls)
     return uses | {astuple(each.acl): "not judged" for each in young}
-
-
-def _rank(row: Change) -> tuple[bool, bool, bool]:
-    return row.was != "used", row.now is None, row.was is None
 
 
 def _list_suggestions(usage: UsageReport) -> dict[Item, Value]:
@@ -219,8 +207,12 @@ def _list_verdicts(load: LoadReport) -> dict[Item, Value]:
     return {(each.threshold,): "held" if each.passed else "failed" for each in load.thresholds}
 
 
-def _compare_maps(was: dict[Item, Value], now: dict[Item, Value]) -> Iterator[Change]:
-    """Yield the items with different values: those of ``now`` in its order, then the others."""
-    for item in now | was:
-        if was.get(item) != now.get(item):
-            yield Change(item=item, was=was.get(item), now=now.get(item))
+def _compare_items(
+    was: Mapping[Item, Value], now: Mapping[Item, Value], rules: Mapping[Item, str] | None = None
+) -> list[Change]:
+    """Return the items with different values: those of ``now`` in its order, then the others."""
+    return [
+        Change(item=item, was=was.get(item), now=now.get(item), rule=(rules or {}).get(item))
+        for item in {**now, **was}
+        if was.get(item) != now.get(item)
+    ]

@@ -6,7 +6,7 @@ checked, or the results contradict each other, it is "doubtful".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -16,12 +16,7 @@ from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.results import Results
-from authorizerd.replay.report.wording import (
-    cut,
-    format_milliseconds,
-    format_rate,
-    format_time,
-)
+from authorizerd.replay.report.wording import cut, format_time
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsageReport
 from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED
@@ -32,7 +27,7 @@ REASONS_MAX: Final = 10
 SYMBOLS: Final[dict[State, str]] = {"good": "✓", "bad": "✗", "doubtful": "?", "plain": "•"}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True):
     """One sentence about a kind of result, and the notes that a reader needs to judge it."""
 
     about: str
@@ -47,16 +42,15 @@ def assess(results: Results) -> tuple[Finding, ...]:
 
 
 def _assess(results: Results) -> Iterator[Finding]:
-    ingest = results.ingest
     if results.whatif is not None:
         yield from _of_whatif(results.whatif)
     if results.load is not None:
         yield from _of_load(results.load)
     if results.usage is not None:
         yield from _of_usage(results.usage)
-    if ingest is not None:
-        yield from _of_ingest(ingest)
-        yield from _contradictions(ingest, results)
+    if results.ingest is not None:
+        yield _of_ingest(results.ingest)
+        yield from _contradictions(results.ingest, results)
 
 
 def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
@@ -66,14 +60,13 @@ def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
         notes = (*doubts, "Both sides are the same ACLs under the same settings.")
     if whatif.newly_denied.tuples:
         text = f"{_changes(whatif.newly_denied)} would be newly denied"
-        yield Finding(about="whatif", state="bad", text=text, notes=notes)
+        yield Finding("whatif", "bad", text, notes)
     else:
         text = "No recorded request would be newly denied"
-        state: State = "doubtful" if doubts else "good"
-        yield Finding(about="whatif", state=state, text=text, notes=notes)
+        yield Finding("whatif", "doubtful" if doubts else "good", text, notes)
     if whatif.newly_allowed.tuples:
         text = f"{_changes(whatif.newly_allowed)} would be newly allowed"
-        yield Finding(about="whatif", state="doubtful", text=text)
+        yield Finding("whatif", "doubtful", text)
 
 
 def _doubts(whatif: WhatIf) -> Iterator[str]:
@@ -97,20 +90,21 @@ def _changes(changed: Changed) -> str:
 def _of_load(load: LoadReport) -> Iterator[Finding]:
     if load.dry_run:
         text = f"Dry run: {format_count(load.plan.questions, 'question')} planned, none sent"
-        yield Finding(about="load", state="plain", text=text)
+        yield Finding("load", "plain", text)
         return
     if load.valid:
-        text = (
-            f"Valid run: {format_count(load.answered, 'question')} answered by {cut(load.target)}"
-        )
-        yield Finding(about="load", state="good", text=text)
+        answered = format_count(load.answered, "question")
+        yield Finding("load", "good", f"Valid run: {answered} answered by {cut(load.target)}")
     else:
+        notes = [cut(reason) for reason in load.invalid_reasons[:REASONS_MAX]]
+        more = len(load.invalid_reasons) - REASONS_MAX
+        notes += [f"and {more:,} more"] if more > 0 else []
         text = "Invalid run: its figures say nothing about the target"
-        yield Finding(about="load", state="bad", text=text, notes=_few(load.invalid_reasons))
+        yield Finding("load", "bad", text, tuple(notes))
     yield from _of_thresholds(load.thresholds)
     if load.mismatches:
         text = f"{format_count(load.mismatches, 'answer')} different from the recorded decision"
-        yield Finding(about="load", state="doubtful", text=text)
+        yield Finding("load", "doubtful", text)
     lost = {
         "errors": sum(load.errors.values()),
         "unanswered": load.unanswered,
@@ -119,35 +113,18 @@ def _of_load(load: LoadReport) -> Iterator[Finding]:
     }
     if any(lost.values()):
         listed = ", ".join(f"{number:,} {how}" for how, number in lost.items() if number)
-        text = f"Questions without a decision: {listed}"
-        yield Finding(about="load", state="doubtful", text=text)
-
-
-def _few(reasons: Sequence[str]) -> tuple[str, ...]:
-    more = len(reasons) - REASONS_MAX
-    return (*map(cut, reasons[:REASONS_MAX]), *([f"and {more:,} more"] if more > 0 else []))
+        yield Finding("load", "doubtful", f"Questions without a decision: {listed}")
 
 
 def _of_thresholds(verdicts: list[Verdict]) -> Iterator[Finding]:
     for verdict in verdicts:
         if not verdict.passed:
-            text = f"Threshold {cut(verdict.threshold)} failed: {format_measured(verdict)}"
-            yield Finding(about="load", state="bad", text=text)
+            text = f"Threshold {cut(verdict.threshold)} failed: measured {verdict.measured_text}"
+            yield Finding("load", "bad", text)
     held = [verdict.threshold for verdict in verdicts if verdict.passed]
     if held:
         text = f"{format_count(len(held), 'threshold')} held: {cut(', '.join(held))}"
-        yield Finding(about="load", state="good", text=text)
-
-
-def format_measured(verdict: Verdict) -> str:
-    """Return the measured value in the unit of its threshold."""
-    if verdict.measured is None:
-        return "nothing measured"
-    if verdict.threshold.startswith(("p", "max")):
-        return format_milliseconds(verdict.measured)
-    if verdict.threshold.startswith("rate"):
-        return format_rate(verdict.measured)
-    return f"{verdict.measured:,.0f}"
+        yield Finding("load", "good", text)
 
 
 def _of_usage(usage: UsageReport) -> Iterator[Finding]:
@@ -163,44 +140,37 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
     if usage.assumed_in_force:
         notes.append("ACLs of unknown age were assumed to be older than the window.")
     text = f"{format_count(grants, 'grant')} of {format_count(usage.acls.acls, 'ACL')} never used"
-    yield Finding(about="usage", state="plain", text=text, notes=tuple(notes))
+    yield Finding("usage", "plain", text, tuple(notes))
     if usage.disagreeing.events:
         text = (
             f"{format_count(usage.disagreeing.events, 'event')} recorded with a different "
             "decision: these may not be the ACLs of that time"
         )
-        yield Finding(about="usage", state="doubtful", text=text)
+        yield Finding("usage", "doubtful", text)
     proof = usage.suggestions.proof
     if proof is not None and (proof.newly_denied.events or proof.newly_allowed.events):
         text = "The suggested ACLs would decide differently from the present ones"
-        yield Finding(about="usage", state="bad", text=text)
+        yield Finding("usage", "bad", text)
 
 
-def _of_ingest(ingest: Ingested) -> Iterator[Finding]:
+def _of_ingest(ingest: Ingested) -> Finding:
     counts = f"{ingest.set_aside:,} of {format_count(ingest.lines, 'line')} set aside"
     if not ingest.accepted:
         text = f"Not accepted: {counts}; too few lines were read to draw conclusions"
-        yield Finding(about="ingest", state="bad", text=text)
-        return
+        return Finding("ingest", "bad", text)
     text = f"{format_count(ingest.events, 'event')} read, {counts}"
     if ingest.events and not ingest.allowed_events:
         note = f"Only denials were recorded. {HOW_TO_LOG_ALLOWED}."
-        yield Finding(about="ingest", state="doubtful", text=text, notes=(note,))
-    else:
-        yield Finding(about="ingest", state="good", text=text)
+        return Finding("ingest", "doubtful", text, (note,))
+    return Finding("ingest", "good", text)
 
 
 def _contradictions(ingest: Ingested, results: Results) -> Iterator[Finding]:
     whatif, usage = results.whatif, results.usage
-    figures = (ingest.events, ingest.tuples, ingest.first_at, ingest.last_at)
-    if whatif is not None and figures != (
-        whatif.events,
-        whatif.tuples,
-        whatif.first_at,
-        whatif.last_at,
-    ):
+    shared = ("events", "tuples", "first_at", "last_at")
+    if whatif is not None and any(getattr(whatif, n) != getattr(ingest, n) for n in shared):
         text = "whatif.json and ingest.json are about different events"
-        yield Finding(about="whatif", state="doubtful", text=text)
+        yield Finding("whatif", "doubtful", text)
     if usage is not None and format_time(usage.window.ends_at) != format_time(ingest.last_at):
         text = "usage.json and ingest.json are about different events"
-        yield Finding(about="usage", state="doubtful", text=text)
+        yield Finding("usage", "doubtful", text)

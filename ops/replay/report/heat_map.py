@@ -27,37 +27,26 @@ class HeatMap:
     rows: list[tuple[str | None, list[int]]]
 
 
-def map_by_resource(details: Iterable[Detail]) -> HeatMap:
-    """Return the events of principals against resources."""
-    return make_heat_map(
-        [
-            (each.principal, f"{each.resource_type} {each.resource_name}", each.events)
-            for each in details
-        ]
-    )
-
-
-def map_by_operation(details: Iterable[Detail]) -> HeatMap:
-    """Return the events of principals against operations."""
-    return make_heat_map([(each.principal, each.operation, each.events) for each in details])
-
-
-def make_heat_map(cells: Sequence[tuple[str, str, int]]) -> HeatMap:
-    """Return a map of (row, column, count); counts of equal cells are added."""
-    by_row, by_column = Counter[str](), Counter[str]()
-    for row, column, number in cells:
-        by_row[row] += number
-        by_column[column] += number
-    rows, columns = _rank(by_row, ROWS_MAX), _rank(by_column, COLUMNS_MAX)
+def make_heat_map(details: Iterable[Detail], fields: Sequence[str]) -> HeatMap:
+    """Return the events of principals against ``fields``, which name a column together."""
+    cells = [
+        (each.principal, " ".join(getattr(each, field) for field in fields), each.events)
+        for each in details
+    ]
+    rows = _rank(((row, number) for row, _, number in cells), ROWS_MAX)
+    columns = _rank(((column, number) for _, column, number in cells), COLUMNS_MAX)
     counts = Counter[tuple[str | None, str | None]]()
     for row, column, number in cells:
         counts[row if row in rows else None, column if column in columns else None] += number
     return HeatMap(columns, [(row, [counts[row, column] for column in columns]) for row in rows])
 
 
-def _rank(counts: Counter[str], limit: int) -> list[str | None]:
-    """Return the names with the highest counts, then None if there are others."""
-    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+def _rank(counted: Iterable[tuple[str, int]], limit: int) -> list[str | None]:
+    """Return the names with the highest sums, then None if there are others."""
+    sums = Counter[str]()
+    for name, number in counted:
+        sums[name] += number
+    ranked = sorted(sums, key=lambda name: (-sums[name], name))
     return [*ranked[:limit], *([None] if len(ranked) > limit else [])]
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from authorizerd.replay.load.lanes.histogram import bucket_of, last_of
 from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
@@ -19,6 +18,8 @@ from authorizerd.replay.report.plots import Curve, Plot, Point, linear_axis, log
 from authorizerd.replay.text import format_count
 
 POINTS_MAX: Final = 300
+_LATENCIES: Final = ("p50", "p99", "max")
+_TIME: Final = "seconds since the start"
 _NS_PER_MS: Final = 1e6
 _GROUPS_MIN: Final = 2
 _BINS_PER_DECADE: Final = 10
@@ -35,26 +36,17 @@ def group_seconds(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondRepo
         return 1, []
     first, last = min(each.second for each in seconds), max(each.second for each in seconds)
     width = -(-(last - first + 1) // POINTS_MAX)
-    grouped: dict[int, list[SecondReport]] = {}
+    grouped: dict[int, list[SecondReport]] = {each: [] for each in range(first, last + 1, width)}
     for each in seconds:
-        grouped.setdefault((each.second - first) // width, []).append(each)
-    groups = range((last - first) // width + 1)
-    return width, [_merge(first + group * width, grouped.get(group, [])) for group in groups]
+        grouped[each.second - (each.second - first) % width].append(each)
+    return width, [_merge(second, group) for second, group in grouped.items()]
 
 
 def _merge(second: int, group: Sequence[SecondReport]) -> SecondReport:
-    return SecondReport(
-        second,
-        sum(each.offered for each in group),
-        sum(each.served for each in group),
-        _worst(each.p50_ms for each in group),
-        _worst(each.p99_ms for each in group),
-        _worst(each.max_ms for each in group),
-    )
-
-
-def _worst(values: Iterator[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+    latencies = ([getattr(each, f"{name}_ms") for each in group] for name in _LATENCIES)
+    worst = [max((ms for ms in each if ms is not None), default=None) for each in latencies]
+    offered, served = sum(each.offered for each in group), sum(each.served for each in group)
+    return SecondReport(second, offered, served, *worst)
 
 
 def plot_latency(load: LoadReport) -> Plot | None:
@@ -63,27 +55,28 @@ def plot_latency(load: LoadReport) -> Plot | None:
     The service time has no timeline, so its p99 for the whole run is drawn as a horizontal line.
     """
     width, groups = group_seconds(load.timeline)
-    curves = []
-    for number, name in enumerate(("p50", "p99", "max"), start=1):
-        # A logarithmic axis has no 0, so a latency of 0 is a gap.
-        points = [(each.second + width / 2, getattr(each, f"{name}_ms") or None) for each in groups]
-        curves.append(Curve(name, f"curve-{number}", points))
+    # A logarithmic axis has no 0, so a latency of 0 is a gap.
+    curves = [
+        Curve(
+            name,
+            [(each.second + width / 2, getattr(each, f"{name}_ms") or None) for each in groups],
+        )
+        for name in _LATENCIES
+    ]
     service_ms = load.latency.service.p99_ms if load.latency is not None else None
     if groups and service_ms:
         ends = (groups[0].second, groups[-1].second + width)
-        curves.append(
-            Curve("service p99, whole run", "curve-4", [(end, service_ms) for end in ends])
-        )
+        curves.append(Curve("service p99, whole run", [(end, service_ms) for end in ends]))
     values = [y for curve in curves for _, y in curve.points if y is not None]
     if not values:
         return None
     return Plot(
         label="Latency over time: p50, p99 and maximum of each moment",
         caption="Latency over time, corrected: from when a question was due"
-        + _grouping(width, "the worst of"),
+        + _describe_points(width, "the worst of"),
         x=linear_axis(groups[0].second, groups[-1].second + width),
         y=log_axis(values),
-        x_title="seconds since the start",
+        x_title=_TIME,
         y_title="latency, ms (log)",
         curves=curves,
         markers=_mark_death(load),
@@ -97,21 +90,21 @@ def plot_rates(load: LoadReport) -> Plot | None:
     # the rate did collapse, and the second stays.
     is_cut = load.death is None and len(groups) > _GROUPS_MIN
     groups = groups[:-1] if is_cut else groups
-    curves = []
-    for number, name in enumerate(("served", "offered"), start=1):
-        points = [(each.second + width / 2, getattr(each, name) / width) for each in groups]
-        curves.append(Curve(name, f"curve-{number}", points))
+    curves = [
+        Curve(name, [(each.second + width / 2, getattr(each, name) / width) for each in groups])
+        for name in ("served", "offered")
+    ]
     highest = max((max(each.offered, each.served) / width for each in groups), default=0)
     if not highest:
         return None
     return Plot(
         label="Questions offered and served over time",
         caption="Rate: questions due, and questions answered, in each second"
-        + _grouping(width, "the mean of")
+        + _describe_points(width, "the mean of")
         + ("; the incomplete last second is left out" if is_cut else ""),
         x=linear_axis(groups[0].second, groups[-1].second + width),
         y=linear_axis(0, highest),
-        x_title="seconds since the start",
+        x_title=_TIME,
         y_title="questions per s",
         curves=curves,
         markers=_mark_death(load),
@@ -122,21 +115,18 @@ def _mark_death(load: LoadReport) -> Sequence[tuple[str, float]]:
     return [] if load.death is None else [("target lost", load.death.after_s)]
 
 
-def _grouping(width: int, how: str) -> str:
+def _describe_points(width: int, how: str) -> str:
     return f"; each point is {how} {format_count(width, 'second')}" if width > 1 else ""
 
 
-def plot_percentiles(measured: Mapping[str, Percentiles]) -> Plot | None:
+def plot_percentiles(measured: Sequence[tuple[str, Percentiles]]) -> Plot | None:
     """Return the plot of each latency against the share of questions that took longer."""
-    curves = [
-        Curve(name, f"curve-{number}", exceedances(percentiles))
-        for number, (name, percentiles) in enumerate(measured.items(), start=1)
-    ]
+    curves = [Curve(name, exceedances(percentiles)) for name, percentiles in measured]
     points = [point for curve in curves for point in curve.points]
     if not points:
         return None
     return Plot(
-        label=f"Percentiles: {', '.join(measured)}",
+        label=f"Percentiles: {', '.join(name for name, _ in measured)}",
         caption="Percentiles: p50 is 1 in 2, p90 is 1 in 10, p99 is 1 in 100",
         x=log_axis([1, *(x for x, _ in points)]),
         y=log_axis(y for _, y in points if y is not None),
@@ -165,13 +155,12 @@ def _list_latencies(percentiles: Percentiles) -> Iterator[tuple[float, int]]:
         yield min(last_of(min(bucket, _BUCKET_MAX)) / _NS_PER_MS, highest), samples
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
+class Bin(NamedTuple):
     """Latencies from ``first_ms`` to ``last_ms``, and each run's share of samples in percent."""
 
     first_ms: float
     last_ms: float
-    shares: tuple[float, ...]
+    shares: Sequence[float]
 
 
 def bin_latencies(measured: Sequence[Percentiles]) -> list[Bin]:
@@ -179,15 +168,14 @@ def bin_latencies(measured: Sequence[Percentiles]) -> list[Bin]:
     counts = [Counter[int]() for _ in measured]
     for percentiles, counted in zip(measured, counts, strict=True):
         for value_ms, samples in _list_latencies(percentiles):
-            counted[math.floor(math.log10(max(value_ms, 1 / _NS_PER_MS)) * _BINS_PER_DECADE)] += (
-                samples
-            )
+            decades = math.log10(max(value_ms, 1 / _NS_PER_MS))
+            counted[math.floor(decades * _BINS_PER_DECADE)] += samples
     used = [number for counted in counts for number in counted]
     return [
         Bin(
             10 ** (number / _BINS_PER_DECADE),
             10 ** ((number + 1) / _BINS_PER_DECADE),
-            tuple(100 * counted[number] / max(counted.total(), 1) for counted in counts),
+            [100 * counted[number] / max(counted.total(), 1) for counted in counts],
         )
         for number in (range(min(used), max(used) + 1) if used else ())
     ]
@@ -197,16 +185,15 @@ def plot_histogram(what: str, names: Sequence[str], bins: Sequence[Bin]) -> Plot
     """Return the outlines of one histogram for each name, drawn over each other."""
     if not bins:
         return None
-    curves = []
-    for number, name in enumerate(names):
-        steps = [(x, each.shares[number]) for each in bins for x in (each.first_ms, each.last_ms)]
-        curves.append(Curve(name, f"curve-{number + 1}", steps))
     return Plot(
         label=f"Histogram of {what} in both runs",
         caption=f"Histogram of {what}: the share of questions in each bin",
-        x=log_axis(edge for each in bins for edge in (each.first_ms, each.last_ms)),
+        x=log_axis(edge for each in bins for edge in each[:2]),
         y=linear_axis(0, max(max(each.shares) for each in bins)),
         x_title="ms (log)",
         y_title="% of questions",
-        curves=curves,
+        curves=[
+            Curve(name, [(edge, each.shares[number]) for each in bins for edge in each[:2]])
+            for number, name in enumerate(names)
+        ],
     )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 _LINEAR_TICKS_MAX: Final = 10
 _LOG_TICKS_MAX: Final = 10
@@ -86,19 +86,19 @@ class Frame:
 PAGE_FRAME: Final = Frame(width=760, height=270, left=62.0, right=742.0, top=36.0, bottom=230.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """Points by increasing x; ``style`` is a class of the style sheet: ``curve-1`` and so on."""
+class Curve(NamedTuple):
+    """Points by increasing x."""
 
     name: str
-    style: str
     points: Sequence[Point]
-    has_dots: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot with its axes and curves; ``markers`` are names of vertical lines, each at an x."""
+    """A plot with its axes and curves; ``markers`` are names of vertical lines, each at an x.
+
+    The style sheet has ``curve-1`` for the first curve, and so on.
+    """
 
     label: str
     caption: str = ""
@@ -109,6 +109,7 @@ class Plot:
     x_number: Callable[[float], str] = format_tick
     y_number: Callable[[float], str] = format_tick
     curves: Sequence[Curve]
+    has_dots: bool = False
     markers: Sequence[tuple[str, float]] = ()
     frame: Frame = PAGE_FRAME
 

@@ -24,7 +24,7 @@ from authorizerd.acl.model import Code, Operation, ResourceType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report import heat_map, load_plots, wording
 from authorizerd.replay.report.differences import KINDS, Difference
-from authorizerd.replay.report.findings import SYMBOLS, Finding, format_measured
+from authorizerd.replay.report.findings import SYMBOLS, Finding
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsedAcl
@@ -104,22 +104,17 @@ def name_question(question: Sequence[object]) -> list[str | None]:
     if len(question) != _QUESTION_FIELDS:
         missing = [wording.MISSING] * (_QUESTION_FIELDS - 1)
         return [msgspec.json.encode(question).decode(), *missing]
-    codes = (None, None, Operation, ResourceType, None)
-    return [_name(*each) for each in zip(codes, question, strict=True)]
-
-
-def _name(codes: type[Code] | None, value: object) -> str | None:
-    if codes is not None and isinstance(value, int) and (member := codes.read(value)) == value:
-        return member.name
-    return None if value is None else str(value)
+    codes: tuple[Iterable[Code], ...] = ((), (), Operation, ResourceType, ())
+    return [
+        None if value is None else next((each.name for each in kind if each == value), str(value))
+        for kind, value in zip(codes, question, strict=True)
+    ]
 
 
 def _make_printable(value: object) -> object:
-    return (
-        escape_unprintable(value)
-        if isinstance(value, str) and not isinstance(value, Markup)
-        else value
-    )
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return escape_unprintable(value)
+    return value
 
 
 ENVIRONMENT: Final = Environment(
@@ -131,15 +126,11 @@ ENVIRONMENT: Final = Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters |= {
-    "counted": format_count,
     "change": wording.format_change,
+    "counted": format_count,
     "cut": wording.cut,
-    "heat_level": heat_map.level_of,
-    "milliseconds": wording.format_milliseconds,
-    "number": wording.format_number,
-    "per_second": wording.format_rate,
-    "px": wording.format_pixels,
-    "seconds": wording.format_seconds,
+    "number": "{:,}".format,
+    "px": "{:.1f}".format,
     "share": wording.format_share,
     "significant": wording.format_significant,
     "time": wording.format_time,
@@ -147,25 +138,13 @@ ENVIRONMENT.filters |= {
 # Globals, not context: a macro that another template imports does not see the context.
 ENVIRONMENT.globals |= {
     "BARS_MAX": BARS_MAX,
-    "HEAT_LEVELS": heat_map.LEVELS,
     "NAME_MAX": wording.NAME_MAX,
     "RULE_MAX": wording.RULE_MAX,
     "SUPER_USERS_MAX": SUPER_USERS_MAX,
     "SYMBOLS": SYMBOLS,
-} | {
-    function.__name__: function
-    for function in (
-        format_measured,
-        heat_map.map_by_operation,
-        heat_map.map_by_resource,
-        load_plots.bin_latencies,
-        load_plots.group_seconds,
-        load_plots.plot_histogram,
-        load_plots.plot_latency,
-        load_plots.plot_percentiles,
-        load_plots.plot_rates,
-        name_question,
-        rank_by_use,
-        render_rows,
-    )
+    "heat_maps": heat_map,
+    "load_plots": load_plots,
+    "name_question": name_question,
+    "rank_by_use": rank_by_use,
+    "render_rows": render_rows,
 }

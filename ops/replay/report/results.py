@@ -16,13 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
 from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.options import parse_file
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.usage.report import UsageReport, decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
-
-BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,14 +56,14 @@ def parse_local(text: str) -> Path:
     """Return a path of this machine, an option's value.
 
     Raises:
-        ArgumentTypeError: ``text`` is a URI.
+        ArgumentTypeError: ``text`` is empty, or a URI.
     """
     if "://" in text:
         raise argparse.ArgumentTypeError(
             f"expected a path on this machine, found {text!r}: copy the results to a local "
             "directory first"
         )
-    return Path(text)
+    return parse_file(text)
 
 
 def read_results(directory: Path) -> Results:
@@ -72,19 +72,16 @@ def read_results(directory: Path) -> Results:
     Raises:
         ReportError: there is no result, there are two of a kind, or one cannot be read.
     """
-    try:
-        places = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
-    except OSError as error:
-        raise ReportError(f"{directory}: {error.strerror}") from error
-    found = {kind: _only(places, f"{kind}.json") for kind in DECODERS}
-    paths = {kind: path for kind, path in found.items() if path is not None}
-    if not paths:
-        names = ", ".join(f"{kind}.json" for kind in DECODERS)
-        raise ReportError(f"{directory}: found none of {names}, here or one level below")
     files, texts, decoded = {}, {}, {}
-    for kind, path in paths.items():
-        data = _read(path)
-        decoded[kind] = _decoded(kind, path, data)
+    for kind, path in _find_results(directory).items():
+        try:
+            data = read_file(path)
+            decoded[kind] = DECODERS[kind](data.decode())
+        except OSError as error:
+            raise ReportError(f"{path}: {error.strerror}") from error
+        # Deeply nested JSON raises RecursionError.
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ReportError(f"{path}: not a result of {kind}: {error}") from error
         texts[kind] = msgspec.Raw(data)
         files[kind] = ResultFile(
             path=escape_unprintable(path.relative_to(directory).as_posix()),
@@ -94,35 +91,25 @@ def read_results(directory: Path) -> Results:
     return Results(files=files, texts=texts, **decoded)
 
 
-def _only(places: list[Path], name: str) -> Path | None:
-    found = [path for place in places for path in _list_files(place / name)]
-    if len(found) > 1:
-        raise ReportError(
-            f"found both {found[0]} and {found[1]}; name a directory with one of them"
-        )
-    return found[0] if found else None
-
-
-def _list_files(path: Path) -> list[Path]:
-    """Return the file at ``path``, or the part files of a directory."""
-    return sorted(path.glob("part-*")) if path.is_dir() else [path] if path.is_file() else []
-
-
-def _read(path: Path) -> bytes:
+def _find_results(directory: Path) -> dict[str, Path]:
+    """Return the file of each kind of result."""
     try:
-        with path.open("rb") as file:
-            # One byte above the limit shows that the file is too large.
-            data = file.read(BYTES_MAX + 1)
+        places = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
     except OSError as error:
-        raise ReportError(f"{path}: {error.strerror}") from error
-    if len(data) > BYTES_MAX:
-        raise ReportError(f"{path}: larger than the limit of {BYTES_MAX:,} bytes")
-    return data
-
-
-def _decoded(kind: str, path: Path, data: bytes) -> Any:  # noqa: ANN401 - the decoder's own type
-    try:
-        return DECODERS[kind](data.decode())
-    # Deeply nested JSON raises RecursionError.
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportError(f"{path}: not a result of {kind}: {error}") from error
+        raise ReportError(f"{directory}: {error.strerror}") from error
+    found: dict[str, Path] = {}
+    for kind in DECODERS:
+        paths = [place / f"{kind}.json" for place in places]
+        parts = [part for path in paths for part in sorted(path.glob("part-*"))]
+        # Where only Spark reaches the files, a job removes a result by emptying it.
+        written = [part for part in parts if part.is_file() and part.stat().st_size]
+        for path in [*filter(Path.is_file, paths), *written]:
+            if kind in found:
+                raise ReportError(
+                    f"found both {found[kind]} and {path}; name a directory with one of them"
+                )
+            found[kind] = path
+    if not found:
+        names = ", ".join(f"{kind}.json" for kind in DECODERS)
+        raise ReportError(f"{directory}: found none of {names}, here or one level below")
+    return found

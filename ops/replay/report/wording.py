@@ -15,29 +15,13 @@ MISSING: Final = "–"
 _TAIL: Final = 30
 
 
-def format_number(number: int) -> str:
-    """Return "2,000"."""
-    return f"{number:,}"
-
-
-def format_significant(number: float | None) -> str:
-    """Return a number with about three significant digits, and at most three decimals."""
+def format_significant(number: float | None, unit: str = "") -> str:
+    """Return a number with about three significant digits, at most three decimals, and its unit."""
     if number is None:
         return MISSING
     size = abs(number)
-    if size == 0 or size >= 100:
-        return f"{number:,.0f}"
-    return f"{number:.{1 if size >= 10 else 2 if size >= 1 else 3}f}"
-
-
-def format_milliseconds(number: float | None) -> str:
-    """Return "12.3 ms"."""
-    return MISSING if number is None else f"{format_significant(number)} ms"
-
-
-def format_rate(number: float | None) -> str:
-    """Return "12.3 per s"."""
-    return MISSING if number is None else f"{format_significant(number)} per s"
+    decimals = 0 if size == 0 or size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    return f"{number:,.{decimals}f} {unit}".rstrip()
 
 
 def format_share(part: int, whole: int) -> str:
@@ -57,16 +41,6 @@ def format_change(was: float, now: float) -> str:
     if was == now:
         return "none"
     return f"{100 * (now - was) / was:+,.1f} %" if was else f"{now - was:+,.10g}"
-
-
-def format_seconds(time_ms: float) -> str:
-    """Return a time in milliseconds as seconds, "1.500"."""
-    return f"{time_ms / 1000:,.3f}"
-
-
-def format_pixels(place: float) -> str:
-    """Return a place in an SVG, "12.3"."""
-    return f"{place:.1f}"
 
 
 def format_time(iso: str | None) -> str:

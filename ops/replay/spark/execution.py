@@ -6,29 +6,36 @@ removed before the job begins.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib import import_module
 
 from pyspark.sql import SparkSession
 
-from authorizerd.replay.plans import Plan
+from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import is_occupied, remove_file
 from authorizerd.replay.spark.probe import probe_executors
 from authorizerd.replay.spark.progress import printing_progress
+from authorizerd.replay.spark.session import is_remote
 
 
 def run_plan(spark: SparkSession, plan: Plan) -> int:
     """Run the plan's job and return its exit code.
 
     Raises:
-        JobError: an executor cannot run the job, or ``out`` is not empty.
+        JobError: an executor or a session of Spark Connect cannot run the job, or ``out`` is not
+            empty.
     """
+    if isinstance(plan, FollowPlan) and is_remote(spark):
+        raise JobError("--follow: expected a driver of its own, found Spark Connect: use --master")
     command = str(plan.__struct_config__.tag)
-    if is_occupied(spark, plan.out):
+    # An ingest adds to its table, and replaces it only by a commit.
+    if command != "ingest" and is_occupied(spark, plan.out):
         if not plan.overwrite:
             raise JobError(f"--out: {plan.out}: not empty; --overwrite replaces its results")
         remove_file(spark, f"{plan.out}/{command}.json")
-    with printing_progress(spark):
+    # A watch runs for a day, so the progress of its stages would only hide its messages.
+    with nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark):
         probe_executors(spark)
         code: int = import_module(f"authorizerd.replay.{command}.job").run(spark, plan)
     return code

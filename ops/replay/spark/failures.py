@@ -16,8 +16,13 @@ SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """What a call of Spark raises: its own errors, and py4j's for errors of Java without a class."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):\n"
-_RAISED: Final = re.compile(r"^(?=\S)(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
+_RAISED: Final = re.compile(r"^(?=\S)([\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
 _THROWN: Final = re.compile(r"^(?:: |Caused by: )(?:[\w$]+\.)*([\w$]+)(?:: (.*))?$", re.MULTILINE)
+_STREAM: Final = re.compile(
+    r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: (.*?)(?: SQLSTATE: \w+)?$",
+    re.DOTALL | re.MULTILINE,
+)
+"""The first line of a stream's error; the rest says why, or is a trace."""
 _LINE_CHARACTERS: Final = 300
 _OUR_PACKAGES: Final = ("authorizerd.",)
 
@@ -27,7 +32,7 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
         said = f"the connection to Spark's JVM was lost: {_first_line(str(error))}"
     elif isinstance(error, SPARK_ERRORS):
-        text = str(error)
+        text = _STREAM.sub(r"\1", str(error))
         said = _python_cause(text) or _java_cause(text) or _first_line(text)
     elif isinstance(error, OSError) or is_named(error):
         said = _first_line(str(error)) or type(error).__name__
@@ -60,7 +65,9 @@ def _python_cause(text: str) -> str | None:
     raised = _RAISED.search(after) if found else None
     if raised is None:
         return None
-    name, said = raised.groups()
+    package, name, said = raised.groups()
+    if said and str(package).startswith(_OUR_PACKAGES):
+        return str(said)
     return f"{name}: {said}" if said else str(name)
 
 

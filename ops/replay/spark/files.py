@@ -21,7 +21,8 @@ from authorizerd.replay.spark.paths import escape_glob, local_path
 
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
 
-_NO_PATH: Final = "PATH_NOT_FOUND"
+PATH_NOT_FOUND: Final = "PATH_NOT_FOUND"
+"""Spark's name of the error for a path or a glob that matches nothing."""
 
 
 def read_text(spark: SparkSession, uri: str) -> str:
@@ -62,7 +63,8 @@ def write_text(spark: SparkSession, uri: str, text: str) -> None:
             row.coalesce(1).write.mode("overwrite").text(uri)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"_{path.name}.being-written")
+    # Named by the process, because two ingests may write the totals of a table at once.
+    aside = path.with_name(f"_{path.name}.{os.getpid()}.being-written")
     aside.write_text(text, encoding="utf-8")
     os.replace(aside, path)
 
@@ -110,9 +112,11 @@ def list_files(spark: SparkSession, glob: str) -> DataFrame:
     reading = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         files = reading.load(glob).where("length > 0")
-        return files.select("path", "length", "modificationTime")
+        found = files.select("path", "length", "modificationTime")
+        _ = found.schema  # Spark Connect looks for files only when it has to
+        return found
     except AnalysisException as error:
-        if error.getCondition() != _NO_PATH:
+        if error.getCondition() != PATH_NOT_FOUND:
             raise
         nothing = "path string, length long, modificationTime timestamp"
         return spark.createDataFrame([], nothing)

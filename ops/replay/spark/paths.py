@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Final
 
 from pyspark.sql import SparkSession
 
-from authorizerd.replay.spark.session import is_remote
+from authorizerd.replay.spark.session import is_local, is_remote
+
+_LOCAL: Final = re.compile(r"(?s)file:(?://[^/]*)?(.*)")
+"""The path is as it is: Hadoop does not decode ``%20``, and ``?`` and ``#`` belong to it, too."""
 
 
 def escape_glob(uri: str) -> str:
@@ -24,7 +27,7 @@ def local_path(spark: SparkSession, uri: str) -> Path | None:
     """
     if is_remote(spark):
         return None
-    if uri.startswith("file:"):
-        return Path(unquote(urlsplit(uri).path))
-    is_local = str(spark.conf.get("spark.master")).startswith("local")
-    return Path(uri) if is_local and "://" not in uri else None
+    found = _LOCAL.fullmatch(uri)
+    if found is not None:
+        return Path(found[1])
+    return Path(uri) if is_local(spark) and "://" not in uri else None

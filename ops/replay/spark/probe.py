@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 REQUIRED_MODULES: Final = ("immutables", "msgspec", "pyarrow")
 DRIVER_MODULES: Final = (*REQUIRED_MODULES, "pandas")
 """PySpark needs pandas where ``mapInArrow`` is called, and not where the function runs."""
+COMMAND_MODULES: Final = (*DRIVER_MODULES, "crc32c")
+"""A driver that reads ACLs also needs the module that checks a metadata log."""
 PYTHON_MIN: Final = (3, 11)
 
 _ROUNDS_MAX: Final = 5  # rounds end earlier if one finds no new executor
@@ -46,8 +48,9 @@ def probe_executors(spark: SparkSession) -> None:
         JobError: an executor lacks a module; the text names both.
     """
     from authorizerd.replay.spark.errors import JobError
+    from authorizerd.replay.spark.session import is_local
 
-    if str(spark.conf.get("spark.master")).startswith("local"):
+    if is_local(spark):
         return
     seen: set[Finding] = set()
     for _ in range(_ROUNDS_MAX):

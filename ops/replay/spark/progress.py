@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from authorizerd.replay.messages import PROGRESS
+from authorizerd.replay.spark.session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 SECONDS_BETWEEN: Final = 3.0
 
@@ -21,6 +26,14 @@ def printing_progress(
     spark: SparkSession, seconds_between: float = SECONDS_BETWEEN
 ) -> Iterator[None]:
     """Print the progress while the block runs."""
+    if is_remote(spark):
+        handler = _print_remote_progress(seconds_between)
+        spark.registerProgressHandler(handler)
+        try:
+            yield
+        finally:
+            spark.removeProgressHandler(handler)
+        return
     done = threading.Event()
     printer = threading.Thread(
         target=_print_progress, args=(spark.sparkContext, done, seconds_between), daemon=True
@@ -31,6 +44,25 @@ def printing_progress(
     finally:
         done.set()
         printer.join()
+
+
+def _print_remote_progress(seconds_between: float) -> ProgressHandler:
+    """Return a function that prints what Spark Connect reports, at most once per interval."""
+    due = time.monotonic() + seconds_between
+
+    def print_progress(stages: Iterable[StageInfo] | None, *_: object, **__: object) -> None:
+        nonlocal due
+        texts = [
+            f"stage {stage.stage_id}: {stage.num_completed_tasks} of {stage.num_tasks} tasks"
+            for stage in stages or ()
+            if not stage.done
+        ]
+        if texts and time.monotonic() >= due:
+            due = time.monotonic() + seconds_between
+            print(f"{PROGRESS}{'; '.join(texts)}", flush=True)
+
+    # A plain function is enough; only PySpark's annotation asks for its class.
+    return cast("ProgressHandler", print_progress)
 
 
 def _print_progress(context: SparkContext, done: threading.Event, seconds_between: float) -> None:

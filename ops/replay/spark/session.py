@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
+
+import authorizerd
+from authorizerd.replay.spark.errors import JobError
 
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -27,3 +31,27 @@ def session_builder(name: str) -> SparkSession.Builder:
 def is_remote(spark: SparkSession) -> bool:
     """Return True for a session of Spark Connect, whose driver is another process."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def send_code(spark: SparkSession) -> None:
+    """Send the archive that contains this code to the executors of a session of Spark Connect.
+
+    Raises:
+        JobError: this code was not imported from an archive.
+    """
+    archive = Path(str(authorizerd.__file__)).parents[1]
+    if not archive.is_file():
+        raise JobError(
+            f"{archive}: expected the zip of authorizerd replay package: with Spark Connect, "
+            "put it first in PYTHONPATH"
+        )
+    spark.addArtifacts(str(archive), pyfile=True)
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Return True if the driver and its workers are processes of this machine."""
+    if is_remote(spark):
+        return False
+    master = str(spark.conf.get("spark.master"))
+    # Executors of local-cluster[…] are processes with working directories of their own.
+    return master == "local" or master.startswith("local[")

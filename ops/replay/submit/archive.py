@@ -1,4 +1,4 @@
-"""The zip archive that a job carries to the cluster: the ACL core and the jobs.
+"""The two files of the Spark application: the zip archive with its code, and the script.
 
 **Invariant:** equal sources give equal bytes on every machine, so the hash in the archive's name
 identifies the code behind a result.
@@ -16,19 +16,27 @@ from typing import Final
 
 import authorizerd
 
-PACKAGES: Final = ("acl", "image", "protocol", "replay")
+PACKAGES: Final = ("acl", "config", "image", "metadata", "protocol", "replay")
 NOT_SHIPPED: Final = (
-    "acl/formats/",
     "acl/policy/",
     "replay/__main__.py",
-    "replay/acls/",
     "replay/cli.py",
     "replay/engines.py",
     "replay/local/",
     "replay/report/",
     "replay/submit/",
 )
-"""Modules of the command; import contracts keep them out of the jobs."""
+"""Modules of the command, which the application never imports."""
+PACKAGE_NAME: Final = "authorizerd-replay.zip"
+ENTRY_NAME: Final = "authorizerd-replay.py"
+ENTRY: Final = b"""\
+import sys
+
+from authorizerd.replay.application import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+"""The script for spark-submit. All of its code is in the archive."""
 
 _ROOT: Final = Path(authorizerd.__file__).parent
 # The earliest time that a zip archive can contain.
@@ -57,6 +65,19 @@ def make_archive(root: Path = _ROOT) -> Archive:
             archive.writestr(zipfile.ZipInfo(name, _FIXED_TIME), path.read_bytes())
     data = written.getvalue()
     return Archive(data=data, sha256=hashlib.sha256(data).hexdigest())
+
+
+def write_package(folder: Path) -> Archive:
+    """Write the application's two files into ``folder``, and return the archive.
+
+    Raises:
+        OSError: the folder or a file cannot be written.
+    """
+    archive = make_archive()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PACKAGE_NAME).write_bytes(archive.data)
+    (folder / ENTRY_NAME).write_bytes(ENTRY)
+    return archive
 
 
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:

@@ -1,4 +1,4 @@
-"""The spark-submit command line of a job.
+"""The command line of a job: of spark-submit, or of Python for Spark Connect.
 
 **Invariant:** the line is complete. Pasted into a shell, it runs the same job, provided that the
 files that it names exist and that the user has put the redacted secrets back.
@@ -9,24 +9,32 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.messages import PLAN_FLAG
+from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
 from authorizerd.replay.submit.work_directory import PLAN_NAME, WorkDirectory
 
-LOCAL_DRIVER_MEMORY: Final = "2g"
 REDACTED: Final = "*********(redacted)"
 """Spark's own pages show the same text in place of a secret."""
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-_SECRET: Final = re.compile("secret|password|token|access[.]?key|credential", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"secret|password|pass(?:phrase)?\b|token|credential|[.]sas[.]"
+    r"|(?:access|account|encryption|private)[.]?key",
+    re.IGNORECASE,
+)
 """Matches keys and values that may be secret: Spark's ``spark.redaction.regex``, Hadoop's keys."""
 _DEFAULTS: Final = {"spark.ui.showConsoleProgress": "false"}
-_LOCAL_DEFAULTS: Final = {  # a local job needs no connections from other machines
+_LOCAL_DEFAULTS: Final = {
+    # A local job needs no connections from other machines.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    # Plain paths are this machine's, even if HADOOP_CONF_DIR names a cluster.
+    "spark.hadoop.fs.defaultFS": "file:///",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "8",  # the default of 200 takes longer than most local jobs
 }
@@ -43,10 +51,33 @@ _DEFAULTS_OF: Final = {
 }
 
 
+@dataclass(frozen=True)
+class Line:
+    """The words of a command, and the variables that it adds to the environment."""
+
+    words: list[str]
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def show(self) -> str:
+        """Return the line in a shell's syntax, with what may be secret redacted."""
+        shown = list(self.words)
+        for place, word in enumerate(shown[1:], start=1):
+            if shown[place - 1] == "--conf" and _SECRET.search(word):
+                shown[place] = f"{word.partition('=')[0]}={REDACTED}"
+        variables = [f"{name}={_show_value(value)}" for name, value in self.variables.items()]
+        return " ".join([*variables, shlex.join(shown)])
+
+
+def _show_value(value: str) -> str:
+    """Return the value of a variable; what follows a URL's ``;`` may be a token."""
+    url, has_parameters, _ = value.partition(";")
+    return shlex.quote(f"{url};{REDACTED}" if has_parameters else value)
+
+
 def spark_submit_line(
     options: SparkOptions, files: WorkDirectory, spark_home: Path, name: str
-) -> list[str]:
-    """Return the words of the line that runs the job ``name`` with the plan in ``files``."""
+) -> Line:
+    """Return the line that runs the job ``name`` with the plan in ``files``."""
     named = {key: value for key, _, value in (setting.partition("=") for setting in options.conf)}
     defaults = _DEFAULTS | _LOCAL_DEFAULTS if options.is_local else _DEFAULTS
     settings = defaults | _DEFAULTS_OF.get(name, {}) | _python_settings(options) | named
@@ -59,19 +90,22 @@ def spark_submit_line(
     ]
     for key, value in settings.items():
         line += ["--conf", f"{key}={value}"]
-    for flag, value in _flags(options, settings).items():
-        line += [flag, value]
-    line += ["--py-files", str(files.archive), "--files", str(files.plan)]
-    return [*line, str(files.entry), PLAN_NAME]
+    if options.archives is not None:
+        line += ["--archives", options.archives]
+    line += ["--py-files", str(files.archive)]
+    plan = str(files.plan)
+    if options.deploy_mode == "cluster":
+        # YARN and Kubernetes put the file into the driver's working directory.
+        line += ["--files", plan]
+        plan = PLAN_NAME
+    return Line([*line, str(files.entry), PLAN_FLAG, plan])
 
 
-def show_line(line: Sequence[str]) -> str:
-    """Return the line in a shell's syntax, with settings that may be secret redacted."""
-    shown = list(line)
-    for place, word in enumerate(shown[1:], start=1):
-        if shown[place - 1] == "--conf" and _SECRET.search(word):
-            shown[place] = f"{word.partition('=')[0]}={REDACTED}"
-    return shlex.join(shown)
+def connect_line(url: str, files: WorkDirectory) -> Line:
+    """Return the line that runs the plan in ``files`` on the server of Spark Connect at ``url``."""
+    words = [sys.executable, "-P", str(files.entry), PLAN_FLAG, str(files.plan)]
+    # In the environment, because every user of this machine can read the words.
+    return Line(words, {REMOTE_VARIABLE: url, "PYTHONPATH": str(files.archive)})
 
 
 def _python_settings(options: SparkOptions) -> dict[str, str]:
@@ -83,17 +117,3 @@ def _python_settings(options: SparkOptions) -> dict[str, str]:
     if python is not None:
         settings["spark.pyspark.python"] = python
     return settings
-
-
-def _flags(options: SparkOptions, settings: dict[str, str]) -> dict[str, str]:
-    memory = options.driver_memory
-    if memory is None and options.is_local and "spark.driver.memory" not in settings:
-        memory = LOCAL_DRIVER_MEMORY
-    flags = {
-        "--driver-memory": memory,
-        "--executor-memory": options.executor_memory,
-        "--executor-cores": options.executor_cores,
-        "--num-executors": options.num_executors,
-        "--archives": options.archives,
-    }
-    return {flag: str(value) for flag, value in flags.items() if value is not None}

@@ -7,18 +7,37 @@ anything that has no option here.
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from shutil import which
 from typing import Final
 
+from authorizerd.replay.options import parse_file, parse_path
+from authorizerd.replay.submit.errors import SubmissionError
+
+REMOTE_VARIABLE: Final = "SPARK_REMOTE"
+"""Spark's own variable for the URL of a server of Spark Connect."""
+
 _MASTER: Final = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
-_MEMORY: Final = re.compile(r"\d+[kmgt]", re.ASCII | re.IGNORECASE)
+_ELSEWHERE: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|[*?\[{]")
+"""The beginning of a URI, or a part of a glob, which Spark resolves."""
+_ADVICE: Final = {
+    "--driver-memory": "use --conf spark.driver.memory=SIZE",
+    "--executor-cores": "use --conf spark.executor.cores=N",
+    "--executor-memory": "use --conf spark.executor.memory=SIZE",
+    "--num-executors": "use --conf spark.executor.instances=N",
+}
+"""Flags of spark-submit that this command does not have, since each is a setting."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparkOptions:
-    """How a job is submitted. None means Spark's default; ``conf`` contains ``KEY=VALUE`` texts."""
+    """How a job is submitted. None means Spark's default; ``conf`` contains ``KEY=VALUE`` texts.
+
+    ``remote`` is the URL of a server of Spark Connect, which may contain a token.
+    """
 
     master: str = "local[*]"
     deploy_mode: str = "client"
@@ -26,23 +45,31 @@ class SparkOptions:
     archives: str | None = None
     spark_home: Path | None = None
     python: str | None = None
-    driver_memory: str | None = None
-    executor_memory: str | None = None
-    executor_cores: int | None = None
-    num_executors: int | None = None
     only_print: bool = False
     verbose: bool = False
+    remote: str | None = field(default=None, repr=False)
 
     @property
     def is_local(self) -> bool:
         """True if the driver and the workers are processes of this machine."""
-        return self.master == "local" or self.master.startswith("local[")
+        is_local = self.master == "local" or self.master.startswith("local[")
+        return is_local and self.remote is None
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of every job."""
+    parser.set_defaults(advice=_ADVICE)
     group = parser.add_argument_group("Spark")
     group.add_argument("--master", default="local[*]", type=_master, help="default %(default)s")
+    group.add_argument(
+        "--remote",
+        type=_remote,
+        nargs="?",
+        const=REMOTE_VARIABLE,
+        metavar="sc://HOST:PORT",
+        help="use a running Spark by Spark Connect, without Java on this machine; without a URL:"
+        f" that of the environment variable {REMOTE_VARIABLE}, which hides a token",
+    )
     group.add_argument("--deploy-mode", default="client", choices=("client", "cluster"))
     group.add_argument(
         "--conf",
@@ -50,24 +77,23 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_setting,
         metavar="KEY=VALUE",
-        help="a Spark setting; may be repeated",
+        help="a Spark setting, such as spark.executor.memory=4g; may be repeated",
     )
     group.add_argument(
         "--archives",
+        type=parse_path,
         metavar="FILE#NAME,…",
         help="archives to unpack in each executor's working directory",
     )
     group.add_argument(
         "--spark-home",
-        type=Path,
+        type=parse_file,
         metavar="DIR",
         help="directory of Spark 4.1 or later; default SPARK_HOME, or else the installed pyspark",
     )
-    group.add_argument("--python", metavar="PATH", help="the Python of the executors")
-    group.add_argument("--driver-memory", type=_memory, metavar="SIZE", help="default 2g if local")
-    group.add_argument("--executor-memory", type=_memory, metavar="SIZE")
-    group.add_argument("--executor-cores", type=_count, metavar="N")
-    group.add_argument("--num-executors", type=_count, metavar="N")
+    group.add_argument(
+        "--python", type=parse_path, metavar="PATH", help="the Python of the executors"
+    )
     group.add_argument(
         "--print",
         action="store_true",
@@ -79,20 +105,8 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_spark_options(parsed: argparse.Namespace) -> SparkOptions:
     """Return the values of the options that ``add_spark_arguments`` added."""
-    return SparkOptions(
-        master=parsed.master,
-        deploy_mode=parsed.deploy_mode,
-        conf=tuple(parsed.conf),
-        archives=parsed.archives,
-        spark_home=parsed.spark_home,
-        python=parsed.python,
-        driver_memory=parsed.driver_memory,
-        executor_memory=parsed.executor_memory,
-        executor_cores=parsed.executor_cores,
-        num_executors=parsed.num_executors,
-        only_print=parsed.only_print,
-        verbose=parsed.verbose,
-    )
+    values = {each.name: getattr(parsed, each.name) for each in fields(SparkOptions)}
+    return SparkOptions(**values | {"conf": tuple(parsed.conf)})
 
 
 def refusal(options: SparkOptions) -> str | None:
@@ -100,12 +114,32 @@ def refusal(options: SparkOptions) -> str | None:
 
     Source: Spark 4's SparkSubmit, which reports it with a stack trace.
     """
+    if options.remote is not None and options != SparkOptions(
+        remote=options.remote, only_print=options.only_print, verbose=options.verbose
+    ):
+        return "--remote: cannot be combined with other options of Spark, which its server decides"
     if options.deploy_mode == "cluster" and not re.match("yarn|k8s:", options.master):
         return (
             f"--deploy-mode cluster: --master {options.master} cannot run a Python driver in the "
             "cluster; only yarn and k8s can"
         )
     return None
+
+
+def check_files(options: SparkOptions) -> None:
+    """Check the Python and the archives that are on this machine.
+
+    Raises:
+        SubmissionError: one does not exist, or the Python cannot be run.
+    """
+    if options.is_local and options.python is not None and which(options.python) is None:
+        raise SubmissionError(
+            f"--python: {options.python}: expected a program that can be run, found none"
+        )
+    for archive in (options.archives or "").split(","):
+        path = archive.partition("#")[0]
+        if path and not _ELSEWHERE.search(path) and not Path(path).is_file():
+            raise SubmissionError(f"--archives: {path}: expected a file, found none")
 
 
 def _master(text: str) -> str:
@@ -116,6 +150,16 @@ def _master(text: str) -> str:
     return text
 
 
+def _remote(text: str) -> str:
+    url = os.environ.get(REMOTE_VARIABLE, "") if text == REMOTE_VARIABLE else text
+    if not re.match("sc://[^/]", url):
+        raise argparse.ArgumentTypeError(
+            f"expected sc://HOST:PORT here or in {REMOTE_VARIABLE}, found another text (not shown, "
+            "since it may hold a token)"
+        )
+    return url
+
+
 def _setting(text: str) -> str:
     key, equals, _ = text.partition("=")
     if not key or not equals:
@@ -124,15 +168,3 @@ def _setting(text: str) -> str:
             f"expected KEY=VALUE, found a text {found} (not shown, since it may hold a secret)"
         )
     return text
-
-
-def _memory(text: str) -> str:
-    if _MEMORY.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"expected a size such as 512m or 4g, found {text!r}")
-    return text
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
-    return int(text)

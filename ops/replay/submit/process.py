@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Final
 
-from authorizerd.replay.messages import MESSAGE, PROGRESS, TRACE
+from authorizerd.replay.messages import MESSAGE, PROGRESS, STOP_FILE, TRACE
 
 LOG_CHARACTERS_MAX: Final = 64 * 1024 * 1024
 
@@ -102,11 +102,14 @@ def run_submission(
 ) -> tuple[int, Sorter]:
     """Run spark-submit to its end; return its exit code and the sorter of its output.
 
+    With ``STOP_FILE`` in ``environment``, the first signal creates that file, so that the job ends
+    by itself. Only a second signal stops it.
+
     Raises:
         StoppedError: a signal arrived; the child's process group has ended.
         OSError: spark-submit cannot be started.
     """
-    with open(log, "x", encoding="utf-8") as kept, _stopping_by_signals():
+    with open(log, "x", encoding="utf-8") as kept, _stopping_by_signals(environment.get(STOP_FILE)):
         sorter = Sorter(kept, verbose=verbose)
         child = subprocess.Popen(
             line,
@@ -147,8 +150,11 @@ def _read(child: subprocess.Popen[str], stream: IO[str], take: Callable[[str], N
 
 
 @contextmanager
-def _stopping_by_signals() -> Iterator[None]:
+def _stopping_by_signals(stop_file: str | None) -> Iterator[None]:
     def stop(number: int, _: FrameType | None) -> None:
+        if stop_file is not None and not Path(stop_file).exists():
+            Path(stop_file).touch()
+            return
         for later in _SIGNALS:
             signal.signal(later, signal.SIG_IGN)  # the first signal already ends the child
         raise StoppedError(number)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT, MESSAGE
-from authorizerd.replay.plans import Plan
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT, MESSAGE, STOP_FILE
+from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.submit.archive import make_archive
+from authorizerd.replay.submit.connect import check_connect
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.java import find_java
-from authorizerd.replay.submit.line import REDACTED, show_line, spark_submit_line
-from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
+from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions, check_files
 from authorizerd.replay.submit.process import Sorter, StoppedError, run_submission
 from authorizerd.replay.submit.spark_home import find_spark_home
 from authorizerd.replay.submit.work_directory import WorkDirectory, make_work_directory
@@ -30,34 +33,49 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     Raises:
         SubmissionError: the job cannot be started.
     """
-    environment = _environment()
-    spark_home = find_spark_home(options.spark_home, environment)
-    environment["SPARK_HOME"] = str(spark_home)
-    if not options.only_print:
-        find_java(environment)
+    environment = dict(os.environ)
+    environment["PYTHONSAFEPATH"] = "1"  # do not import a folder "authorizerd" here
+    environment.pop(REMOTE_VARIABLE, None)  # PySpark would use its server in place of a master
+    make_line = _prepare(options, environment, _name(plan))
     archive = make_archive()
     try:
         files = make_work_directory(plan, archive)
     except OSError as error:
         raise SubmissionError(f"cannot write the job's files: {error}") from error
-    line = spark_submit_line(options, files, spark_home, _name(plan))
+    line = make_line(files)
+    shown = line.show()
     _say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
     if options.only_print:
         _say(f"nothing was run; the files of the line are in {files.path}")
-        shown = show_line(line)
         if REDACTED in shown:
             _say(f"replace {REDACTED} in the line: it hides settings that may be secret")
         print(shown)
         return EXIT_DONE
-    _say(show_line(line))
-    return _run(line, environment, files, options)
+    _say(shown)
+    if isinstance(plan, FollowPlan) and options.deploy_mode == "client":
+        environment[STOP_FILE] = str(files.stop)
+    return _run(line.words, environment | line.variables, files, options)
 
 
-def _environment() -> dict[str, str]:
-    """Return this process's environment, made safe for Python's import path."""
-    environment = dict(os.environ)
-    environment["PYTHONSAFEPATH"] = "1"  # do not import a folder "authorizerd" here
-    return environment
+def _prepare(
+    options: SparkOptions, environment: dict[str, str], name: str
+) -> Callable[[WorkDirectory], Line]:
+    """Check what the job ``name`` needs, and return a function that makes its line.
+
+    Raises:
+        SubmissionError: Spark, Java, the client of Spark Connect, or a file that an option names is
+            missing or unusable.
+    """
+    if options.remote is not None:
+        if not options.only_print:
+            check_connect(options.remote)
+        return partial(connect_line, options.remote)
+    spark_home = find_spark_home(options.spark_home, environment)
+    environment["SPARK_HOME"] = str(spark_home)
+    if not options.only_print:
+        check_files(options)
+        find_java(environment)
+    return partial(spark_submit_line, options, spark_home=spark_home, name=name)
 
 
 def _run(

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.replay.plans import Plan, encode_plan
-from authorizerd.replay.submit.archive import Archive
+from authorizerd.replay.submit.archive import ENTRY, ENTRY_NAME, Archive
 
 PLAN_NAME: Final = "plan.json"
 
-_ENTRY: Final = Path(__file__).parents[1] / "spark" / "main.py"
 _PRIVATE: Final = 0o600
 # Spark logs to standard error, so that ``Sorter`` can separate its log from the driver's output.
 _LOGGING: Final = """\
@@ -44,7 +43,7 @@ class WorkDirectory:
 
     @property
     def entry(self) -> Path:
-        return self.path / "replay_job.py"
+        return self.path / ENTRY_NAME
 
     @property
     def logging(self) -> Path:
@@ -54,14 +53,19 @@ class WorkDirectory:
     def log(self) -> Path:
         return self.path / "spark.log"
 
+    @property
+    def stop(self) -> Path:
+        return self.path / "stop"
+
     def remove(self) -> None:
         """Delete the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_but_log(self) -> None:
         """Delete all files except the log."""
-        for path in (self.archive, self.plan, self.entry, self.logging):
-            path.unlink(missing_ok=True)
+        for path in self.path.iterdir():
+            if path != self.log:
+                path.unlink()
 
 
 def make_work_directory(plan: Plan, archive: Archive) -> WorkDirectory:
@@ -74,7 +78,7 @@ def make_work_directory(plan: Plan, archive: Archive) -> WorkDirectory:
     made = WorkDirectory(path=path, archive=path / archive.name)
     _write(made.archive, archive.data)
     _write(made.plan, encode_plan(plan))
-    _write(made.entry, _ENTRY.read_bytes())
+    _write(made.entry, ENTRY)
     _write(made.logging, _LOGGING.encode())
     return made
 

@@ -10,7 +10,7 @@ from authorizerd.replay.options import parse_days, parse_names_max, resolve_outp
 from authorizerd.replay.plans import UsagePlan
 
 
-def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay usage``."""
     add_recorded_arguments(parser)
     add_acl_arguments(parser)
@@ -34,7 +34,7 @@ def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def make_usage_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
+def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> UsagePlan:
     """Return the plan that the options describe.
 
     Raises:

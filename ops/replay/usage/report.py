@@ -169,8 +169,8 @@ def _used(acl: NamedAcl, added_at: str | None, usage: AclUsage) -> UsedAcl:
     return UsedAcl(
         acl=acl,
         added_at=added_at,
-        alone=Count(events=usage.events_alone, tuples=usage.tuples_alone),
-        with_others=Count(events=usage.events_with_others, tuples=usage.tuples_with_others),
+        alone=usage.alone,
+        with_others=usage.with_others,
         last_used_at=format_time(usage.last_ms),
         names=usage.names_count or None,
     )

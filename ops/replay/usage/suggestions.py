@@ -16,6 +16,7 @@ from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, Pe
 from authorizerd.acl.patterns import Patterns, is_wildcard, look_up, prefix_lengths
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import AclIndex
+from authorizerd.replay.judging.report import Count
 
 
 class AclUsage(NamedTuple):
@@ -26,10 +27,8 @@ class AclUsage(NamedTuple):
     and the last. They are empty, 0 and None for an ACL that is not wide.
     """
 
-    events_alone: int
-    tuples_alone: int
-    events_with_others: int
-    tuples_with_others: int
+    alone: Count
+    with_others: Count
     last_ms: int
     names_count: int
     name_min: str | None
@@ -38,7 +37,7 @@ class AclUsage(NamedTuple):
 
     @property
     def events(self) -> int:
-        return self.events_alone + self.events_with_others
+        return self.alone.events + self.with_others.events
 
 
 class Narrowing(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.text import format_count
-from authorizerd.replay.usage.report import UsageReport
+from authorizerd.replay.usage.report import NOT_IN_FORCE, UsageReport
 
 
 def summary(report: UsageReport) -> Iterator[str]:
@@ -34,8 +34,8 @@ def summary(report: UsageReport) -> Iterator[str]:
         f"used: {len(report.used):,}; never used: {len(report.unused) - denials:,} ALLOW, "
         f"{denials:,} DENY"
     )
-    for key, found in report.not_judged.items():
-        yield f"not judged, {key.replace('_', ' ')}: {len(found):,}"
+    for age, key in NOT_IN_FORCE.items():
+        yield f"not judged, {age.value}: {len(report.not_judged[key]):,}"
     yield from _suggested(report)
 
 

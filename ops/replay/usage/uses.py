@@ -142,10 +142,8 @@ def _sum_usage(uses: Iterable[Use], names_max: int) -> AclUsage:
             if names_count <= max(names_max, 1):
                 names.append(label)
     return AclUsage(
-        events_alone=alone["events"],
-        tuples_alone=alone["tuples"],
-        events_with_others=with_others["events"],
-        tuples_with_others=with_others["tuples"],
+        alone=Count(**alone),
+        with_others=Count(**with_others),
         last_ms=last_ms,
         names_count=names_count,
         name_min=names[0] if names else None,

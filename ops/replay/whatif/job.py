@@ -17,11 +17,24 @@ from authorizerd.replay.spark.files import write_text
 from authorizerd.replay.text import encode_json
 from authorizerd.replay.whatif.changes import Change
 from authorizerd.replay.whatif.evaluation import change_finder, make_report
-from authorizerd.replay.whatif.report import summary_lines
+from authorizerd.replay.whatif.report import WhatIf, summary_lines
 
 
 def run(spark: SparkSession, plan: WhatIfPlan) -> int:
     """Write ``whatif.json`` and ``changes``; return 3 if anything is newly denied, else 0.
+
+    Raises:
+        JobError: ``events`` is not the output of an accepted ingest.
+        OSError: a file cannot be read or written.
+    """
+    report = write_report(spark, plan)
+    for line in summary_lines(report):
+        print(line, flush=True)
+    return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
+
+
+def write_report(spark: SparkSession, plan: WhatIfPlan) -> WhatIf:
+    """Write ``changes`` and ``whatif.json``, and return the report.
 
     Raises:
         JobError: ``events`` is not the output of an accepted ingest.
@@ -39,6 +52,4 @@ def run(spark: SparkSession, plan: WhatIfPlan) -> int:
     changes = SparkRows(spark.read.schema(found.schema).parquet(written), Change)
     report = make_report(plan, source, changes)
     write_text(spark, f"{plan.out}/whatif.json", encode_json(report))
-    for line in summary_lines(report):
-        print(line, flush=True)
-    return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
+    return report

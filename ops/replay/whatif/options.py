@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.planned import apply_plan
 from authorizerd.replay.ingest.options import add_recorded_arguments, resolve_events
-from authorizerd.replay.options import resolve_output
-from authorizerd.replay.plans import WhatIfPlan
+from authorizerd.replay.options import parse_file, parse_path, resolve_output
+from authorizerd.replay.plans import FollowPlan, WhatIfPlan
+from authorizerd.replay.whatif.follow.options import (
+    add_follow_arguments,
+    make_follow_plan,
+    refuse_follow_arguments,
+)
 
 
-def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay whatif``."""
-    add_recorded_arguments(parser)
+    add_recorded_arguments(parser, is_followed=True)
+    add_follow_arguments(parser)
     add_acl_arguments(parser)
     parser.add_argument(
         "--plan",
-        type=Path,
+        type=parse_file,
         metavar="PLAN",
         help="a plan of authorizerd acls plan, made for --acls: compare the ACLs after it with "
         "--acls, by the settings of the plan",
     )
     parser.add_argument(
         "--baseline-acls",
+        type=parse_path,
         metavar="SOURCE",
         help="compare with these ACLs instead of the recorded decisions",
     )
@@ -36,8 +42,20 @@ def add_whatif_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | FollowPlan:
+    """Return the plan that the options describe: of a watch, with ``--follow``.
+
+    Raises:
+        PathError, AclSourceError: as ``make_whatif_plan`` and ``make_follow_plan``.
+    """
+    if parsed.follow is not None:
+        return make_follow_plan(parsed, _read_sets(parsed), is_local=is_local)
+    refuse_follow_arguments(parsed)
+    return make_whatif_plan(parsed, is_local=is_local)
+
+
 def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan:
-    """Return the plan that the options describe.
+    """Return the plan for recorded traffic that the options describe.
 
     Raises:
         PathError: the events do not exist, or the output directory is not empty.

@@ -124,9 +124,9 @@ def decode_whatif(text: str) -> WhatIf:
 def summary_lines(report: WhatIf) -> Iterator[str]:
     """Yield the lines of the console: who loses and gains access, and what was not judged."""
     baseline = report.baseline
+    times = f", from {report.first_at} to {report.last_at}" if report.events else ""
     yield (
-        f"{_counted(report.events, report.tuples)}, from {report.first_at} to {report.last_at}, "
-        f"judged by {_described(report.candidate)}"
+        f"{_counted(report.events, report.tuples)}{times}, judged by {_described(report.candidate)}"
     )
     if isinstance(baseline, JudgedBy):
         yield f"compared with {_described(baseline)}"

@@ -7,12 +7,14 @@ from datetime import UTC
 from itertools import chain, pairwise
 from pathlib import Path
 
+import pyarrow
+
 from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.replay.ingest.parse.event import Event
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
-from ops.bench.audit_logs import audit_lines, write_audit_log
+from ops.bench.audit_logs import audit_lines, write_audit_log, write_audit_logs
 from ops.bench.sets import kind
 
 
@@ -46,3 +48,19 @@ def test_every_line_is_a_decision_of_the_set_in_order_of_time() -> None:
     counts = Counter((e.principal, e.host, e.operation, e.resource_name) for e in events)
     most = counts.most_common()
     assert most[0][1] > 50 * most[-1][1]
+
+
+def test_packed_logs_are_one_log_with_consecutive_times(tmp_path: Path) -> None:
+    paths = write_audit_logs(tmp_path, 2500, 1000, 1)
+    logs = []
+    for path in paths:
+        with pyarrow.input_stream(str(path)) as file:
+            logs.append(file.read().decode().splitlines())
+    assert [len(log) for log in logs] == [1000, 1000, 500]
+    lines = list(chain(*logs))
+    times = [line[: line.index("]")] for line in lines]
+    assert times == sorted(times)
+    assert len(set(times)) == 2500
+    assert [line[len(times[0]) :] for line in logs[0]] != [
+        line[len(times[0]) :] for line in logs[1]
+    ]

@@ -31,7 +31,7 @@ from ops.bench.load_tasks import answer_frames, run_tasks, trivial_target
 NIL = b"\xc0"
 TRIVIAL = TaskFigures(
     target="trivial", tasks=1, rate=None, served_per_s=400_000, p99_ms=1, send_lag_ms=0, skew_ms=0,
-    task_us=2, target_us=1,
+    task_us=2, target_us=1, cores=2,
 )  # fmt: skip
 DAEMON = msgspec.structs.replace(TRIVIAL, target="daemon", served_per_s=200_000, target_us=4)
 DRIVER = DriverFigures(
@@ -50,14 +50,21 @@ def test_page_has_the_recorded_figures() -> None:
     assert replace_figures(page, measured) == page
 
 
-@pytest.mark.parametrize(("tasks", "cores", "sent"), [
-    (1, 8, 200_000),  # as measured alone
-    (2, 2, 250_000),  # one thread of the target takes 4 us for a question
-    (2, 1, 1e6 / 6),  # a core has 6 us of work for each question
+@pytest.mark.parametrize(("tasks", "cores", "rate", "sent"), [
+    (1, 8, None, 250_000),  # the target's thread takes 4 us for a question
+    (2, 1, None, 1e6 / 6),  # a core has 6 us of work for each question
+    (2, 1, 50_000, 100_000),  # what the tasks offer
 ])  # fmt: skip
-def test_shared_cores_and_the_target_limit_the_rate(tasks: int, cores: int, sent: float) -> None:
-    rate = min(tasks * 200_000, sent)
-    assert predict(DAEMON, tasks, cores) == pytest.approx(rate)
+def test_cores_threads_and_pace_limit_the_rate(
+    tasks: int, cores: float, rate: float | None, sent: float
+) -> None:
+    run = msgspec.structs.replace(DAEMON, tasks=tasks, cores=cores, rate=rate)
+    assert predict(DAEMON, run) == pytest.approx(sent)
+
+
+def test_one_thread_limits_what_a_task_sends() -> None:
+    assert predict(TRIVIAL, msgspec.structs.replace(TRIVIAL, cores=8)) == 500_000
+    assert predict(TRIVIAL, msgspec.structs.replace(TRIVIAL, cores=8, tasks=2)) == 1_000_000
 
 
 def test_projection_multiplies_what_one_task_does() -> None:
@@ -102,12 +109,28 @@ def test_lanes_are_processes_that_start_together(tmp_path: Path) -> None:
     assert run.results[0].start_s == run.results[1].start_s
 
 
+def test_closed_loop_repeats_its_frames_until_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "frames"
+    with file.open("wb") as written:
+        digest = write_frames(0, frames_of([TimedQuestion(0, True, NIL)], STREAM, 1, 1), written)
+    with trivial_target() as (address, _):
+        plan = LoadPlan(
+            events="", out="", target=address, run_id="1", mode="closed", duration_s=0.3,
+            start_margin_s=0.1,
+        )  # fmt: skip
+        run = run_tasks(plan, [(digest, file)])
+    assert run.results[0].answered > 1
+    assert run.results[0].ended is None
+    assert run.results[0].finished_ns >= 0.3e9
+    assert run.seconds > 0.2
+
+
 def test_driver_merges_every_result() -> None:
     digest = write_frames(0, [], BytesIO())
-    second = Second(0, 5, 5)
+    second = Second(5, 5)
     second.latency.record(1000, 5)
     result = LaneResult(
-        planned=digest, sent=5, answered=5, corrected=second.latency, timeline=[second],
+        planned=digest, sent=5, answered=5, corrected=second.latency, timeline={0: second},
         finished_ns=10**9,
     )  # fmt: skip
     found = measure_driver(7, msgspec.msgpack.encode(result))

@@ -32,6 +32,7 @@ def test_only_the_text_between_the_markers_changes() -> None:
     assert "old" not in once
     assert "decision  400 ns" in once
     assert "opa 1.22.2" in once
+    assert once.count("](replay-growth.svg)") == 1
     assert REPORT.began in once
     assert replace_figures(once, REPORT) == once
 
@@ -79,7 +80,8 @@ def test_page_and_plot_are_written_from_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
-    monkeypatch.setattr(page, "PLOT", tmp_path / "plot.svg")
+    monkeypatch.setattr(page, "PLOTS", tmp_path / "docs")
+    (tmp_path / "docs").mkdir()
     (tmp_path / "page.md").write_text(BEFORE + AFTER)
     with pytest.raises(ReportError, match=r"run python -m ops\.bench first"):
         write_page(tmp_path)
@@ -87,4 +89,5 @@ def test_page_and_plot_are_written_from_a_run(
     (tmp_path / "growth.svg").write_text("<svg/>")
     write_page(tmp_path)
     assert "decision  400 ns" in (tmp_path / "page.md").read_text()
-    assert (tmp_path / "plot.svg").read_text() == "<svg/>"
+    assert [plot.name for plot in (tmp_path / "docs").iterdir()] == ["growth.svg"]
+    assert (tmp_path / "docs/growth.svg").read_text() == "<svg/>"

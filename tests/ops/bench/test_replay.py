@@ -22,6 +22,7 @@ TIME = JobTime(1.0, 1.0)
 OURS = ReplayReport(
     session=TIME,
     ingest=TIME,
+    warm_ingest=TIME,
     cold=TIME,
     warm=TIME,
     lines=10,
@@ -32,17 +33,22 @@ OURS = ReplayReport(
 
 
 def test_different_results_end_the_run() -> None:
-    check_agreement(OURS, PeerReport(10, 1.0, 1.0, 0.5, 3))
-    check_agreement(OURS, Absent("no duckdb"))
-    for theirs in (PeerReport(9, 1.0, 1.0, 0.5, 3), PeerReport(10, 1.0, 1.0, 0.5, 4)):
-        with pytest.raises(DisagreementError, match="of 10 events 3 would be denied"):
-            check_agreement(OURS, theirs)
+    equal = PeerReport(10, 1.0, 1.0, 0.5, 3)
+    check_agreement(OURS, equal, 3)
+    check_agreement(OURS, Absent("no duckdb"), 3)
+    for theirs, by_command, name in (
+        (PeerReport(9, 1.0, 1.0, 0.5, 3), 3, "DuckDB"),
+        (PeerReport(10, 1.0, 1.0, 0.5, 4), 3, "DuckDB"),
+        (equal, 2, "the command"),
+    ):
+        with pytest.raises(DisagreementError, match=f"of 10 events 3 would be denied; {name}"):
+            check_agreement(OURS, theirs, by_command)
 
 
 def test_same_acls_must_change_nothing() -> None:
     changed = msgspec.structs.replace(OURS, changed_by_same_acls=1)
     with pytest.raises(DisagreementError, match="same ACLs change 1"):
-        check_agreement(changed, Absent("no duckdb"))
+        check_agreement(changed, Absent("no duckdb"), 3)
 
 
 def test_peer_reads_every_line_and_finds_the_denials(tmp_path: Path) -> None:
@@ -55,6 +61,9 @@ def test_peer_reads_every_line_and_finds_the_denials(tmp_path: Path) -> None:
         command: Command = [sys.executable, "-m", "ops.bench.duckdb_peer", log, file, tmp_path]
         done = subprocess.run(command, capture_output=True, check=True, timeout=60)
         found.append(msgspec.json.decode(done.stdout, type=PeerReport))
+        again: Command = [*command[:3], "whatif", file, tmp_path]
+        printed = subprocess.run(again, capture_output=True, check=True, timeout=60).stdout
+        assert int(printed) == found[-1].newly_denied
     assert [report.lines for report in found] == [2000, 2000]
     assert found[0].newly_denied == 0
     assert found[1].newly_denied > 50

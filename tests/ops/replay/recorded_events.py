@@ -94,6 +94,15 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
     return directory
 
 
+def damage_rows(file: Path) -> None:
+    """Make the rows of a Parquet file unreadable; its end still says how many there are."""
+    # Without statistics, a reader cannot skip the rows.
+    pq.write_table(pq.read_table(file, partitioning=None), file, write_statistics=False)
+    data = file.read_bytes()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    file.write_bytes(data[:4] + b"\xff" * (end - 4) + data[end:])
+
+
 def _figures(events: Sequence[Event]) -> tuple[int, datetime | None, datetime | None, str | None]:
     """Return count, first and last time, and the last rule; of equally late ones, the greatest."""
     if not events:

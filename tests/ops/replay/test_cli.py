@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,10 @@ from authorizerd.acl.model import Operation
 from authorizerd.cli.main import main as authorizerd
 from authorizerd.replay import cli
 from authorizerd.replay.acl_set import digest_of
-from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
+from authorizerd.replay.plans import FollowPlan, IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.options import SparkOptions
+from authorizerd.replay.topics import Topic
 
 ACLS = """\
 Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patternType=LITERAL)`: 
@@ -49,6 +52,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submitted:
     (tmp_path / "events").mkdir()
     (tmp_path / "acls.txt").write_text(ACLS)
     (tmp_path / "none.txt").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "none.yaml").write_text("acls: []\n")
     return made
 
@@ -68,9 +72,14 @@ def test_ingest_makes_local_paths_absolute(submitted: Submitted, tmp_path: Path)
     assert submitted.options == [SparkOptions()]
 
 
-def test_paths_are_unchanged_for_a_cluster(submitted: Submitted) -> None:
+@pytest.mark.parametrize("where", ["--master spark://host:7077", "--remote sc://host", "--remote"])
+def test_paths_are_unchanged_for_a_cluster(
+    where: str, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """This machine cannot tell whether they exist there."""
-    plan = submitted.run("ingest --input not/here --out events --master spark://host:7077")
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+    plan = submitted.run(f"ingest --input not/here --out events {where}")
+    assert submitted.options[-1].remote == ("sc://host" if "remote" in where else None)
     assert isinstance(plan, IngestPlan)
     assert (plan.inputs, plan.out) == (("not/here",), "events")
 
@@ -95,6 +104,60 @@ def test_whatif_reads_both_sets_of_acls_here(submitted: Submitted, tmp_path: Pat
     assert plan.overwrite
 
 
+def test_watch_of_a_topic_takes_its_options(submitted: Submitted, tmp_path: Path) -> None:
+    words = ["whatif", "--follow", "kafka://a:1,b:2/audit", *["--acls", "acls.txt", "--out", "out"]]
+    assert cli.main(words) == EXIT_CODE
+    (tmp_path / "client.properties").write_text("ssl.key.password=hidden")
+    (tmp_path / "out/follow").mkdir(parents=True)  # the watch continues
+    more = "--interval 2m --duration 1d --from-beginning --tz +02:00 --max-bad-ratio 0.5"
+    assert cli.main([*words, *more.split(), "--command-config", "client.properties"]) == EXIT_CODE
+    first, second = submitted.plans
+    assert isinstance(first, FollowPlan)
+    assert (first.interval_s, first.duration_s, first.from_beginning) == (30, None, False)
+    assert first.whatif.candidate.acls
+    assert isinstance(second, FollowPlan)
+    assert (second.interval_s, second.duration_s, second.from_beginning) == (120, 86_400, True)
+    assert (second.time_zone, second.bad_ratio_max, second.is_anew) == ("+02:00", 0.5, False)
+    assert second.topic.settings == {"ssl.key.password": "hidden"}
+    assert "hidden" not in repr(second)
+    assert second.out == f"{tmp_path}/out"
+
+
+def test_ingest_takes_topics_beside_files(submitted: Submitted, tmp_path: Path) -> None:
+    (tmp_path / "client.properties").write_text("ssl.key.password=hidden")
+    plan = submitted.run(
+        "ingest --input kafka://a:1,b:2/audit events --command-config client.properties --out out"
+    )
+    assert isinstance(plan, IngestPlan)
+    assert plan.inputs == (f"{tmp_path}/events",)
+    settings = {"ssl.key.password": "hidden"}
+    assert plan.topics == (Topic(servers="a:1,b:2", name="audit", settings=settings),)
+    assert plan.sources == (f"{tmp_path}/events", "kafka://a:1,b:2/audit")
+    assert "hidden" not in repr(plan)
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ("--follow kafka://a/audit", "--follow: expected kafka://HOST:PORT[,HOST:PORT…]/TOPIC"),
+    ("--follow kafka://a:1/t --interval 30", "expected a time such as 30s, 5m or 24h"),
+    ("--follow kafka://a:1/t --interval 0s", "expected a time such as 30s, 5m or 24h"),
+    ("--follow kafka://a:1/t --engine local", "only Spark follows a topic"),
+    ("--follow kafka://a:1/t --remote sc://host", "--remote: cannot follow a topic"),
+    ("--follow kafka://a:1/t --events events", "not allowed with argument"),
+    ("--logs kafka://a:1/t --engine spark", "--logs: expected files: ingest the topic"),
+    ("--logs kafka://a:1/t", "--logs: expected files: ingest the topic"),
+    ("--events events --duration 24h", "--duration: expected --follow as well"),
+    ("--events events --from-beginning --engine spark", "--from-beginning: expected --follow"),
+])  # fmt: skip
+def test_contradicting_options_of_a_watch_are_rejected(
+    words: str, said: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["whatif", *words.split(), "--acls", "acls.txt", "--out", "out"])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+    assert submitted.plans == []
+
+
 def test_usage_takes_its_window_and_names_from_options(submitted: Submitted) -> None:
     plan = submitted.run(
         "usage --events events --acls acls.txt --lookback 1.5 --names-max 7 --out out"
@@ -107,7 +170,6 @@ def test_every_spark_option_is_passed_on(submitted: Submitted) -> None:
     submitted.run(
         "ingest --input x --out y --master yarn --deploy-mode cluster --conf a=b --conf c=d=e"
         " --archives env.tar.gz#env --spark-home /spark --python ./env/bin/python"
-        " --driver-memory 1g --executor-memory 2G --executor-cores 2 --num-executors 4"
         " --print --verbose"
     )
     assert submitted.options == [
@@ -118,10 +180,6 @@ def test_every_spark_option_is_passed_on(submitted: Submitted) -> None:
             archives="env.tar.gz#env",
             spark_home=Path("/spark"),
             python="./env/bin/python",
-            driver_memory="1g",
-            executor_memory="2G",
-            executor_cores=2,
-            num_executors=4,
             only_print=True,
             verbose=True,
         )
@@ -134,9 +192,11 @@ USAGE = "usage --events events --acls acls.txt --out o"
 
 @pytest.mark.parametrize(("words", "said"), [
     ("", "the following arguments are required: COMMAND"),
-    ("rewind", "unknown command 'rewind': expected one of ingest, whatif, usage, load, report"),
+    ("rewind", "unknown command 'rewind': expected one of ingest, whatif, usage, load"),
     ("ingest --out out", "the following arguments are required: --input"),
     ("ingest --input events", "the following arguments are required: --out"),
+    ("ingest --input kafka://a/t --out o", "--input: expected kafka://HOST:PORT[,HOST:PORT…]/TO"),
+    (f"{INGEST} --command-config c", "--command-config: expected a kafka:// address in --input"),
     (f"{INGEST} --tz Nowhere", "unknown time zone 'Nowhere'"),
     (f"{INGEST} --format xml", "argument --format: invalid choice: 'xml'"),
     (f"{INGEST} --max-bad-ratio 1.1", "expected a number from 0 to 1, found '1.1'"),
@@ -145,8 +205,10 @@ USAGE = "usage --events events --acls acls.txt --out o"
     (f"{INGEST} --conf a=secret word", "unrecognized arguments: put each argument into quotes"),
     (f"{INGEST} --master host:7077", "expected local[N], spark://HOST:PORT, yarn or k8s"),
     (f"{INGEST} --conf a", "expected KEY=VALUE, found a text without"),
-    (f"{INGEST} --driver-memory 1", "expected a size such as 512m or 4g, found '1'"),
-    (f"{INGEST} --executor-cores 0", "expected a whole number of at least 1, found '0'"),
+    (f"{INGEST} --driver-memory 1g", "--driver-memory: use --conf spark.driver.memory=SIZE"),
+    (f"{INGEST} --remote host:1;token=secret", "expected sc://HOST:PORT here or in SPARK_REMOTE"),
+    (f"{INGEST} --remote", "expected sc://HOST:PORT here or in SPARK_REMOTE"),
+    (f"{INGEST} --remote sc://h --conf a=b", "--remote: cannot be combined with other options of"),
     (f"{INGEST} --deploy-mode cluster", "--master local[*] cannot run a Python driver in"),
     ("whatif --events events --out o", "the following arguments are required: --acls"),
     (f"{USAGE} --lookback 0", "expected a number of days above 0, found '0'"),
@@ -166,12 +228,43 @@ def test_wrong_arguments_are_named_before_the_help(
     assert not submitted.plans
 
 
+@pytest.mark.parametrize("words", [
+    "ingest --input '' --out o",
+    "ingest --input events --out ''",
+    "ingest --input events --out o --archives ''",
+    "ingest --input events --out o --python ''",
+    "ingest --input events --out o --spark-home ''",
+    "load --events '' --target h:1 --out o",
+    "load --events events --target h:1 --out o --cafile ''",
+    "load --events events --target h:1 --out o --token-file ''",
+    "package --out ''",
+    "report --run ''",
+    "usage --logs '' --acls acls.txt --out o",
+    "usage --events '' --acls acls.txt --out o",
+    "whatif --events events --acls '' --out o",
+    "whatif --events events --acls acls.txt --plan '' --out o",
+    "whatif --events events --acls acls.txt --baseline-acls '' --out o",
+    "whatif --events events --acls acls.txt --command-config '' --out o",
+])  # fmt: skip
+def test_empty_path_is_rejected(
+    words: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would name the working directory."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(shlex.split(words))
+    assert ended.value.code == 2
+    option = words.partition(" ''")[0].rpartition(" ")[2]
+    assert f"argument {option}: expected a path, found an empty text" in capsys.readouterr().err
+    assert submitted.plans == []
+
+
 @pytest.mark.parametrize(("words", "said"), [
     ("ingest --input nowhere --out o", "nowhere: no such file or directory"),
+    ("usage --logs loop --acls acls.txt --out o", "loop: too many levels of symbolic links"),
     ("whatif --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
     ("usage --events nowhere --acls acls.txt --out o", "nowhere: no such file or directory"),
     ("ingest --input events --out acls.txt", "--out: acls.txt: not a directory"),
-    ("ingest --input events --out .", "--out: .: not empty; --overwrite replaces its results"),
+    ("load --events events --target h:1 --out .", "--out: .: not empty; --overwrite replaces"),
     ("whatif --events events --acls events --out o", "events: "),
 ])  # fmt: skip
 def test_unusable_paths_are_named_in_one_line(
@@ -180,6 +273,29 @@ def test_unusable_paths_are_named_in_one_line(
     assert cli.main(words.split()) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"authorizerd replay: {said}")
+    assert not submitted.plans
+
+
+@pytest.mark.parametrize("engine", ["auto", "local", "spark"])
+@pytest.mark.parametrize(("out", "said"), [
+    ("acls.txt/out", "/acls.txt: not a directory"),
+    ("loop", "loop: not a directory"),
+    ("closed", "closed: no permission to write: choose another directory"),
+    ("closed/below/out", "/closed: no permission to write: choose another directory"),
+])  # fmt: skip
+def test_output_that_cannot_be_written_is_named_before_the_logs_are_read(
+    submitted: Submitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], engine: str, out: str, said: str,
+) -> None:  # fmt: skip
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    # root, who may run the tests, can write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != closed or not mode & os.W_OK)
+    words = f"usage --logs none.txt --acls acls.txt --out {out} --engine {engine} --overwrite"
+    assert cli.main(words.split()) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("authorizerd replay: --out: ")
+    assert said in line
     assert not submitted.plans
 
 

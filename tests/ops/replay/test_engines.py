@@ -259,7 +259,7 @@ def test_missing_spark_is_named_with_the_extra(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", "one of the arguments --events --logs is required"),
+        ("", "one of the arguments --events --logs --follow is required"),
         ("--events logs --logs logs", "not allowed with argument"),
         ("--events logs --engine local --print", "--engine: local uses no Spark"),
         ("--events logs --tz +02:00", "--tz: expected --logs"),

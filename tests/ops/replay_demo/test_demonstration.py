@@ -15,6 +15,7 @@ from ops.replay_demo.expectations import (
     check_ingest,
     check_load,
     check_same,
+    check_unchanged,
     check_usage,
 )
 from ops.replay_demo.recording import SUPER_USER, client_times, unpack_recording, write_log
@@ -54,6 +55,8 @@ def test_unexpected_results_are_named(tmp_path: Path) -> None:
     acls.write_text("acls: []\n")
     with pytest.raises(DemonstrationError, match="events: expected 13518, found 100"):
         check_ingest(ingested())
+    with pytest.raises(DemonstrationError, match="figures after a repeated ingest: expected"):
+        check_unchanged(ingested("again"), ingested())
     with pytest.raises(DemonstrationError, match="events judged: expected 13518"):
         check_same(whatif(), read_acl_source(str(acls)))
     with pytest.raises(DemonstrationError, match=r"ACLs classified .*: expected 1616"):

@@ -15,8 +15,11 @@ from typing import IO, Final, Protocol
 
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Reason
 
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 PIECE_BYTES: Final = 1024 * 1024
 LINES_MAX: Final = 10_000
+XZ_MEMORY_MAX: Final = 256 * 1024 * 1024
+"""``xz -9`` needs 65 MiB. The header of a file can ask for 4 GiB."""
 
 Lines = tuple[list[bytes], Reason | None]
 BinaryFile = IO[bytes]
@@ -44,10 +47,42 @@ class _Zstandard:
         return data
 
 
+class _Xz:
+    """Unpack xz within ``XZ_MEMORY_MAX``, which ``lzma.LZMAFile`` cannot."""
+
+    def __init__(self, packed: BinaryFile) -> None:
+        self._packed = packed
+        self._stream = self._new_stream()
+        self._waiting = b""
+
+    @staticmethod
+    def _new_stream() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(memlimit=XZ_MEMORY_MAX)
+
+    def read1(self, size: int, /) -> bytes:
+        data = b""
+        while not data:
+            if self._stream.eof:
+                # Another stream may follow, after zeros.
+                self._waiting = self._stream.unused_data.lstrip(b"\0")
+                while not self._waiting:
+                    if not (piece := self._packed.read(PIECE_BYTES)):
+                        return b""
+                    self._waiting = piece.lstrip(b"\0")
+                self._stream = self._new_stream()
+            elif self._stream.needs_input and not self._waiting:
+                self._waiting = self._packed.read(PIECE_BYTES)
+                if not self._waiting:
+                    raise EOFError("the archive ends before its last stream does")
+            data = self._stream.decompress(self._waiting, size)
+            self._waiting = b""
+        return data
+
+
 _READERS: Final[dict[str, Callable[[BinaryFile], _Unpacked]]] = {
     ".gz": lambda packed: gzip.GzipFile(fileobj=packed),
     ".bz2": lambda packed: bz2.BZ2File(packed),
-    ".xz": lambda packed: lzma.LZMAFile(packed),  # noqa: SIM115 - a stream of the caller's
+    ".xz": _Xz,
     ".zst": _Zstandard,
     ".zstd": _Zstandard,
 }

@@ -17,12 +17,19 @@ from authorizerd.replay.ingest.parse.times import LEVELS, Head
 ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
 """Replaces a plain beginning."""
 
+_SECOND: Final = "2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 BEGINNING: Final = (
     r"(?:[0-9T:.Z+-]+ (?:stdout|stderr) F )?"
-    r"\[?(?P<second>2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),(?P<ms>[0-9]{3})\]? "
+    rf"\[?(?P<second>{_SECOND}),(?P<ms>[0-9]{{3}})\]? "
 )
 """A regular expression for Python's ``re`` and Arrow's RE2. ``REST`` must follow."""
 REST: Final = rf"(?:{'|'.join(LEVELS)}) {PRINCIPAL}"
+
+USUAL: Final = rf"^\[{_SECOND},[0-9]{{3}}\] {REST}"
+"""The usual beginning, without a container's timestamp: its values have fixed places."""
+USUAL_PLACES: Final = {"second": (1, 20), "ms": (21, 24), "rest": (26, LINE_BYTES_MAX)}
+USUAL_BYTES: Final = 26 + max(map(len, LEVELS)) + 1 + len(PRINCIPAL)
+"""Length of the longest text that ``USUAL`` matches."""
 
 LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
 """Longer lines are parsed unchanged.

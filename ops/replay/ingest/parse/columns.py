@@ -19,6 +19,9 @@ from authorizerd.replay.ingest.parse.beginnings import (
     LENGTH_MAX,
     ONE_TIME,
     REST,
+    USUAL,
+    USUAL_BYTES,
+    USUAL_PLACES,
     parse_second,
 )
 from authorizerd.replay.ingest.parse.event import Event, Reason
@@ -54,16 +57,36 @@ _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
 
 
 class EventReader:
-    """Reads lines; ``zone`` applies to times without a zone."""
+    """Reads lines; ``zone`` applies to times without a zone.
+
+    ``numbers`` has the number of each line's text after the last ``read``. Lines of equal numbers
+    differ at most in their times.
+    """
 
     def __init__(self, zone: tzinfo, line_format: LineFormat) -> None:
         self._zone = zone
         self._line_format: LineFormat = line_format
         self._forget()
 
+    @property
+    def is_full(self) -> bool:
+        """True if the next ``read`` forgets all texts and numbers."""
+        return len(self._codes) > TEXTS_MAX or self._text_bytes > TEXT_BYTES_MAX
+
+    def look_up(self, numbers: pyarrow.Int64Array) -> pyarrow.RecordBatch:
+        """Return what the texts of ``numbers`` contain: the columns of an event without its time.
+
+        ``reason`` is the last column.
+        """
+        codes = self._codes.take(numbers)
+        values = [
+            column.decode(code) for column, code in zip(self._columns, codes.columns, strict=True)
+        ]
+        return pyarrow.record_batch(values, schema=_VALUES)
+
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
         """Return the columns of ``SCHEMA``; only ``line`` and ``reason`` if there is no event."""
-        if len(self._codes) > TEXTS_MAX or self._text_bytes > TEXT_BYTES_MAX:
+        if self.is_full:
             self._forget()
         at_ms, texts = self._split(lines)
         numbers = self._find(texts.dictionary).take(texts.indices)
@@ -71,11 +94,8 @@ class EventReader:
         others = lines.filter(is_other)
         others_ms, rows = self._parse(others)
         numbers = compute.replace_with_mask(numbers, is_other, self._keep(others, rows))
-        codes = self._codes.take(numbers)
-        values = [
-            column.decode(code) for column, code in zip(self._columns, codes.columns, strict=True)
-        ]
-        reason = values.pop()
+        self.numbers = numbers
+        *values, reason = self.look_up(numbers).columns
         is_event = reason.is_null()
         at_ms = compute.replace_with_mask(at_ms, is_other, others_ms)
         at_us = compute.if_else(is_event, compute.multiply(at_ms, 1000), None)
@@ -85,6 +105,7 @@ class EventReader:
         return pyarrow.record_batch([line, reason, day, at, *values], schema=SCHEMA)
 
     def _forget(self) -> None:
+        self.numbers = pyarrow.array([], pyarrow.int64())
         self._numbers: dict[bytes, int] = {}
         self._text_bytes = 0
         self._columns = [_Column(field.type) for field in _VALUES]
@@ -99,15 +120,13 @@ class EventReader:
 
         Both are null for a line that is long, or has no such beginning or an impossible time.
         """
-        timed = compute.extract_regex(lines, _TIMED)
+        seconds, ms, rest = _divide(lines)
         is_long = compute.greater(compute.binary_length(lines), LENGTH_MAX)
-        seconds = compute.struct_field(timed, "second")
         seconds = compute.if_else(is_long, None, seconds).dictionary_encode()
         begin_ms = [parse_second(second, self._zone) for second in seconds.dictionary.to_pylist()]
         second_ms = pyarrow.array(begin_ms, pyarrow.int64()).take(seconds.indices)
-        ms = compute.struct_field(timed, "ms").cast(pyarrow.string()).cast(pyarrow.int64())
-        at_ms = compute.add(second_ms, ms)
-        text = compute.if_else(at_ms.is_null(), None, compute.struct_field(timed, "rest"))
+        at_ms = compute.add(second_ms, ms.cast(pyarrow.string()).cast(pyarrow.int64()))
+        text = rest if not at_ms.null_count else compute.if_else(at_ms.is_null(), None, rest)
         return at_ms, text.dictionary_encode()
 
     def _find(self, texts: pyarrow.BinaryArray) -> pyarrow.Int64Array:
@@ -178,6 +197,20 @@ class _Column:
     def decode(self, codes: pyarrow.Int32Array) -> pyarrow.Array:
         """Return the value of each code."""
         return self._values.take(codes)
+
+
+def _divide(lines: pyarrow.BinaryArray) -> list[pyarrow.BinaryArray]:
+    """Return the second, the milliseconds and the text after each plain beginning, or null."""
+    is_usual = compute.match_substring_regex(compute.binary_slice(lines, 0, USUAL_BYTES), USUAL)
+    parts = {name: compute.binary_slice(lines, *place) for name, place in USUAL_PLACES.items()}
+    if not compute.all(is_usual).as_py():
+        is_other = compute.invert(is_usual)
+        timed = compute.extract_regex(lines.filter(is_other), _TIMED)
+        parts = {
+            name: compute.replace_with_mask(part, is_other, compute.struct_field(timed, name))
+            for name, part in parts.items()
+        }
+    return list(parts.values())
 
 
 def set_aside(line: bytes, reason: Reason) -> pyarrow.RecordBatch:

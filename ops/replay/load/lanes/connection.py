@@ -9,13 +9,14 @@ import select
 import socket
 import ssl
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.surfaces import Surface
-from authorizerd.replay.load.lanes.target import Target, tls_reason
+from authorizerd.replay.load.lanes.surfaces import Answer, Surface, check_welcome, surface_of
+from authorizerd.replay.load.lanes.target import Target, new_context, parse_target, tls_reason
+from authorizerd.replay.plans import LoadPlan
 
 CONNECT_SECONDS: Final = 10.0
 _RECEIVE_BYTES: Final = 256 * 1024
@@ -25,47 +26,42 @@ _TLS_HINT: Final = b"this port expects TLS"
 """Part of the daemon's answer to a client without TLS over HTTP."""
 
 
-def connect(target: Target, surface: Surface, tls: ssl.SSLContext | None = None) -> socket.socket:
-    """Connect to ``target``, and return the socket once the target has answered the greeting.
-
-    Args:
-        tls: the context for a target with TLS.
+def connect(plan: LoadPlan) -> tuple[socket.socket, Surface]:
+    """Connect to the plan's target, and return once it has answered the greeting.
 
     Raises:
         LoadError: the target does not answer, or rejects this client; the text names the target.
     """
-    connected: socket.socket | None = None
-    try:
-        connected = _connected(target, tls)
-        # A target that refuses the client's certificate may have closed, but its alert has arrived.
-        with suppress(ConnectionError, ssl.SSLEOFError):
-            connected.sendall(surface.greeting())
-        give_up = time.monotonic() + CONNECT_SECONDS
-        while not surface.is_greeted():
-            data = connected.recv(_RECEIVE_BYTES)
-            if not data:
-                raise LoadError("it closed the connection without an answer")
-            if tls is None and (data.startswith(_TLS_ALERT) or _TLS_HINT in data):
-                raise LoadError("it expects TLS: use tls://HOST:PORT or https://HOST:PORT")
-            # Each recv has its own time limit, which a trickle of bytes never reaches.
-            if time.monotonic() > give_up:
-                raise LoadError(f"it did not answer within {CONNECT_SECONDS:g} s")
-            surface.receive_data(data)
-    except (LoadError, DecodeError, OSError) as error:
-        if connected is not None:
-            connected.close()
-        raise LoadError(f"target {target.text}: {reason_of(error)}") from error
-    connected.setblocking(False)
-    return connected
+    target = parse_target(plan.target, plan.surface)
+    surface, tls = surface_of(plan.surface, plan.target, plan.token), new_context(plan)
+    with ExitStack() as stack:
+        try:
+            connected = stack.enter_context(_connected(target, tls))
+            # A target that refuses the client's certificate may have closed; its alert has arrived.
+            with suppress(ConnectionError, ssl.SSLEOFError):
+                connected.sendall(surface.greeting())
+            check_welcome(_receive_answer(connected, surface))
+        except (LoadError, DecodeError, OSError) as error:
+            raise LoadError(f"target {target.text}: {reason_of(error)}") from error
+        connected.setblocking(False)
+        stack.pop_all()
+    return connected, surface
 
 
-def probe(target: Target, surface: Surface, tls: ssl.SSLContext | None = None) -> None:
-    """Connect, ask one question, and disconnect.
-
-    Raises:
-        LoadError: as ``connect``.
-    """
-    connect(target, surface, tls).close()
+def _receive_answer(connected: socket.socket, surface: Surface) -> Answer:
+    give_up = time.monotonic() + CONNECT_SECONDS
+    while (answer := surface.next_answer()) is None:
+        data = connected.recv(_RECEIVE_BYTES)
+        if not data:
+            raise LoadError("it closed the connection without an answer")
+        is_plain = not isinstance(connected, ssl.SSLSocket)
+        if is_plain and (data.startswith(_TLS_ALERT) or _TLS_HINT in data):
+            raise LoadError("it expects TLS: use tls://HOST:PORT or https://HOST:PORT")
+        # Each recv has its own time limit, which a trickle of bytes never reaches.
+        if time.monotonic() > give_up:
+            raise LoadError(f"it did not answer within {CONNECT_SECONDS:g} s")
+        surface.receive_data(data)
+    return answer
 
 
 def reason_of(error: Exception) -> str:
@@ -86,11 +82,8 @@ def _connected(target: Target, tls: ssl.SSLContext | None) -> socket.socket:
         connected = socket.create_connection(target.address, CONNECT_SECONDS)
         # Nagle's algorithm would hold a frame back and add to its latency.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not target.is_tls:
-            return connected
-        assert tls is not None, "the plan has a context for a target with TLS"
         # It closes the socket if the handshake fails.
-        return tls.wrap_socket(connected, server_hostname=target.address[0])
+        return tls.wrap_socket(connected, server_hostname=target.address[0]) if tls else connected
     connected = socket.socket(socket.AF_UNIX)
     try:
         connected.settimeout(CONNECT_SECONDS)

@@ -16,10 +16,9 @@ import msgspec
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import SocketLine, connect
-from authorizerd.replay.load.lanes.lane import Lane, LaneRules
-from authorizerd.replay.load.lanes.surfaces import Surface, surface_of
+from authorizerd.replay.load.lanes.lane import Lane
+from authorizerd.replay.load.lanes.surfaces import Surface
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
-from authorizerd.replay.load.lanes.target import new_context, parse_target
 from authorizerd.replay.load.plan.frames import Frame, LaneDigest
 from authorizerd.replay.plans import LoadPlan
 
@@ -67,12 +66,9 @@ def drive(
         gather: sends its text to every lane, waits for the texts of all, and returns them.
         refused: the reason why this lane must not send, if there is one.
     """
-    surface = surface_of(plan.surface, plan.target, plan.token)
-    connected: socket.socket | None = None
+    connection = None
     try:
-        if refused is None:
-            target = parse_target(plan.target, plan.surface)
-            connected = connect(target, surface, new_context(plan))
+        connection = connect(plan) if refused is None else None
     except LoadError as error:
         refused = str(error)
     arrived = Arrival(planned.lane, time.time(), planned.questions, refused)
@@ -80,38 +76,32 @@ def drive(
         texts = gather(msgspec.json.encode(arrived).decode())
         arrivals = [msgspec.json.decode(text, type=Arrival) for text in texts]
         start_s = agree_on_start(arrivals, plan.start_margin_s)
-        assert connected is not None, "a lane without a connection is refused above"
-        return _run_lane(plan, planned, frames, surface, connected, start_s)
+        assert connection is not None, "a lane without a connection is refused above"
+        return _run_lane(plan, planned, frames, *connection, start_s)
     except LoadError as error:
         return LaneResult(planned=planned, refused=str(error))
     finally:
-        if connected is not None:
-            connected.close()
+        if connection is not None:
+            connection[0].close()
 
 
 def _run_lane(
     plan: LoadPlan,
     planned: LaneDigest,
     frames: Iterator[Frame],
-    surface: Surface,
     connected: socket.socket,
+    surface: Surface,
     start_s: float,
 ) -> LaneResult:
-    tally = Tally(planned, plan.surface, int(plan.warm_up_s * 1e9), plan.mismatches_listed_max)
+    tally = Tally(planned, plan)
     # The agreed start is a wall-clock time; the lane itself must not follow clock changes.
     line = SocketLine(connected, time.monotonic_ns() + int((start_s - time.time()) * 1e9))
-    rules = LaneRules(is_open=plan.is_open, depth=plan.depth, end_ns=_closed_end_ns(plan))
-    sender = Lane(frames, surface, line, rules, tally)
     with _no_collection():
         time.sleep(max(0, -line.now_ns()) / 1e9)
-        start_skew_ms = line.now_ns() / 1e6
-        sender.run()
-    return tally.result(start_s=start_s, start_skew_ms=start_skew_ms)
-
-
-def _closed_end_ns(plan: LoadPlan) -> int | None:
-    """Return when a closed loop stops; None for an open one: its plan has no later frames."""
-    return None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
+        tally.result.start_skew_ms = line.now_ns() / 1e6
+        Lane(frames, surface, line, plan, tally).run()
+    tally.result.start_s = start_s
+    return tally.result
 
 
 @contextmanager

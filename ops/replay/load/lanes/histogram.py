@@ -70,10 +70,6 @@ class Histogram(msgspec.Struct, array_like=True):
                 return min(last_of(bucket), self.max_ns)
         return self.max_ns if self.counts else None
 
-    def rows(self) -> list[tuple[int, int]]:
-        """Return (bucket, samples), by bucket."""
-        return sorted(self.counts.items())
-
 
 def merge_all(histograms: Iterable[Histogram]) -> Histogram:
     """Return the histogram of all samples."""

@@ -22,7 +22,10 @@ from authorizerd.replay.load.lanes.connection import reason_of
 from authorizerd.replay.load.lanes.surfaces import Answer, Surface
 from authorizerd.replay.load.lanes.tally import Tally
 from authorizerd.replay.load.plan.frames import Frame
+from authorizerd.replay.plans import LoadPlan
 
+DROP_AFTER_NS: Final = 10_000_000_000
+ANSWER_NS_MAX: Final = 30_000_000_000
 _FAR_NS: Final = 3_600_000_000_000
 
 
@@ -33,17 +36,6 @@ class Line(Protocol):
     def send(self, data: bytes | memoryview) -> int: ...
     def receive(self) -> bytes | None: ...
     def wait(self, until_ns: int, *, to_send: bool) -> bool: ...
-
-
-class LaneRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a lane. Times count from the start; ``depth`` frames may be in flight."""
-
-    is_open: bool
-    depth: int
-    end_ns: int | None = None
-    """Time at which a closed loop stops sending; None if only the last frame ends it."""
-    drop_after_ns: int = 10_000_000_000
-    answer_ns_max: int = 30_000_000_000
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
@@ -80,15 +72,29 @@ class BlockedTime:
 
 
 class Lane:
-    """Sends ``frames``, ordered by time, over one connection."""
+    """Sends ``frames``, ordered by time, over one connection.
+
+    A frame that is sent later than ``drop_after_ns`` is dropped.
+    """
 
     def __init__(
-        self, frames: Iterator[Frame], surface: Surface, line: Line, rules: LaneRules, tally: Tally
+        self,
+        frames: Iterator[Frame],
+        surface: Surface,
+        line: Line,
+        plan: LoadPlan,
+        tally: Tally,
+        *,
+        drop_after_ns: int = DROP_AFTER_NS,
     ) -> None:
         self._frames = frames
         self._surface = surface
         self._line = line
-        self._rules = rules
+        self._is_open = plan.is_open
+        self._depth = plan.depth
+        # An open loop has no end: its plan has no later frames.
+        self._end_ns = None if plan.is_open or plan.ends_s is None else int(plan.ends_s * 1e9)
+        self._drop_after_ns = drop_after_ns
         self._tally = tally
         self._next = next(frames, None)
         self._in_flight: deque[Sent] = deque()
@@ -103,37 +109,37 @@ class Lane:
                 self._wait()
                 self._send_what_is_due()
         except (LoadError, DecodeError, OSError) as error:
-            self._tally.record_end(reason_of(error), self._line.now_ns())
+            self._tally.result.ended = reason_of(error)
         for sent in self._in_flight:
             self._tally.record_unanswered(sent, self._line.now_ns())
-        self._tally.finished_ns = self._line.now_ns()
+        self._tally.result.finished_ns = self._line.now_ns()
 
     def _is_done(self) -> bool:
         return self._next is None and not self._in_flight and not self._unsent
 
     @property
     def _is_blocked(self) -> bool:
-        return bool(self._unsent) or len(self._in_flight) >= self._rules.depth
+        return bool(self._unsent) or len(self._in_flight) >= self._depth
 
     def _send_what_is_due(self) -> None:
         now_ns = self._line.now_ns()
         # The rest of the last frame goes first, since frames must not mix.
         if self._unsent:
             self._flush()
-        if self._rules.end_ns is not None and now_ns >= self._rules.end_ns:
+        if self._end_ns is not None and now_ns >= self._end_ns:
             self._next = None
         while (frame := self._next) is not None:
             due_ns = frame.due_us * 1000
-            if self._rules.is_open:
+            if self._is_open:
                 if due_ns > now_ns:
                     return
-                if now_ns - due_ns > self._rules.drop_after_ns:
+                if now_ns - due_ns > self._drop_after_ns:
                     self._tally.record_dropped(frame, now_ns)
                     self._next = next(self._frames, None)
                     continue
             if self._is_blocked:
                 return
-            self._send(frame, due_ns if self._rules.is_open else now_ns, now_ns)
+            self._send(frame, due_ns if self._is_open else now_ns, now_ns)
             self._next = next(self._frames, None)
             now_ns = self._line.now_ns()
 
@@ -155,26 +161,26 @@ class Lane:
         begin_ns = self._line.now_ns()
         has_answers = self._line.wait(self._wake_ns(begin_ns), to_send=bool(self._unsent))
         now_ns = self._line.now_ns()
-        if self._rules.is_open and self._is_blocked:
+        if self._is_open and self._is_blocked:
             self._blocked.add(begin_ns, now_ns)
         if has_answers:
             self._receive()
         elif self._in_flight:
             waited_ns = now_ns - self._in_flight[0].sent_ns
-            if waited_ns >= self._rules.answer_ns_max:
+            if waited_ns >= ANSWER_NS_MAX:
                 raise LoadError(f"no answer for {waited_ns / 1e9:.0f} s")
 
     def _wake_ns(self, now_ns: int) -> int:
         wake_ns = now_ns + _FAR_NS
         if self._in_flight:
-            wake_ns = min(wake_ns, self._in_flight[0].sent_ns + self._rules.answer_ns_max)
+            wake_ns = min(wake_ns, self._in_flight[0].sent_ns + ANSWER_NS_MAX)
         if self._next is None:
             return wake_ns
-        if not self._rules.is_open:
+        if not self._is_open:
             return wake_ns if self._is_blocked else now_ns
         due_ns = self._next.due_us * 1000
         # One ns more, because a frame is dropped only once it exceeds the limit.
-        return min(wake_ns, due_ns + self._rules.drop_after_ns + 1 if self._is_blocked else due_ns)
+        return min(wake_ns, due_ns + self._drop_after_ns + 1 if self._is_blocked else due_ns)
 
     def _receive(self) -> None:
         data = self._line.receive()

@@ -11,22 +11,21 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as pa
 from pyspark import BarrierTaskContext, SparkFiles
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.connection import probe
+from authorizerd.replay.load.lanes.connection import connect
 from authorizerd.replay.load.lanes.driving import drive
-from authorizerd.replay.load.lanes.surfaces import surface_of
 from authorizerd.replay.load.lanes.tally import LaneResult
-from authorizerd.replay.load.lanes.target import TLS_FILES, new_context, parse_target
-from authorizerd.replay.load.plan.frames import LaneDigest, read_frames
+from authorizerd.replay.load.lanes.target import TLS_FILES
+from authorizerd.replay.load.plan.frames import LaneDigest, pack_lane, read_frames, temporary_file
 from authorizerd.replay.load.plan.pacing import Pacing
-from authorizerd.replay.load.plan.packing import pack_lane, temporary_file
 from authorizerd.replay.load.plan.stage import PlannedLoad, task_number
 from authorizerd.replay.plans import LoadPlan
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 _ATTEMPTS: Final = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
+_PARTITIONS_MAX: Final = 100_000
 _TOO_FEW_SLOTS: Final = "SPARK-24819"
 """In Spark's error for a barrier stage with more tasks than the cluster can run at once."""
 
@@ -55,12 +55,18 @@ def check_lanes(spark: SparkSession, plan: LoadPlan) -> None:
         if _TOO_FEW_SLOTS not in str(error):
             raise
         raise LoadError(
-            f"{plan.lanes} lanes need {plan.lanes} task slots, and Spark has fewer: use fewer "
-            "--lanes, or give the executors more cores"
+            f"{plan.lanes} lanes need {plan.lanes} task slots, and Spark has fewer (its default "
+            f"parallelism is {_default_parallelism(spark)}): use fewer --lanes, or give the "
+            "executors more cores"
         ) from None
     for row in rows:
         if row.refused is not None:
             raise LoadError(row.refused)
+
+
+def _default_parallelism(spark: SparkSession) -> int:
+    # A range without a number of partitions has this many. Spark Connect offers no other way.
+    return spark.range(_PARTITIONS_MAX).select(sql.spark_partition_id()).distinct().count()
 
 
 def attempts_refusal(setting: Callable[[str], str | None]) -> str | None:
@@ -69,7 +75,7 @@ def attempts_refusal(setting: Callable[[str], str | None]) -> str | None:
         return "spark.speculation is true: set it to false, or a task could send its load twice"
     attempts = {name: setting(name) for name in _ATTEMPTS}
     master = setting("spark.master") or ""
-    if master.startswith("local"):
+    if master == "local" or master.startswith("local["):
         # Its executor is never lost, and instead of the settings it has local[THREADS,FAILURES].
         _, comma, failures = master.removesuffix("]").partition(",")
         attempts = {_ATTEMPTS[0]: failures.strip() if comma else "1"}
@@ -116,11 +122,8 @@ def _probe(plan: LoadPlan, batches: Batches) -> Batches:
     deque(batches, maxlen=0)
     refused = None
     try:
-        probe(
-            parse_target(plan.target, plan.surface),
-            surface_of(plan.surface, plan.target, plan.token),
-            new_context(locate_files(plan)),
-        )
+        connected, _ = connect(locate_files(plan))
+        connected.close()
     except LoadError as error:
         refused = str(error)
     yield pa.RecordBatch.from_pydict({"refused": pa.array([refused], pa.string())})
@@ -134,19 +137,14 @@ def _run_lane(plan: LoadPlan, pacing: Pacing, rounds: int, batches: Batches) -> 
             planned = pack_lane(plan, pacing, rounds, planned.lane, batches, file)
         except OSError as error:
             refused = f"its frames cannot be written: {error}"
-        deque(batches, maxlen=0)  # the questions after the end: Spark waits until they are read
+        deque(batches, maxlen=0)  # after an error: Spark waits until they are read
         if plan.dry_run:
             result = LaneResult(planned=planned, refused=refused)
         else:
-            result = _drive(plan, planned, file, refused)
-    yield pa.RecordBatch.from_pydict(
-        {"result": pa.array([msgspec.msgpack.encode(result)], pa.binary())}
-    )
-
-
-def _drive(plan: LoadPlan, planned: LaneDigest, file: BinaryIO, refused: str | None) -> LaneResult:
-    context = BarrierTaskContext.get()
-    attempt = context.attemptNumber()
-    if attempt:
-        refused = f"Spark started attempt {attempt + 1}; only one may send"
-    return drive(locate_files(plan), planned, read_frames(file), context.allGather, refused=refused)
+            context = BarrierTaskContext.get()
+            if attempt := context.attemptNumber():
+                refused = f"Spark started attempt {attempt + 1}; only one may send"
+            frames, gather = read_frames(file), context.allGather
+            result = drive(locate_files(plan), planned, frames, gather, refused=refused)
+    encoded = pa.array([msgspec.msgpack.encode(result)], pa.binary())
+    yield pa.RecordBatch.from_pydict({"result": encoded})

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -50,79 +50,55 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     decisions: bytes
 
 
-class Surface(Protocol):
-    """One connection's protocol; ``surface_of`` makes it."""
-
-    def greeting(self) -> bytes:
-        """Return the first bytes of a connection; the target answers them once."""
-
-    def is_greeted(self) -> bool:
-        """Return True once the target has accepted the greeting.
-
-        Raises:
-            LoadError, DecodeError: the target rejects this client.
-        """
-
-    def request(self, body: bytes) -> bytes:
-        """Return the bytes to send for a planned body."""
-
-    def receive_data(self, data: bytes) -> None: ...
-
-    def next_answer(self) -> Answer | None:
-        """Return the next answer, or None until it has fully arrived.
-
-        Raises:
-            LoadError, DecodeError: the received bytes are not an answer.
-        """
-
-
-def surface_of(name: str, target: str, token: str | None) -> Surface:
-    """Return the protocol of a new connection."""
-    return HttpSurface(host_of(target), token) if name == HTTP else StreamSurface(token)
-
-
-def error_named(code: int) -> str:
-    """Return the number and name of a Kafka error."""
-    name = _ERROR_NAMES.get(code)
-    return str(code) if name is None else f"{code} {name}"
-
-
 class StreamSurface:
-    """The decision stream: a hello and one question, then the load."""
+    """One connection to the decision stream: a hello and one question, then the load."""
 
     def __init__(self, token: str | None) -> None:
         self._connection = StreamClientConnection(_ANSWER_BYTES_MAX)
         self._token = token
-        self._has_greeting = False
+        self._is_greeted = False
 
     def greeting(self) -> bytes:
+        """Return the first bytes of a connection, which contain one question."""
         probe = stream_body(0, [stream_question(_PROBE)])
         return self._connection.hello(self._token) + probe
 
-    def is_greeted(self) -> bool:
-        if not self._has_greeting:
-            greeting = self._connection.next_greeting()
-            if greeting is None:
-                return False
-            if greeting.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED:
-                raise LoadError(f"it rejects the token ({error_named(greeting.error_code)})")
-            if greeting.error_code or greeting.version != STREAM_VERSION:
-                raise LoadError(f"it rejects the hello ({error_named(greeting.error_code)})")
-            self._has_greeting = True
-        return _is_welcome(self.next_answer())
-
     def request(self, body: bytes) -> bytes:
+        """Return the bytes to send for a planned body."""
         return body
 
     def receive_data(self, data: bytes) -> None:
         self._connection.receive_data(data)
 
     def next_answer(self) -> Answer | None:
-        answer = self._connection.next_answer()
+        """Return the next answer, or None until it has fully arrived.
+
+        Raises:
+            LoadError, DecodeError: the target rejects this client, or what it sent is no answer.
+        """
+        if not self._is_greeted:
+            self._read_greeting()
+        answer = self._connection.next_answer() if self._is_greeted else None
         if answer is None:
             return None
         error = error_named(answer.error_code) if answer.error_code else None
         return Answer(answer.correlation_id, error, answer.offset, answer.decisions)
+
+    def _read_greeting(self) -> None:
+        greeting = self._connection.next_greeting()
+        if greeting is None:
+            return
+        if greeting.error_code or greeting.version != STREAM_VERSION:
+            is_token = greeting.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+            rejected = "token" if is_token else "hello"
+            raise LoadError(f"it rejects the {rejected} ({error_named(greeting.error_code)})")
+        self._is_greeted = True
+
+
+def error_named(code: int) -> str:
+    """Return the number and name of a Kafka error."""
+    name = _ERROR_NAMES.get(code)
+    return str(code) if name is None else f"{code} {name}"
 
 
 class _Context(msgspec.Struct):
@@ -160,7 +136,10 @@ _OK: Final = 200
 
 
 class HttpSurface:
-    """AuthZEN evaluations over one persistent connection, with pipelined requests."""
+    """AuthZEN evaluations over one persistent connection, with pipelined requests.
+
+    Its methods are those of ``StreamSurface``.
+    """
 
     def __init__(self, target: str, token: str | None) -> None:
         authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
@@ -173,9 +152,6 @@ class HttpSurface:
     def greeting(self) -> bytes:
         return self.request(http_body(0, [http_question(_PROBE)]))
 
-    def is_greeted(self) -> bool:
-        return _is_welcome(self.next_answer())
-
     def request(self, body: bytes) -> bytes:
         return b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
 
@@ -183,21 +159,30 @@ class HttpSurface:
         self._received += data
 
     def next_answer(self) -> Answer | None:
-        end = self._received.find(_HEAD_END)
-        if end < 0:
+        begin = self._received.find(_HEAD_END) + len(_HEAD_END)
+        if begin < len(_HEAD_END):
             if len(self._received) > _HEAD_BYTES_MAX:
                 raise LoadError("its answer is not HTTP")
             return None
-        head = bytes(self._received[: end + len(_HEAD_END)])
+        head = bytes(self._received[:begin])
         status, length = _STATUS.match(head), _LENGTH.search(head)
         if status is None or length is None or int(length[1]) > _ANSWER_BYTES_MAX:
             raise LoadError("its answer is not HTTP, or has no Content-Length")
-        begin = len(head)
-        if len(self._received) < begin + int(length[1]):
+        end = begin + int(length[1])
+        if len(self._received) < end:
             return None
-        body = bytes(self._received[begin : begin + int(length[1])])
-        del self._received[: begin + len(body)]
+        body = bytes(self._received[begin:end])
+        del self._received[:end]
         return _answered(int(status[1]), body)
+
+
+Surface: TypeAlias = StreamSurface | HttpSurface
+"""The protocol of one connection."""
+
+
+def surface_of(name: str, target: str, token: str | None) -> Surface:
+    """Return the protocol of a new connection."""
+    return HttpSurface(host_of(target), token) if name == HTTP else StreamSurface(token)
 
 
 def _answered(status: int, body: bytes) -> Answer:
@@ -207,30 +192,30 @@ def _answered(status: int, body: bytes) -> Answer:
         decisions = _decode_decisions(body).evaluations
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise LoadError(f"its answer is not a list of decisions: {error}") from None
-    offsets = [each.context.offset for each in decisions if each.context is not None]
-    return Answer(
-        None, None, max(offsets, default=_NO_OFFSET), bytes(each.code for each in decisions)
-    )
+    offsets = (each.context.offset for each in decisions if each.context is not None)
+    codes = bytes(each.code for each in decisions)
+    return Answer(None, None, max(offsets, default=_NO_OFFSET), codes)
 
 
+_FORBIDDEN: Final = "the token's principal may not ask about others: it needs CLUSTER_ACTION"
 _UNWELCOME: Final = {
-    f"{ErrorCode.CLUSTER_AUTHORIZATION_FAILED.value} CLUSTER_AUTHORIZATION_FAILED": (
-        "the token's principal may not ask about others: it needs CLUSTER_ACTION"
-    ),
+    error_named(ErrorCode.CLUSTER_AUTHORIZATION_FAILED): _FORBIDDEN,
     "HTTP 401": "it rejects the token (HTTP 401)",
-    "HTTP 403": "the token's principal may not ask about others: it needs CLUSTER_ACTION",
+    "HTTP 403": _FORBIDDEN,
     "HTTP 404": "it has no AuthZEN endpoint (HTTP 404)",
 }
 
 
-def _is_welcome(answer: Answer | None) -> bool:
-    """Return True once the first question is answered; "not ready" counts as an answer."""
-    if answer is None:
-        return False
-    if answer.error is not None and answer.error not in NOT_READY_ERRORS:
-        raise LoadError(_UNWELCOME.get(answer.error, f"it answered with {answer.error}"))
-    if answer.error is None and (len(answer.decisions) != 1 or INVALID in answer.decisions):
-        if answer.decisions:
-            raise LoadError("this caller may not ask about others: it needs CLUSTER_ACTION")
+def check_welcome(answer: Answer) -> None:
+    """Check the answer to the greeting's question; "not ready" is an answer, too.
+
+    Raises:
+        LoadError: the target rejects this client.
+    """
+    if answer.error is not None:
+        if answer.error not in NOT_READY_ERRORS:
+            raise LoadError(_UNWELCOME.get(answer.error, f"it answered with {answer.error}"))
+    elif not answer.decisions:
         raise LoadError("it answered a question without a decision")
-    return True
+    elif len(answer.decisions) != 1 or INVALID in answer.decisions:
+        raise LoadError("this caller may not ask about others: it needs CLUSTER_ACTION")

@@ -15,10 +15,12 @@ from authorizerd.replay.load.lanes.histogram import Histogram
 from authorizerd.replay.load.lanes.surfaces import NOT_READY_ERRORS, Answer
 from authorizerd.replay.load.plan.frames import Frame, LaneDigest
 from authorizerd.replay.load.plan.questions import question_at
+from authorizerd.replay.plans import LoadPlan
 
 if TYPE_CHECKING:
     from authorizerd.replay.load.lanes.lane import Sent
 
+NOT_READY_QUESTION: Final = "not ready"
 NOT_VALID: Final = "not a valid question"
 NS_PER_S: Final = 1_000_000_000
 COUNTS: Final = (
@@ -43,7 +45,6 @@ class Second(msgspec.Struct, array_like=True):
     ``latency`` is the corrected latency of the questions that were due.
     """
 
-    second: int
     offered: int = 0
     served: int = 0
     latency: Histogram = msgspec.field(default_factory=Histogram)
@@ -74,50 +75,43 @@ class LaneResult(msgspec.Struct, kw_only=True):
     corrected: Histogram = msgspec.field(default_factory=Histogram)
     service: Histogram = msgspec.field(default_factory=Histogram)
     send_lag: Histogram = msgspec.field(default_factory=Histogram)
-    timeline: list[Second] = []
+    timeline: dict[int, Second] = {}
+    """By the number of the second."""
     finished_ns: int = 0
     ended: str | None = None
-    ended_ns: int | None = None
+    """Why the lane ended early; None if it did not."""
 
 
 class Tally:
-    """Sum up what became of the frames of one lane."""
+    """Sum up in ``result`` what became of the frames of one lane."""
 
-    def __init__(self, planned: LaneDigest, surface: str, warm_up_ns: int, listed_max: int) -> None:
-        self._surface = surface
-        self._warm_up_ns = warm_up_ns
-        self._listed_max = listed_max
-        self._result = LaneResult(planned=planned)
-        self._seconds: dict[int, Second] = {}
-        self.finished_ns = 0
+    def __init__(self, planned: LaneDigest, plan: LoadPlan) -> None:
+        self.result = LaneResult(planned=planned)
+        self._surface = plan.surface
+        self._warm_up_ns = int(plan.warm_up_s * 1e9)
+        self._listed_max = plan.mismatches_listed_max
 
     def record_sent(self, sent: Sent, held_up_ns: int) -> None:
         """Add a sent frame; the target held it up for ``held_up_ns`` after it was due."""
         questions = len(sent.frame.recorded)
-        self._result.sent += questions
+        self.result.sent += questions
         if held_up_ns:
-            self._result.late += questions
-        if self._is_warm_up(sent.due_ns):
-            self._result.warm_up += questions
-            return
-        self._result.send_lag.record(sent.sent_ns - sent.due_ns - held_up_ns, questions)
-        self._second(sent.due_ns).offered += questions
+            self.result.late += questions
+        if self._offer(sent.due_ns, questions):
+            self.result.send_lag.record(sent.sent_ns - sent.due_ns - held_up_ns, questions)
 
     def record_dropped(self, frame: Frame, now_ns: int) -> None:
         """Add a frame that is never sent; its latency is the time that it has waited."""
         questions, due_ns = len(frame.recorded), frame.due_us * 1000
-        self._result.dropped += questions
-        if self._is_warm_up(due_ns):
-            self._result.warm_up += questions
-            return
-        self._second(due_ns).offered += questions
-        self._add_wait(due_ns, now_ns, questions)
+        self.result.dropped += questions
+        if self._offer(due_ns, questions):
+            self._add_wait(due_ns, now_ns, questions)
 
     def record_unanswered(self, sent: Sent, now_ns: int) -> None:
         """Add a frame that got no answer; its latency is the time that it has waited."""
         questions = len(sent.frame.recorded)
-        self._result.unanswered += questions
-        if not self._is_warm_up(sent.due_ns):
+        self.result.unanswered += questions
+        if sent.due_ns >= self._warm_up_ns:
             self._add_wait(sent.due_ns, now_ns, questions)
 
     def record_answer(self, sent: Sent, answer: Answer, now_ns: int) -> None:
@@ -126,39 +120,31 @@ class Tally:
         An error counts towards the latencies, too: without it, a target that takes long to fail
         would look fast.
         """
-        questions = len(sent.frame.recorded)
+        questions = served = len(sent.frame.recorded)
         if answer.error is not None:
             self._add_error(answer.error, questions)
-            if answer.error in NOT_READY_ERRORS:
-                self._result.not_ready += questions
             served = 0
         else:
-            self._add_offset(answer.offset)
-            served = questions
+            if self.result.first_offset < 0:
+                self.result.first_offset = answer.offset
+            self.result.last_offset = answer.offset
             # Compare whole frames first: usually nothing differs.
             if answer.decisions != sent.frame.recorded:
                 served -= self._compare(sent.frame, answer, now_ns)
-            self._result.answered += served
-        if self._is_warm_up(sent.due_ns):
+        self.result.answered += served
+        if sent.due_ns < self._warm_up_ns:
             return
         self._add_wait(sent.due_ns, now_ns, questions)
-        self._result.service.record(now_ns - sent.sent_ns, questions)
+        self.result.service.record(now_ns - sent.sent_ns, questions)
         self._second(now_ns).served += served
 
-    def record_end(self, reason: str, now_ns: int) -> None:
-        """Record why the lane ended early."""
-        self._result.ended = reason
-        self._result.ended_ns = now_ns
-
-    def result(self, *, start_s: float, start_skew_ms: float) -> LaneResult:
-        """Return the lane's result."""
-        return msgspec.structs.replace(
-            self._result,
-            start_s=start_s,
-            start_skew_ms=start_skew_ms,
-            timeline=[self._seconds[number] for number in sorted(self._seconds)],
-            finished_ns=self.finished_ns,
-        )
+    def _offer(self, due_ns: int, questions: int) -> bool:
+        """Count questions that are due; return False during the warm-up."""
+        if due_ns < self._warm_up_ns:
+            self.result.warm_up += questions
+            return False
+        self._second(due_ns).offered += questions
+        return True
 
     def _compare(self, frame: Frame, answer: Answer, now_ns: int) -> int:
         """Count differences from the record; return the number of answers without a decision."""
@@ -172,15 +158,13 @@ class Tally:
                 self._add_mismatch(frame, position, answer, now_ns)
                 continue
             wrong += 1
-            if decided == NOT_READY:
-                self._result.not_ready += 1
-            self._add_error("not ready" if decided == NOT_READY else NOT_VALID, 1)
+            self._add_error(NOT_READY_QUESTION if decided == NOT_READY else NOT_VALID, 1)
         return wrong
 
     def _add_mismatch(self, frame: Frame, position: int, answer: Answer, now_ns: int) -> None:
-        self._result.mismatches += 1
-        if len(self._result.first_mismatches) < self._listed_max:
-            self._result.first_mismatches.append(
+        self.result.mismatches += 1
+        if len(self.result.first_mismatches) < self._listed_max:
+            self.result.first_mismatches.append(
                 Mismatch(
                     question=question_at(self._surface, frame.body, position),
                     recorded=frame.recorded[position] == ALLOWED,
@@ -191,23 +175,17 @@ class Tally:
             )
 
     def _add_error(self, error: str, questions: int) -> None:
-        self._result.errors[error] = self._result.errors.get(error, 0) + questions
-
-    def _add_offset(self, offset: int) -> None:
-        if self._result.first_offset < 0:
-            self._result.first_offset = offset
-        self._result.last_offset = offset
+        self.result.errors[error] = self.result.errors.get(error, 0) + questions
+        if error in NOT_READY_ERRORS or error == NOT_READY_QUESTION:
+            self.result.not_ready += questions
 
     def _add_wait(self, due_ns: int, now_ns: int, questions: int) -> None:
-        self._result.corrected.record(now_ns - due_ns, questions)
+        self.result.corrected.record(now_ns - due_ns, questions)
         self._second(due_ns).latency.record(now_ns - due_ns, questions)
-
-    def _is_warm_up(self, due_ns: int) -> bool:
-        return due_ns < self._warm_up_ns
 
     def _second(self, at_ns: int) -> Second:
         number = at_ns // NS_PER_S
-        found = self._seconds.get(number)
+        found = self.result.timeline.get(number)
         if found is None:
-            found = self._seconds[number] = Second(int(number))
+            found = self.result.timeline[number] = Second()
         return found

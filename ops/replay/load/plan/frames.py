@@ -1,19 +1,30 @@
-"""Pack the questions of a lane into frames, each due when its first question is.
+"""Pack the questions of a lane into frames, in its task: repeat them, time them, write them.
 
 A lane's frames are in one file: for each, a line of its sizes, its body and its recorded answers.
 
 **Invariant:** equal questions give equal files, and their digest shows whether two plans are equal.
+Memory does not grow with the record or the rounds; each round repeats the same rows.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
+from authorizerd.replay.load.plan.pacing import US_PER_S, Pacing
 from authorizerd.replay.load.plan.questions import ENCODE_BODY, FRAME_BYTES_MAX
+from authorizerd.replay.plans import LoadPlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LINGER_US: Final = 1000
+_COLUMNS: Final = ("number", "elapsed_ms", "allowed", "question")
 
 
 class TimedQuestion(msgspec.Struct, frozen=True, gc=False):
@@ -41,6 +52,74 @@ class LaneDigest(msgspec.Struct, frozen=True, kw_only=True):
     frames: int = 0
     questions: int = 0
     last_due_us: int = 0
+
+
+def pack_lane(
+    plan: LoadPlan,
+    pacing: Pacing,
+    rounds: int,
+    lane: int,
+    batches: Iterable[pa.RecordBatch],
+    file: BinaryIO,
+) -> LaneDigest:
+    """Write the frames of a lane to ``file``, and return its digest. Blocks.
+
+    Args:
+        batches: the lane's questions, with the columns ``number, elapsed_ms, allowed, question``.
+
+    Raises:
+        OSError: a temporary file cannot be written.
+    """
+    # In a closed loop, all questions are due at 0, so only ``batch`` and size end a frame.
+    timed = _timed(plan, pacing, repeat_batches(batches, rounds))
+    return write_frames(lane, frames_of(timed, plan.surface, plan.batch, LINGER_US), file)
+
+
+def temporary_file() -> BinaryIO:
+    """Return a new file in Spark's first folder for temporary data; closing it removes it.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return TemporaryFile(dir=folder or None)
+
+
+def repeat_batches(
+    batches: Iterable[pa.RecordBatch], rounds: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Write the batches to a temporary file; yield them in each round, with its number from 0."""
+    from pyarrow import ipc  # here, because the report of a load needs only the types above
+
+    with temporary_file() as file:
+        writer = None
+        for batch in batches:
+            writer = writer or ipc.new_stream(file, batch.schema)
+            writer.write_batch(batch)
+        if writer is None:
+            return
+        writer.close()
+        for number in range(rounds):
+            file.seek(0)
+            for batch in ipc.open_stream(file):
+                yield number, batch
+
+
+def _timed(
+    plan: LoadPlan, pacing: Pacing, batches: Iterable[tuple[int, pa.RecordBatch]]
+) -> Iterator[TimedQuestion]:
+    """Yield the questions of a lane that are due before the load's end."""
+    end_us = None if plan.ends_s is None else plan.ends_s * US_PER_S
+    for round_number, batch in batches:
+        before = round_number * pacing.events
+        for number, elapsed_ms, allowed, question in zip(
+            *(batch.column(name).to_pylist() for name in _COLUMNS), strict=True
+        ):
+            due_us = pacing.due_us(before + number, elapsed_ms) if plan.is_open else 0
+            # Due times never decrease within a lane, so all later questions are too late as well.
+            if due_us is None or (end_us is not None and due_us >= end_us):
+                return
+            yield TimedQuestion(due_us, allowed, question)
 
 
 def frames_of(
@@ -82,12 +161,11 @@ def write_frames(lane: int, frames: Iterable[Frame], file: BinaryIO) -> LaneDige
     """
     digest = hashlib.sha256()
     count = questions = last_due_us = 0
-    for frame in frames:
+    for count, frame in enumerate(frames, 1):  # noqa: B007 - the last one is the number of frames
         head = f"{frame.number} {frame.due_us} {len(frame.body)} {len(frame.recorded)}\n"
         written = head.encode() + frame.body + frame.recorded
         digest.update(written)
         file.write(written)
-        count += 1
         questions += len(frame.recorded)
         last_due_us = frame.due_us
     return LaneDigest(
@@ -109,8 +187,6 @@ def read_frames(file: BinaryIO) -> Iterator[Frame]:
 
 def plan_hash(lanes: Iterable[LaneDigest]) -> str:
     """Return the hash of a whole plan; the order of ``lanes`` does not matter."""
-    lines = [
-        f"{lane.lane} {lane.frames} {lane.digest}\n"
-        for lane in sorted(lanes, key=lambda lane: lane.lane)
-    ]
+    ordered = sorted(lanes, key=lambda lane: lane.lane)
+    lines = (f"{lane.lane} {lane.frames} {lane.digest}\n" for lane in ordered)
     return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"

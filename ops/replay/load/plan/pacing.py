@@ -10,6 +10,7 @@ last rate continues until the questions end.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ US_PER_S: Final = 1_000_000
 _RATE_MIN: Final = 1e-3
 _RATE_MAX: Final = 1e9
 _SECONDS_MAX: Final = 1e7
+_ROUNDS_MAX: Final = 1_000_000_000
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -67,9 +69,13 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
 
     def rounds_for(self, seconds: float) -> int:
         """Return the number of rounds that provide questions for ``seconds``."""
-        if not self.segments:
-            return max(1, math.ceil(seconds * 1000 * self.speed / self.period_ms))
-        return max(1, math.ceil(self._questions_within(seconds) / self.events))
+        end_us = seconds * US_PER_S
+
+        def is_over(rounds: int) -> bool:
+            begin_us = self.due_us(rounds * self.events, 0)
+            return begin_us is None or begin_us >= end_us
+
+        return 1 + bisect_left(range(1, _ROUNDS_MAX), True, key=is_over)
 
     def _seconds_until(self, number: int) -> float | None:
         begun, left = 0.0, float(number)
@@ -81,16 +87,6 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
         last_rate = self.segments[-1].end_rate
         return begun + left / last_rate if last_rate else None
 
-    def _questions_within(self, seconds: float) -> float:
-        asked, left = 0.0, seconds
-        for segment in self.segments:
-            if left < segment.seconds:
-                slope = (segment.end_rate - segment.start_rate) / segment.seconds
-                return asked + segment.start_rate * left + slope * left**2 / 2
-            asked += segment.questions
-            left -= segment.seconds
-        return asked + left * self.segments[-1].end_rate
-
 
 def parse_profile(text: str, rate: float | None) -> tuple[Segment, ...]:
     """Return the segments of ``--profile`` and ``--rate``; none to follow the recorded times.
@@ -99,42 +95,32 @@ def parse_profile(text: str, rate: float | None) -> tuple[Segment, ...]:
         LoadError: the profile is malformed, or ``rate`` contradicts it.
     """
     kind, _, rest = text.partition(":")
-    if kind == "constant" and not rest:
-        return () if rate is None else (_segment(text, rate, rate, 1.0),)
+    if text == "constant":
+        return () if rate is None else (_parse_segment(text, f"{rate}:1", 2),)
     if rate is not None:
         raise LoadError(f"profile {text!r}: contains rates, so remove --rate")
-    if kind == "ramp":
-        return _not_idle(text, [_segment(text, *_numbers(text, rest, 3))])
-    if kind == "step":
-        steps = [_numbers(text, step, 2) for step in rest.split(",")]
-        return _not_idle(text, [_segment(text, at, at, seconds) for at, seconds in steps])
-    raise LoadError(
-        f"profile {text!r}: expected constant, ramp:FROM:TO:SECONDS or step:RATE:SECONDS,…"
-    )
+    if kind not in ("ramp", "step"):
+        raise LoadError(
+            f"profile {text!r}: expected constant, ramp:FROM:TO:SECONDS or step:RATE:SECONDS,…"
+        )
+    parts, numbers = ([rest], 3) if kind == "ramp" else (rest.split(","), 2)
+    segments = tuple(_parse_segment(text, part, numbers) for part in parts)
+    if not any(segment.questions for segment in segments):
+        raise LoadError(f"profile {text!r}: expected a rate above 0")
+    return segments
 
 
-def _numbers(text: str, part: str, wanted: int) -> list[float]:
+def _parse_segment(text: str, part: str, wanted: int) -> Segment:
+    """Return a segment of the profile ``text``: one or two rates and its seconds."""
     try:
         numbers = [float(number) for number in part.split(":")]
     except ValueError:
         raise LoadError(f"profile {text!r}: expected numbers, found {part!r}") from None
     if len(numbers) != wanted:
         raise LoadError(f"profile {text!r}: expected {wanted} numbers, found {part!r}")
-    return numbers
-
-
-def _not_idle(text: str, segments: list[Segment]) -> tuple[Segment, ...]:
-    if not any(segment.questions for segment in segments):
-        raise LoadError(f"profile {text!r}: expected a rate above 0")
-    return tuple(segments)
-
-
-def _segment(text: str, start_rate: float, end_rate: float, seconds: float) -> Segment:
-    for rate in (start_rate, end_rate):
-        if rate != 0 and not _RATE_MIN <= rate <= _RATE_MAX:
-            raise LoadError(
-                f"profile {text!r}: expected rates of 0, or {_RATE_MIN:g} to {_RATE_MAX:g}"
-            )
+    *rates, seconds = numbers
+    if not all(rate == 0 or _RATE_MIN <= rate <= _RATE_MAX for rate in rates):
+        raise LoadError(f"profile {text!r}: expected rates of 0, or {_RATE_MIN:g} to {_RATE_MAX:g}")
     if not 0 < seconds <= _SECONDS_MAX:
         raise LoadError(f"profile {text!r}: expected times above 0 and up to {_SECONDS_MAX:g} s")
-    return Segment(start_rate, end_rate, seconds)
+    return Segment(rates[0], rates[-1], seconds)

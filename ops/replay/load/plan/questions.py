@@ -99,21 +99,14 @@ ENCODE_BODY: Final[dict[str, Callable[[int, list[bytes]], bytes]]] = {
     STREAM: stream_body,
     HTTP: http_body,
 }
-_decode_packed: Final = msgspec.msgpack.Decoder(tuple[int, list[list[object]]]).decode
-
-
-class _Evaluations(msgspec.Struct):
-    evaluations: list[dict[str, dict[str, str]]]
-
-
-_decode_json: Final = msgspec.json.Decoder(_Evaluations).decode
 
 
 def question_at(surface: str, body: bytes, position: int) -> list[object]:
     """Return the five fields of a question in a planned body, for a report."""
     if surface == STREAM:
-        return _decode_packed(body[4:])[1][position]
-    evaluation = _decode_json(body).evaluations[position]
+        _, questions = msgspec.msgpack.decode(body[4:], type=tuple[int, list[list[object]]])
+        return questions[position]
+    evaluation = msgspec.json.decode(body)["evaluations"][position]
     return [
         _USER + evaluation["subject"]["id"],
         evaluation.get("context", {}).get("host"),

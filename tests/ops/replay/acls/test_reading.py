@@ -130,6 +130,12 @@ def test_fault_is_one_line_with_source_and_place(
     assert "\n" not in text
 
 
+def test_directory_without_a_log_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(AclSourceError) as refused:
+        read_acl_source(str(tmp_path))
+    assert str(refused.value).startswith(f"{tmp_path}: no metadata log found")
+
+
 def test_failed_listing_is_an_error_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(source: str, _: object) -> str:
         raise AclSourceError(source, "no\x1b[2J")

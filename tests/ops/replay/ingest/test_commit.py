@@ -32,7 +32,17 @@ COMMIT = Commit(
     runs=(Run(id="v0", days=(), ingested=ONE), Run(id="00000002-a", days=(), ingested=NOTHING)),
     tuples_run="00000002-a",
     inputs=(Input(uri="file:/a.log", bytes=1, modified_ms=2),),
-    contents=(Content(file="file:///a.log", rows=1, digest=(1, 2), first=3, last=3, run="v0"),),
+    contents=(
+        Content(
+            file="file:///a.log",
+            rows=1,
+            digest=(1, 2, 3, 4),
+            first=3,
+            last=3,
+            ends_unreadable=False,
+            run="v0",
+        ),
+    ),
     offsets={"kafka://h:1/audit": {0: 5, 1: 9}},
     ingested=ONE,
 )
@@ -58,10 +68,6 @@ def test_globs_are_those_of_live_runs_with_events() -> None:
     assert COMMIT.events_globs == ("events/day=*/*.parquet",)
     assert COMMIT.tuples_glob == "tuples/run=00000002-a/*.parquet"
     assert COMMIT.runs[1].events_glob == "events/run=00000002-a/day=*/*.parquet"
-    assert [run.set_aside_glob for run in COMMIT.runs] == [
-        "set_aside/*.parquet",
-        "set_aside/run=00000002-a/*.parquet",
-    ]
     assert msgspec.structs.replace(COMMIT, tuples_run=None).tuples_glob is None
 
 

@@ -3,20 +3,26 @@ from __future__ import annotations
 import gzip
 import lzma
 import random
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
+from msgspec.structs import replace
 
+from authorizerd.replay.ingest import direct, runs
+from authorizerd.replay.ingest.commit import Commit, Input
 from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.line import parse_line
-from authorizerd.replay.ingest.report import Ingested, decode_ingested
+from authorizerd.replay.ingest.report import Ingested, add_up, decode_ingested
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
@@ -34,14 +40,20 @@ def ingest(
     spark: SparkSession,
     out: Path,
     *inputs: Path,
-    code: int = 0,
     **options: Any,  # noqa: ANN401 - fields of the plan
 ) -> Ingested:
     from authorizerd.replay.ingest.job import run
 
     plan = IngestPlan(inputs=tuple(map(str, inputs)), out=str(out), **options)
-    assert run(spark, plan) == code
+    assert run(spark, plan) == 0
     return decode_ingested((out / "ingest.json").read_text())
+
+
+def refuse(spark: SparkSession, out: Path, *inputs: Path) -> None:
+    """Check that too many lines of ``inputs`` are set aside."""
+    from authorizerd.replay.ingest.job import run
+
+    assert run(spark, IngestPlan(inputs=tuple(map(str, inputs)), out=str(out))) == 1
 
 
 def rows(columns: str, folder: Path) -> list[tuple[Any, ...]]:
@@ -88,15 +100,21 @@ def test_broker_log_loses_no_line(spark: SparkSession, real_log_dir: Path, tmp_p
             "sum(allowed_events), sum(denied_events), count(*)", tmp_path / folder / "tuples"
         )
         assert tuples == [(9_301, 4_217, figures.tuples)]
-    (file,) = (tmp_path / "first" / "events" / "day=2026-11-21").glob("*.parquet")
+    (file,) = (tmp_path / "first" / "events").glob("run=*/day=2026-11-21/*.parquet")
     assert parquet.read_schema(file).names == [
         *("at", "allowed", "principal", "host", "operation", "resource_type", "resource_name"),
         *("pattern_type", "request", "reference_count", "rule", "level", "file", "sequence"),
+        *("line", "reason"),
     ]
 
 
 @pytest.mark.usefixtures("small_splits")
-def test_files_of_every_kind_are_read_together(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_files_of_every_kind_are_read_together(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool
+) -> None:
+    monkeypatch.setattr(runs, "is_local", lambda _: is_direct)
+    monkeypatch.setattr(direct, "TASK_BYTES_MIN", 65_536)
     logs = tmp_path / "logs"
     (logs / "below").mkdir(parents=True)
     (logs / "_hidden.log").write_text("hidden\n")
@@ -122,9 +140,22 @@ def test_files_of_every_kind_are_read_together(spark: SparkSession, tmp_path: Pa
     assert len({sequence for sequence, _ in events}) == 3_003
     in_order = [int(name) for _, name in sorted(events) if name.isdigit()]
     assert in_order == list(range(3_000))
-    assert rows("principal, day::text", tmp_path / "out" / "events" / "day=2026-11-22") == [
+    assert rows("principal, day::text", tmp_path / "out" / "events" / "*" / "day=2026-11-22") == [
         ("User:a", "2026-11-22")
     ]
+
+
+def test_link_to_a_directory_above_lists_no_file_twice(spark: SparkSession, tmp_path: Path) -> None:
+    from authorizerd.replay.ingest.inputs import find_inputs
+
+    (tmp_path / "logs" / "old").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    for file in ("logs/a.log", "elsewhere/b.log"):
+        (tmp_path / file).touch()
+    (tmp_path / "logs" / "old" / "loop").symlink_to(tmp_path / "logs")
+    (tmp_path / "logs" / "more").symlink_to(tmp_path / "elsewhere")
+    found = [file.uri for file in find_inputs(spark, (str(tmp_path / "logs"),))]
+    assert found == [f"file:{tmp_path}/logs/{name}" for name in ("a.log", "more/b.log")]
 
 
 def test_hidden_file_named_directly_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
@@ -137,43 +168,49 @@ def test_hidden_file_named_directly_is_an_error(spark: SparkSession, tmp_path: P
         with pytest.raises(JobError, match="no files found"):
             find_inputs(spark, (str(tmp_path / "b.log"), str(file)))
     for text in (f"{tmp_path}/*", str(tmp_path)):
-        assert find_inputs(spark, (text,)).plain == (f"file:{tmp_path}/b.log",)
+        assert [file.uri for file in find_inputs(spark, (text,))] == [f"file:{tmp_path}/b.log"]
 
 
 @pytest.mark.parametrize(("uri", "out", "lies_within"), [
     ("file:/data/x/a.log", "/data/x", True),
     ("file:/data/x/a.log", "file:///data/x/", True),
+    ("hdfs://one:8020/data/x/a.log", "hdfs://one/data/x", True),
+    ("hdfs://one:8020/data/x/a.log", "hdfs://two/data/x", False),
+    ("hdfs://one:8020/data/x/a.log", "data", False),
     ("file:/data/a.log", "/", True),
     ("file:/mnt/data/x/a.log", "/data/x", False),
     ("file:/data/xy/a.log", "/data/x", False),
-    ("hdfs://one:8020/data/x/a.log", "/data/x", False),
+    ("hdfs://one:8020/data/x/a.log", "/data/x", True),
 ])  # fmt: skip
-def test_output_directory_must_not_contain_inputs(
-    spark: SparkSession, uri: str, out: str, *, lies_within: bool
-) -> None:
-    from authorizerd.replay.ingest.inputs import Inputs, check_apart
+def test_output_directory_must_not_contain_inputs(uri: str, out: str, *, lies_within: bool) -> None:
+    from authorizerd.replay.ingest.inputs import check_apart
 
-    inputs = Inputs(plain=(uri,), packed=(), parquet=())
-    refused = pytest.raises(JobError, match="whose files this ingest replaces")
+    refused = pytest.raises(JobError, match="expected files outside of it")
     with refused if lies_within else nullcontext():
-        check_apart(spark, inputs, out)
+        check_apart([Input(uri=uri, bytes=1, modified_ms=1)], out)
 
 
-def test_new_ingest_replaces_all_days(spark: SparkSession, tmp_path: Path) -> None:
+def test_overwrite_replaces_all_days(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(ALLOWED.format("a"))
     (tmp_path / "b.log").write_text(ALLOWED.format("b").replace("26-11-21", "26-11-22"))
     mode = "spark.sql.sources.partitionOverwriteMode"
     spark.conf.set(mode, "dynamic")
     try:
         for name in ("a", "b"):
-            figures = ingest(spark, tmp_path / "out", tmp_path / f"{name}.log")
+            log = tmp_path / f"{name}.log"
+            figures = ingest(spark, tmp_path / "out", log, overwrite=True)
             assert (figures.events, figures.tuples) == (1, 1)
     finally:
         spark.conf.unset(mode)
     assert rows("resource_name", tmp_path / "out" / "events") == [("b",)]
+    for part in ("events", "tuples", "set_aside", "commits"):
+        assert len(list((tmp_path / "out" / part).iterdir())) == 1, "older ones are removed"
     (tmp_path / "out" / "ingest.json").unlink()
-    with pytest.raises(JobError, match="did not finish"):
-        ingest(spark, tmp_path / "again", tmp_path / "out")
+    assert ingest(spark, tmp_path / "again", tmp_path / "out" / "events").events == 1
+    shutil.rmtree(tmp_path / "out" / "commits")
+    for source in (tmp_path / "out", tmp_path / "out" / "events"):
+        with pytest.raises(JobError, match=r"--input: .* expected the output of ingest"):
+            ingest(spark, tmp_path / "again", source)
 
 
 def test_too_many_lines_set_aside_are_not_accepted(
@@ -181,20 +218,22 @@ def test_too_many_lines_set_aside_are_not_accepted(
 ) -> None:
     log = tmp_path / "a.log"
     log.write_text(ALLOWED.format("a") + "something\n")
-    figures = ingest(spark, tmp_path / "out", log, code=1)
-    assert not figures.accepted
-    assert "no_decision 1" in capsys.readouterr().err
-    with pytest.raises(JobError, match="not accepted"):
+    refuse(spark, tmp_path / "out", log)
+    said = re.search(r"no_decision 1.*; see (.*)", capsys.readouterr().err)
+    assert said is not None
+    assert rows("line, reason", Path(said[1])) == [("something", "no_decision")]
+    with pytest.raises(JobError, match="expected the output of ingest"):
         ingest(spark, tmp_path / "again", tmp_path / "out")
-    with pytest.raises(JobError, match="whose files this ingest replaces"):
+    with pytest.raises(JobError, match="expected files outside of it"):
         ingest(spark, tmp_path / "out", tmp_path / "out" / "set_aside")
-    assert ingest(spark, tmp_path / "half", log, bad_ratio_max=0.5).accepted
+    assert ingest(spark, tmp_path / "out", log, bad_ratio_max=0.5).set_aside == 1
+    assert not Path(said[1]).exists(), "a commit removes what earlier runs have left"
 
 
 def test_tuples_contain_the_figures_of_each_verdict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from authorizerd.replay.ingest import job
+    from authorizerd.replay.ingest import runs
 
     chosen = random.Random(3)
     events = [
@@ -208,13 +247,13 @@ def test_tuples_contain_the_figures_of_each_verdict(
     denied = recorded_events.Event("User:a", "h", "READ", "TOPIC", "t", allowed=False)
     events += [denied._replace(at=at) for at in (-1, 86_400_001)]
     recorded = recorded_events.write_events(tmp_path / "in", events)
-    monkeypatch.setitem(job._WRITING, "maxRecordsPerFile", "30")
+    monkeypatch.setitem(runs._WRITING, "maxRecordsPerFile", "30")
     figures = ingest(spark, tmp_path / "out", recorded)
     told = decode_ingested((recorded / "ingest.json").read_text())
     assert (figures.first_at, figures.last_at) == (told.first_at, told.last_at)
-    assert len(list((tmp_path / "out" / "events").glob("*/*.parquet"))) > 4
+    assert len(list((tmp_path / "out" / "events").glob("*/*/*.parquet"))) > 4
     expected, found = (
-        sorted(parquet.read_table(folder / "tuples").to_pylist(), key=str)
+        sorted(parquet.read_table(folder / "tuples", partitioning=None).to_pylist(), key=str)
         for folder in (recorded, tmp_path / "out")
     )
     assert found == expected
@@ -223,16 +262,56 @@ def test_tuples_contain_the_figures_of_each_verdict(
 def test_second_ingest_keeps_the_recorded_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from authorizerd.replay.ingest import job
+    from authorizerd.replay.ingest import runs
 
     lines = [ALLOWED.format(number) for number in range(60)]
     lines[::2] = [line.replace("26-11-21", "26-11-20") for line in lines[::2]]
     (tmp_path / "a.log").write_text("".join(lines))
-    monkeypatch.setitem(job._WRITING, "maxRecordsPerFile", "7")
+    monkeypatch.setitem(runs._WRITING, "maxRecordsPerFile", "7")
     ingest(spark, tmp_path / "first", tmp_path / "a.log")
     ingest(spark, tmp_path / "again", tmp_path / "first")
     in_order = sorted(rows("sequence, resource_name", tmp_path / "again" / "events"))
     assert [int(name) for _, name in in_order] == list(range(60))
+
+
+@pytest.mark.parametrize(("summed", "found"), [(5, 5), (5, 4), (0, 1)])
+def test_run_whose_tasks_wrote_elsewhere_is_not_committed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, summed: int, found: int
+) -> None:
+    from authorizerd.replay.ingest import job
+
+    def write(*_: object) -> job._Tuples:
+        return job._Tuples(number=1, events=before.ingested.events + summed)
+
+    def summarize(*_: object) -> runs.RunSummary:
+        return runs.RunSummary(figures(found), (), ())
+
+    def figures(events: int) -> Ingested:
+        return replace(add_up([], 0), lines=events, events=events, allowed_events=events)
+
+    ingested = figures(7)
+    before = Commit(number=1, salt=1, runs=(), tuples_run=None, ingested=ingested)
+    monkeypatch.setattr(runs.Runs, "write_directly", lambda *_: "sums")
+    monkeypatch.setattr(job._Ingest, "_write_tuples", write)
+    monkeypatch.setattr(job._Ingest, "_summarize", summarize)
+    local = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
+    ingest = job._Ingest(local, IngestPlan(inputs=(), out=str(tmp_path)), before)
+    said = f"expected the {summed} events that the tasks have read, found {found} in events/run="
+    with nullcontext() if summed == found else pytest.raises(JobError, match=said):
+        assert ingest._write(job._Fresh([], [])).summary.ingested.events == found
+
+
+def test_log_beside_a_table_that_has_it_does_not_count_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    first, out, log = tmp_path / "first", tmp_path / "out", tmp_path / "a.log"
+    log.write_text("".join(ALLOWED.format(number) for number in range(3)))
+    ingest(spark, first, log)
+    with pytest.raises(JobError, match=r"Ingest one after the other"):
+        ingest(spark, out, first, log)
+    assert not out.exists()
+    assert ingest(spark, out, first).events == 3
+    assert ingest(spark, out, first, log).events == 3
 
 
 def test_empty_log_gives_readable_results(spark: SparkSession, tmp_path: Path) -> None:
@@ -241,9 +320,12 @@ def test_empty_log_gives_readable_results(spark: SparkSession, tmp_path: Path) -
     figures = ingest(spark, tmp_path / "out", log)
     assert figures.accepted
     assert (figures.lines, figures.tuples, figures.first_at, figures.levels) == (0, 0, None, {})
-    for part in ("events", "tuples", "set_aside"):
-        assert spark.read.parquet(str(tmp_path / "out" / part)).count() == 0
-    assert "principal" in spark.read.parquet(str(tmp_path / "out" / "events")).columns
+    from authorizerd.replay.ingest.table import open_table
+
+    table = open_table(spark, str(tmp_path / "out"))
+    for frame in (table.events(), table.tuples()):
+        assert frame.count() == 0
+        assert "principal" in frame.columns
 
 
 def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -253,7 +335,8 @@ def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) ->
         "'READ' AS operation, 'TOPIC' AS resource_type, 't' AS resource_name, 7 AS \"odd.name\" "
         f"FROM (VALUES ('User:a'), (NULL)) AS names(n)) TO '{file}' (FORMAT parquet)"
     )
-    figures = ingest(spark, tmp_path / "out", file, code=1)
+    refuse(spark, tmp_path / "out", file)
+    figures = ingest(spark, tmp_path / "out", file, bad_ratio_max=0.5)
     assert (figures.events, figures.reasons) == (1, {Reason.MISSING_VALUE.value: 1})
     assert rows("principal, host, pattern_type, level", tmp_path / "out" / "events") == [
         ("User:a", None, "LITERAL", "UNKNOWN")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import shutil
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as parquet
 import pytest
 from msgspec.structs import replace
 
@@ -13,7 +16,7 @@ from authorizerd.replay.ingest.commit import Run, encode_commit, name_commit
 from authorizerd.replay.ingest.commit_files import read_newest
 from authorizerd.replay.plans import LoadPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
-from tests.ops.replay.recorded_events import Event, write_events
+from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,18 +44,20 @@ def names_in(table: Table) -> tuple[list[str], list[str]]:
     return sorted(row[0] for row in events), sorted(row[0] for row in tuples)
 
 
-def add_run(table: Path, number: int, name: str, *, is_committed: bool) -> None:
-    """Add a run with one event of the topic ``name``, and tuples of that name."""
-    run = f"{number:08d}-{name}"
-    made = write_events(table / "_made" / name, [EVENT._replace(resource_name=name)])
+def add_run(table: Path, number: int, events: Sequence[Event], *, is_committed: bool) -> None:
+    """Add a run with ``events``, and their tuples only."""
+    run = f"{number:08d}-ab"
+    made = write_events(table / "_made" / run, events)
     for part in ("events", "tuples"):
         (table / part).mkdir(exist_ok=True)
         (made / part).rename(table / part / f"run={run}")
     before = read_newest(table)
     if is_committed:
         ingested = read_newest(made).ingested
-        runs = (*before.runs, Run(id=run, days=(), ingested=ingested))
-        commit = replace(before, number=number, runs=runs, tuples_run=run)
+        days = tuple(sorted(path.name[4:] for path in (table / "events" / f"run={run}").iterdir()))
+        runs = (*before.runs, Run(id=run, days=days, ingested=ingested))
+        totals = replace(before.ingested, tuples=ingested.tuples)
+        commit = replace(before, number=number, runs=runs, tuples_run=run, ingested=totals)
         (table / "commits").mkdir(exist_ok=True)
         (table / "commits" / name_commit(number)).write_bytes(encode_commit(commit))
 
@@ -69,12 +74,62 @@ def test_readers_see_the_live_runs_only(
     opened = table.open_table(spark, str(folder))
     assert names_in(opened) == (["t"], ["t"])
     assert (opened.ingested.events, opened.ingested.allowed_events) == (1, 1)
-    add_run(folder, 1, "live", is_committed=True)
-    add_run(folder, 2, "dead", is_committed=False)
+    add_run(folder, 1, [EVENT._replace(resource_name="live")], is_committed=True)
+    add_run(folder, 2, [EVENT._replace(resource_name="dead")], is_committed=False)
     (folder / "commits" / name_commit(0)).write_text("")
     opened = table.open_table(spark, str(folder))
     assert names_in(opened) == (["live", "t"], ["live"])
     assert opened.events().where("day = '2026-11-21'").select("run").distinct().count() == 2
+
+
+def test_window_reads_only_its_own_days_of_every_run(spark: SparkSession, tmp_path: Path) -> None:
+    from authorizerd.replay.ingest.table import open_table
+    from authorizerd.replay.recorded.spark import sum_events
+
+    day_ms = 86_400_000
+    events = [EVENT._replace(resource_name=f"t{day}", at=day * day_ms) for day in range(3)]
+    table = write_events(tmp_path, events[2:])
+    for number, added in ((1, events), (2, events), (3, events[:2])):
+        add_run(table, number, added, is_committed=True)
+    earlier = list((table / "events").glob("run=*/day=2026-11-2[12]/*.parquet"))
+    assert len(earlier) == 6
+    # Reading a row of an earlier day now raises an error, and so does opening the run before.
+    for file in earlier:
+        damage_rows(file)
+        if "run=00000003" in str(file):
+            file.write_bytes(b"no Parquet")
+    since_ms = round(START.timestamp() * 1000) + day_ms + day_ms // 2
+    events_since = open_table(spark, str(table)).events(since_ms)
+    (found,) = sum_events(events_since, since_ms).collect()
+    assert (found.resource_name, found.allowed_events) == ("t2", 3)
+
+
+@pytest.mark.parametrize("command", ["whatif", "usage", "lookback", "load"])
+def test_table_that_has_lost_files_is_rejected(
+    spark: SparkSession, tmp_path: Path, command: str
+) -> None:
+    run = import_module(f"authorizerd.replay.{command.replace('lookback', 'usage')}.job").run
+    day_ms = 86_400_000
+    events = [EVENT._replace(resource_name=f"t{day}", at=day * day_ms) for day in range(3)]
+    table = write_events(tmp_path / "in", events)
+    add_run(table, 1, events, is_committed=True)
+    part, left = ("tuples", 2) if command in ("whatif", "usage") else ("events", 5)
+    # A window of a day is checked too, because the lost file's run ends in it.
+    plan = PLANS[command.replace("lookback", "usage")](str(table), str(tmp_path / "out"))
+    if isinstance(plan, UsagePlan) and command == "lookback":
+        plan = replace(plan, lookback_days=0.5)
+    lost = table / part / "run=00000001-ab"
+    min(
+        lost.rglob("*.parquet"), key=lambda file: (parquet.read_metadata(file).num_rows, file)
+    ).unlink()
+    expected = f"--events: {table}/{part}: expected {left + 1} {part}, found {left}: restore"
+    with pytest.raises(JobError, match=re.escape(expected)):
+        run(spark, plan)
+    shutil.rmtree(lost)
+    expected = f"{part}: expected {left + 1} {part}, found no files of a run: restore"
+    with pytest.raises(JobError, match=re.escape(expected)):
+        run(spark, plan)
+    assert not list((tmp_path / "out").glob("*.json"))
 
 
 @pytest.mark.parametrize("is_local", [True, False])

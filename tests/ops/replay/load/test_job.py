@@ -102,6 +102,19 @@ def test_lost_target_leaves_a_result_with_its_time(
     assert "was lost at" in capsys.readouterr().err
 
 
+def test_failed_sending_leaves_a_result_with_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    denied = [event._replace(allowed=False) for event in events_of(300)]
+    plan = load(spark, tmp_path, denied, dry_run=True)[1]["plan"]
+    with TargetServer() as server:
+        # The first mismatch raises a TypeError in its task.
+        options = {"target": server.address, "mismatches_listed_max": "many", "overwrite": True}
+        code, report = load(spark, tmp_path, denied, **options)
+        assert server.frames > 0
+    assert (code, report["valid"], report["sent"]) == (1, False, 0)
+    assert "the sending stage failed" in report["invalid_reasons"][0]
+    assert (report["plan"], plan["questions"]) == (plan, 300)
+
+
 def test_plan_depends_on_events_and_options_only(spark: SparkSession, tmp_path: Path) -> None:
     events = events_of(400, every_ms=20)
     hashes = []
@@ -159,7 +172,7 @@ def test_loop_0_repeats_until_the_duration_is_over(spark: SparkSession, tmp_path
 
 def test_too_few_slots_are_rejected_first(spark: SparkSession, tmp_path: Path) -> None:
     with TargetServer() as server:
-        with pytest.raises(LoadError, match="3 lanes need 3 task slots, and Spark has fewer"):
+        with pytest.raises(LoadError, match=r"3 lanes need 3 task slots, .* parallelism is 2\)"):
             load(spark, tmp_path, events_of(3), target=server.address, lanes=3)
         assert server.hellos == 0
 

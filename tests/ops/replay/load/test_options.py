@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from authorizerd.replay.load.options import add_load_arguments, make_load_plan
+from authorizerd.replay.load import options
 from authorizerd.replay.options import PathError
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.submit.options import add_spark_arguments
@@ -17,10 +17,10 @@ def make_plan(folder: Path, *words: str, is_local: bool = True) -> LoadPlan:
     (folder / "in").mkdir(exist_ok=True)
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.set_defaults(refuse=parser.error, overwrite=False, out=str(folder / "out"))
-    add_load_arguments(parser)
+    options.add_arguments(parser)
     add_spark_arguments(parser)
     asked = ["--events", str(folder / "in"), "--target", "127.0.0.1:8183", *words]
-    return make_load_plan(parser.parse_args(asked), is_local=is_local)
+    return options.make_plan(parser.parse_args(asked), is_local=is_local)
 
 
 def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
     (("--fail-on", "p98<1ms"), "threshold 'p98<1ms'"),
     (("--profile", "sine"), "profile 'sine'"),
     (("--target", "here"), "target 'here'"),
-    (("--rate", "10", "--speed", "2"), "not allowed with argument"),
+    (("--rate", "10", "--speed", "2"), "speed: has no effect with a rate"),
     (("--batch", "5000"), "batch 5000"),
     (("--token-file", "/nowhere/token"), "--token-file: /nowhere/token"),
     (("--mode", "closed", "--rate", "5"), "mode closed"),

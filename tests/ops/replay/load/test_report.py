@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd.replay.load.lanes.tally import LaneResult
 from authorizerd.replay.load.plan.frames import LaneDigest
-from authorizerd.replay.load.report import LoadReport, LoadSettings, exit_code
-from authorizerd.replay.load.results import plan_report, with_results
+from authorizerd.replay.load.report import LoadReport, exit_code
+from authorizerd.replay.load.results import planned_report, with_results
 from authorizerd.replay.load.summary import fault_lines, summary_lines
 from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.text import encode_json
@@ -21,11 +21,9 @@ LANES = [
     for lane in (1, 0)
 ]
 PLAN = LoadPlan(events="in", out="out", target="h:1", run_id="run-1", mismatches_listed_max=2)
-PLANNED = LoadReport(
-    run_id="run-1", target="127.0.0.1:1", surface="stream", mode="open", dry_run=False,
-    settings=LoadSettings.of(PLAN),
-    plan=plan_report(LANES, events=4000, not_asked={}, rounds=1),
-)  # fmt: skip
+PLANNED = planned_report(
+    PLAN, [LaneResult(planned=lane) for lane in LANES], events=4000, rounds=1, not_asked={}
+)
 
 
 def judged(*results: LaneResult, fail_on: str = "", warm_up_s: float = 0.0) -> LoadReport:

@@ -1,6 +1,7 @@
 """The results of ``--logs`` and of ``--events`` without Spark are a Spark job's, byte for byte.
 
-``REPLAY_SEEDS=200 pytest tests/ops/replay/local/test_engines_agree.py`` tries 200 random logs.
+Whole jobs take Spark several seconds for each set of ACLs, so few sets are tried with them, and
+many with pooled sums. ``make engines`` tries more of both.
 """
 
 from __future__ import annotations
@@ -21,10 +22,17 @@ from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.running import LocalSource, LogSource, run_usage, run_whatif
-from authorizerd.replay.local.table import TableSource, write_changes
+from authorizerd.replay.local.table import TableSource
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.recorded.tuples import RecordedTuple, Source
+from authorizerd.replay.text import encode_json
 from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.evaluation import evaluate
 from authorizerd.replay.usage.report import decode_usage
+from authorizerd.replay.whatif.changes import Change
+from authorizerd.replay.whatif.evaluation import change_finder, make_report
+from tests.ops.replay.local.pooled import PooledRows, PooledSource, Pools
 from tests.ops.replay.local.random_runs import (
     BEGINS_MS,
     DAY_MS,
@@ -35,7 +43,9 @@ from tests.ops.replay.local.random_runs import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(int(os.environ.get("REPLAY_SEEDS", "2")))
+SEEDS = range(int(os.environ.get("REPLAY_JOBS", "2")))
+SETS = int(os.environ.get("REPLAY_SETS", "30"))
+POOLED_LOGS = 3
 
 
 def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
@@ -61,7 +71,7 @@ def check_whatif(
     codes = (
         run(spark, plans["spark"]),
         run_whatif(plans["logs"], partial(LogSource, logs)),
-        run_whatif(plans["table"], partial(TableSource, Path(logs.out)), write_changes),
+        run_whatif(plans["table"], partial(TableSource, Path(logs.out))),
     )
     first, *others = (
         (code, (folder / name / "whatif.json").read_bytes())
@@ -137,6 +147,59 @@ def test_random_logs_are_evaluated_alike(spark: SparkSession, tmp_path: Path, se
         for number in range(2)
     ]
     assert any(found)
+
+
+def evaluate_usage(plan: UsagePlan, source: Source) -> tuple[str, str]:
+    """Return the contents of ``usage.json`` and ``commands.sh``, or an error and nothing."""
+    try:
+        report, commands = evaluate(plan, source)
+    except UsageError as error:
+        return str(error), ""
+    return encode_json(report), commands
+
+
+def test_many_random_sets_are_evaluated_alike(spark: SparkSession, tmp_path: Path) -> None:
+    drawn = random.Random(20)
+    logs = []
+    for number in range(POOLED_LOGS):
+        write_random_logs(drawn, tmp_path / f"logs-{number}")
+        logs.append(ingest(spark, tmp_path / f"logs-{number}", tmp_path / f"events-{number}"))
+    sources = [(LogSource(each), TableSource(Path(each.out))) for each in logs]
+    whatifs, usages = [], []
+    for number in range(SETS):
+        place = number % POOLED_LOGS
+        candidate, baseline = random_set(drawn), drawn.choice((None, random_set(drawn)))
+        whatif = WhatIfPlan(events=logs[place].out, out="", candidate=candidate, baseline=baseline)
+        whatifs.append((place, whatif))
+        usages.append((place, UsagePlan(events=logs[place].out, out="", **draw_usage(drawn))))
+
+    pools = Pools()
+    on_spark = [
+        PooledSource(pools, spark, each.out, source.ingested)
+        for each, (_, source) in zip(logs, sources, strict=True)
+    ]
+    numbers = [pools.number_tuples(spark, each.out, None) for each in logs]
+    finds = [(numbers[place], change_finder(plan)) for place, plan in whatifs]
+    pools.map(RecordedTuple, Change, finds)
+    reports = pools.run(
+        [
+            partial(make_report, plan, on_spark[place], PooledRows(pools, Change, number))
+            for number, (place, plan) in enumerate(whatifs)
+        ]
+    )
+    for (place, plan), report in zip(whatifs, reports, strict=True):
+        for source in sources[place]:
+            changes = LocalRows(list(change_finder(plan)(source.tuples())))
+            assert encode_json(make_report(plan, source, changes)) == encode_json(report)
+    results = pools.run(
+        [partial(evaluate_usage, usage, on_spark[place]) for place, usage in usages]
+    )
+    for (place, usage), result in zip(usages, results, strict=True):
+        for source in sources[place]:
+            assert evaluate_usage(usage, source) == result
+    assert sum(bool(commands) for _, commands in results) > SETS // 2
+    assert sum(bool(each.newly_denied.tuples) for each in reports) > SETS // 2
+    spark.catalog.clearCache()
 
 
 def test_real_log_is_evaluated_alike(

@@ -22,7 +22,7 @@ from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local.running import LogSource, run_whatif
 from authorizerd.replay.local.traffic import Traffic, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
-from authorizerd.replay.whatif.options import add_whatif_arguments, make_whatif_plan
+from authorizerd.replay.whatif.options import add_arguments, make_whatif_plan
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.ingest.parse.hostile_lines import BEGINNINGS, MESSAGE, PIECES
 
@@ -62,6 +62,8 @@ def write_logs(folder: Path) -> None:
     lines += [b"", b"  ", b"{}", b'{"log":1}', b"\xff", b"no line of an audit log"]
     drawn.shuffle(lines)
     (folder / "plain.log").write_bytes(b"\xef\xbb\xbf{}\n" + b"\n".join(lines[:2000]))
+    # A log is kept, and packed before it grew.
+    (folder / "plain.log.gz").write_bytes(gzip.compress(b"{}\n" + b"\n".join(lines[:1500])))
     (folder / "below").mkdir()
     (folder / "below" / "a.log.gz").write_bytes(gzip.compress(b"\n".join(lines[2000:3000])))
     (folder / "below" / "b.log.gz").write_bytes(gzip.compress(b"\n".join(lines[3000:]))[:-12])
@@ -83,7 +85,7 @@ def tuples_in(events: Path) -> set[tuple[object, ...]]:
         f"{answer}_events, epoch_ms({answer}_first_at), epoch_ms({answer}_last_at), {answer}_rule"
         for answer in ("allowed", "denied")
     )
-    found = duckdb.sql(f"SELECT {keys}, {figures} FROM '{events}/tuples/*.parquet'")
+    found = duckdb.sql(f"SELECT {keys}, {figures} FROM '{events}/tuples/**/*.parquet'")
     assert found is not None
     return set(found.fetchall())
 
@@ -156,7 +158,7 @@ def test_report_of_a_plan_is_evidence_for_it(
     assert authorizerd(make.split()) == 10
     ingest(spark, log, events)
     parser = argparse.ArgumentParser()
-    add_whatif_arguments(parser)
+    add_arguments(parser)
     words = f"--events {events} --acls {listing} --plan {made}"
     parsed = parser.parse_args(words.split(), argparse.Namespace(out=str(tmp_path / "out")))
     parsed.overwrite, parsed.refuse = False, parser.error

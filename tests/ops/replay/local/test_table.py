@@ -4,11 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from authorizerd.replay.ingest.commit import carry_forward, encode_commit
 from authorizerd.replay.local import table
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.table import TableSource
-from tests.ops.replay.recorded_events import START, Event, write_events
+from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
 
 START_MS = int(START.timestamp() * 1000)
 DAY_MS = 86_400_000
@@ -39,7 +41,7 @@ def test_window_contains_the_events_since_its_begin(folder: Path, since: int, al
 
 def test_window_reads_only_its_own_days(folder: Path) -> None:
     first, *_ = sorted((folder / "events").iterdir())
-    (first / "part-0.parquet").write_bytes(b"no Parquet")
+    damage_rows(first / "part-0.parquet")
     assert len(list(TableSource(folder).tuples(START_MS + DAY_MS))) == 1
     with pytest.raises(TrafficError, match=r"--events: .*in: "):
         TableSource(folder).tuples(START_MS)
@@ -52,6 +54,33 @@ def test_tuples_can_be_iterated_over_twice(folder: Path) -> None:
 
 def test_table_without_events_has_no_tuples(tmp_path: Path) -> None:
     assert list(TableSource(write_events(tmp_path, [])).tuples()) == []
+
+
+def test_missing_tuples_are_rejected(folder: Path) -> None:
+    for file in (folder / "tuples").rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(TrafficError, match=r"--events: .*tuples.*: expected 1 tuples, found 0: "):
+        TableSource(folder).tuples()
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_missing_events_of_a_run_that_ends_in_a_window_are_rejected(
+    folder: Path, lost: int
+) -> None:
+    days = sorted((folder / "events").iterdir())
+    commit = carry_forward((folder / "ingest.json").read_text())
+    run = replace(commit.runs[0], id="1", days=tuple(day.name.removeprefix("day=") for day in days))
+    (folder / "commits").mkdir()
+    (folder / "commits/00000001.json").write_bytes(encode_commit(replace(commit, runs=(run,))))
+    (folder / "events/run=1").mkdir()
+    for day in days:
+        day.rename(folder / "events/run=1" / day.name)
+    assert len(list(TableSource(folder).tuples(START_MS + 2 * DAY_MS))) == 1
+    shutil.rmtree(folder / "events/run=1" / days[lost].name)
+    left = 2 if lost == 2 else 3
+    with pytest.raises(TrafficError, match=f"expected 4 events, found {left}: restore"):
+        TableSource(folder).tuples(START_MS + 2 * DAY_MS)
+    assert list(TableSource(folder).tuples(START_MS + 3 * DAY_MS)) == []  # the run ended before
 
 
 def test_large_window_is_for_spark(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

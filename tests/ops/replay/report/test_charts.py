@@ -7,14 +7,15 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizerd.replay.report.heat_map import (
     COLUMNS_MAX,
     LEVELS,
     ROWS_MAX,
     level_of,
-    make_heat_map,
 )
+from tests.ops.replay.report import examples
 from tests.ops.replay.report.elements import call_macro, parse_macro
 
 CHARTS = "charts.html.jinja"
@@ -44,7 +45,11 @@ def rows_of(cells: dict[tuple[str, str], int]) -> list[ElementTree.Element]:
         CHARTS,
         "heat_map",
         "who",
-        make_heat_map([(*names, number) for names, number in cells.items()]),
+        [
+            replace(examples.changed().details[0], principal=row, operation=column, events=number)
+            for (row, column), number in cells.items()
+        ],
+        ["operation"],
     ).find(".//tbody")
     assert body is not None
     return list(body)

@@ -122,7 +122,11 @@ def test_cut_list_makes_what_it_lacks_uncertain(cut: str) -> None:
     difference = differ(results(whatif=was), results(whatif=now))
     assert not difference.results["whatif"].changes[DENIED].is_certain
     came, went = assess_difference(difference)[1:3]
+    assert (came.state, went.state) == ("doubtful", "plain")
     assert all("may be in both runs" in each.notes[0] for each in (came, went))
+    assert all(
+        "1 distinct request listed as newly denied only in" in each.text for each in (came, went)
+    )
 
 
 def test_use_lists_acls_from_used_to_unused_first() -> None:
@@ -173,7 +177,7 @@ def test_name_and_time_of_a_run_are_not_compared() -> None:
 def test_figure_of_one_run_only_is_listed() -> None:
     was, now = load(), replace(load(), errors={"timeout": 2})
     rows = differ(results(load=was), results(load=now)).results["load"].figures
-    listed = {row.name: (row.was, row.now) for row in rows if row.differs}
+    listed = {row.item[0]: (row.was, row.now) for row in rows if row.differs}
     assert listed == {"errors: error daemon:8183": (1, None), "errors: timeout": (None, 2)}
 
 

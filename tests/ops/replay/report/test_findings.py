@@ -82,10 +82,10 @@ def test_failed_threshold_shows_the_measured_value_in_its_unit() -> None:
     ]
     texts = [finding.text for finding in find(load=changed(load(), thresholds=verdicts))]
     assert texts[1:5] == [
-        "Threshold p99<5ms failed: 6.12 ms",
-        "Threshold rate>=100 failed: 99.5 per s",
-        "Threshold mismatch=0 failed: 7",
-        "Threshold max<1s failed: nothing measured",
+        "Threshold p99<5ms failed: measured 6.125 ms",
+        "Threshold rate>=100 failed: measured 99.5/s",
+        "Threshold mismatch=0 failed: measured 7",
+        "Threshold max<1s failed: measured nothing",
     ]
 
 

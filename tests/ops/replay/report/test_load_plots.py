@@ -96,7 +96,7 @@ def test_load_without_figures_has_no_plot_over_time(report: LoadReport) -> None:
 
 
 def test_latency_without_samples_has_no_plot_of_percentiles() -> None:
-    assert plot_percentiles({"service": measure()}) is None
+    assert plot_percentiles([("service", measure())]) is None
 
 
 def test_incomplete_last_second_is_omitted_unless_the_target_was_lost_in_it() -> None:

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.report.difference_findings import assess_difference
-from authorizerd.replay.report.differences import compare
+from authorizerd.replay.report.differences import Change, compare
 from authorizerd.replay.report.findings import assess
 from authorizerd.replay.report.rendering import make_difference_page, make_page
 from authorizerd.replay.report.results import ResultFile, Results, read_results
 from authorizerd.replay.report.wording import NAME_MAX
 from authorizerd.replay.whatif.report import NOTHING_CHANGED, OperationCount
 from tests.ops.replay.report import examples
-from tests.ops.replay.report.elements import HOSTILE, Elements
+from tests.ops.replay.report.elements import HOSTILE, Elements, call_macro
 from tests.ops.replay.report.examples import dry_run, ingested, load, usage, whatif, write_results
 
 
@@ -178,3 +178,22 @@ def test_several_operations_have_a_heat_map(names: list[str], maps: int) -> None
     denied = msgspec.structs.replace(examples.changed("READ"), by_operation=operations)
     one = whatif(newly_denied=denied, newly_allowed=NOTHING_CHANGED)
     assert Elements(make(whatif=one)).names.count("figcaption") == maps
+
+
+@pytest.mark.parametrize(
+    ("name", "was", "now", "expected"),
+    [
+        ("events", 100, 150, "+50.0 %"),
+        ("events", 0, 2, "+2"),
+        ("events", None, 2, "different"),
+        ("valid", True, False, "different"),
+        ("candidate: offset", 100, 150, "different"),
+        ("candidate: offset", 100, 100, "same"),
+    ],
+)
+def test_amounts_change_by_a_percentage(
+    name: str, was: float | None, now: float, expected: str
+) -> None:
+    row = Change(item=(name,), was=was, now=now)
+    made = call_macro("names.html.jinja", "change", row)
+    assert Elements(made).texts == [expected]

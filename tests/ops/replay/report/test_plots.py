@@ -72,7 +72,7 @@ def draw(
         y=linear_axis(0, 100),
         x_title="s",
         y_title="ms",
-        curves=[Curve(name, "curve-1", points)],
+        curves=[Curve(name, points)],
         markers=markers,
     )
     described = call_macro(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -100,3 +101,30 @@ def test_table_can_be_scrolled_by_keyboard() -> None:
     assert (box["tabindex"], box["role"], box["aria-label"]) == ("0", "region", "All")
     heads = [(head["scope"], head["data-kind"]) for head in page.attributes_of("th")]
     assert heads == [("col", "text"), ("col", "number")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_on_its_background(scheme: str) -> None:
+    """Source: WCAG 2.2, criterion 1.4.3: a contrast of at least 4.5."""
+    blocks = re.findall(r":root \{(.*?)\}", read_static("report.css"), re.DOTALL)
+    colours = dict(re.findall(r"--(\w+): #(\w+)", blocks[("light", "dark").index(scheme)]))
+    texts = ("ink", "soft", "link", "good", "bad", "doubtful")
+    pairs = [(text, back) for text in texts for back in ("page", "panel")]
+    pairs += [("cool" if level < 5 else "hot", f"h{level}") for level in range(1, 7)]
+    too_weak = [pair for pair in pairs if contrast(*(colours[name] for name in pair)) < 4.5]
+    assert not too_weak
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted(map(luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
+    parts = (value / 255 for value in bytes.fromhex(digits))
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
+        for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

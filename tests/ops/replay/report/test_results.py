@@ -55,9 +55,11 @@ def test_result_may_be_a_directory_with_one_part_file(tmp_path: Path) -> None:
     (tmp_path / "whatif.json").mkdir()
     (tmp_path / "whatif.json" / "_SUCCESS").touch()
     (tmp_path / "whatif.json" / "part-00000-a.txt").write_text(text)
+    (tmp_path / "usage.json").mkdir()
+    (tmp_path / "usage.json" / "part-00000-a.txt").touch()  # a result that was removed
     results = read_results(tmp_path)
     assert (results.whatif, list(results.files)) == (whatif(), ["whatif"])
-    (tmp_path / "whatif.json" / "part-00001-a.txt").touch()
+    (tmp_path / "whatif.json" / "part-00001-a.txt").write_text(text)
     with pytest.raises(ReportError, match=r"found both .*part-00000-a\.txt and .*part-00001"):
         read_results(tmp_path)
 

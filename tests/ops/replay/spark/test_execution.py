@@ -6,8 +6,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.acl_set import AclSet, digest_of
+from authorizerd.replay.plans import UsagePlan
 from authorizerd.replay.spark.errors import JobError
 
 if TYPE_CHECKING:
@@ -19,25 +21,26 @@ def test_only_overwrite_replaces_results(
 ) -> None:
     from authorizerd.replay.spark.execution import run_plan
 
-    ran: list[IngestPlan] = []
+    ran: list[UsagePlan] = []
 
-    def run(_: SparkSession, plan: IngestPlan) -> int:
-        assert not (tmp_path / "out/ingest.json").exists()
+    def run(_: SparkSession, plan: UsagePlan) -> int:
+        assert not (tmp_path / "out/usage.json").exists()
         ran.append(plan)
         return 3
 
-    job = ModuleType("authorizerd.replay.ingest.job")
+    job = ModuleType("authorizerd.replay.usage.job")
     monkeypatch.setattr(job, "run", run, raising=False)
-    monkeypatch.setitem(sys.modules, "authorizerd.replay.ingest.job", job)
-    plan = IngestPlan(inputs=("x",), out=str(tmp_path / "out"))
+    monkeypatch.setitem(sys.modules, "authorizerd.replay.usage.job", job)
+    acls = AclSet(source="none", acls=(), digest=digest_of(()))
+    plan = UsagePlan(events="x", out=str(tmp_path / "out"), acls=acls)
     assert run_plan(spark, plan) == 3
     (tmp_path / "out").mkdir()
     assert run_plan(spark, plan) == 3
-    (tmp_path / "out/ingest.json").write_text("{}")
+    (tmp_path / "out/usage.json").write_text("{}")
     with pytest.raises(JobError, match=r"out: not empty; --overwrite replaces"):
         run_plan(spark, plan)
-    assert (tmp_path / "out/ingest.json").exists()
-    replacing = IngestPlan(inputs=("x",), out=str(tmp_path / "out"), overwrite=True)
+    assert (tmp_path / "out/usage.json").exists()
+    replacing = replace(plan, overwrite=True)
     assert run_plan(spark, replacing) == 3
     assert ran == [plan, plan, replacing]
 

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import CHARACTERS_MAX, is_named, one_line
@@ -23,6 +23,13 @@ msgspec.ValidationError: Expected `int`, got `str` - at `$.offset`
 AFTER_ANOTHER = (
     "Traceback (most recent call last):\nKeyError: 'a'\n\nDuring handling of the above exception,"
     " another exception occurred:\n\nTraceback (most recent call last):\n  File 'x'\nValueError\n"
+)
+
+
+STREAM_FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+OWN = (
+    "a new Java object:\nTraceback (most recent call last):\n  File 'x'\n"
+    "authorizerd.replay.spark.errors.JobError: too many: 7\n"
 )
 
 
@@ -51,6 +58,10 @@ NO_PROGRAM = 'Cannot run program "/x/python": error=2, No such file'
     (JavaError(IN_A_WORKER), "ValidationError: Expected `int`, got `str` - at `$.offset`"),
     (JavaError("Failed", "No.\nAt last", "All are down"), "SparkException: All are down"),
     (JavaError(NO_PROGRAM, "error=2, No such file"), f"SparkException: {NO_PROGRAM}"),
+    (StreamingQueryException(f"{STREAM_FAILED}java.Timeout: late SQLSTATE: XXKST\n\tat x"),
+     "java.Timeout: late"),
+    (StreamingQueryException(f"{STREAM_FAILED}Error while obtaining {OWN} SQLSTATE: XXKST"),
+     "too many: 7"),
     (Py4JNetworkError("no answer"), "the connection to Spark's JVM was lost: no answer"),
 ])  # fmt: skip
 def test_fault_is_one_line_with_its_cause(error: Exception, said: str) -> None:

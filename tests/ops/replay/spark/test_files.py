@@ -92,8 +92,12 @@ def test_only_the_drivers_own_paths_are_local() -> None:
         return local_path(session, uri)
 
     assert find("/a b", "local[2]") == Path("/a b")
+    assert find("/a", "local") == Path("/a")
     assert find("/a", "spark://h:1") is None
-    assert find("file:///a%20b", "spark://h:1") == Path("/a b")
+    assert find("a", "local-cluster[2,1,1024]") is None
+    for path in ("/a%20b", "/logs/a?.log", "/run#1"):  # Hadoop reads a URI in the same way
+        for prefix in ("file:", "file://", "file://localhost"):
+            assert find(f"{prefix}{path}", "spark://h:1") == Path(path)
     assert find("hdfs://n/a", "local[2]") is None
 
 

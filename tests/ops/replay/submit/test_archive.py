@@ -7,11 +7,13 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
+import crc32c
 import immutables
 import msgspec
 
-from authorizerd.replay.submit.archive import PACKAGES, make_archive
+from authorizerd.replay.submit.archive import PACKAGE_NAME, PACKAGES, make_archive, write_package
 
 SOURCES = Path(__file__).parents[4] / "src/authorizerd"
 
@@ -44,25 +46,59 @@ def test_changed_code_changes_the_name(tmp_path: Path) -> None:
     assert make_archive(copied).name != make_archive().name
 
 
-def test_jobs_import_from_the_archive_only(tmp_path: Path) -> None:
-    """Runs without site packages, except those that an executor has."""
+def run_from_archive(
+    folder: Path, modules: tuple[ModuleType, ...], script: str
+) -> subprocess.CompletedProcess[str]:
+    """Run ``script`` with the archive and ``modules``, and without other site packages."""
     archive = make_archive()
-    path = tmp_path / archive.name
+    path = folder / archive.name
     path.write_bytes(archive.data)
-    for module in (immutables, msgspec):
-        (tmp_path / module.__name__).symlink_to(Path(str(module.__file__)).parent)
-    with zipfile.ZipFile(path) as opened:
-        names = opened.namelist()
-    assert names == sorted(names)
-    assert {name.partition("/")[0] for name in names} == {"authorizerd"}
-    packages = {name.split("/")[1] for name in names if name.count("/") > 1}
-    assert packages == {"acl", "image", "protocol", "replay"}
+    for module in modules:
+        installed = Path(str(module.__file__)).parent
+        for each in (installed, *installed.parent.glob(f"{module.__name__}-*.dist-info")):
+            (folder / each.name).symlink_to(each)
+    return subprocess.run(
+        [sys.executable, "-S", "-P", "-c", script], env={"PYTHONPATH": f"{path}:{folder}"},
+        cwd=folder, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_executor_imports_its_code_from_the_archive_only(tmp_path: Path) -> None:
     script = (
         "import authorizerd.acl.decision, authorizerd.replay.plans, authorizerd.replay.spark.probe"
         "; print('whole')"
     )
-    ran = subprocess.run(
-        [sys.executable, "-S", "-P", "-c", script], env={"PYTHONPATH": f"{path}:{tmp_path}"},
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    ran = run_from_archive(tmp_path, (immutables, msgspec), script)
     assert (ran.stdout, ran.stderr) == ("whole\n", "")
+
+
+def test_driver_imports_every_command_from_the_archive_only(tmp_path: Path) -> None:
+    script = """
+import sys
+from authorizerd.replay.application import new_parser
+from authorizerd.replay.jobs import JOBS
+for name in JOBS:
+    try:
+        new_parser().parse_words([name, "--help"])
+    except SystemExit:
+        pass
+ours = [each for name, each in sys.modules.items() if name.startswith("authorizerd")]
+print({each.__file__.partition(".zip")[0] for each in ours})
+"""
+    ran = run_from_archive(tmp_path, (crc32c, immutables, msgspec), script)
+    assert ran.stderr == ""
+    assert ran.stdout.count("usage: authorizerd-replay.py") == 4
+    assert ran.stdout.splitlines()[-1] == str(
+        {str(tmp_path / make_archive().name.removesuffix(".zip"))}
+    )
+
+
+def test_archive_has_no_module_of_the_submitting_command(tmp_path: Path) -> None:
+    archive = write_package(tmp_path / "new")
+    with zipfile.ZipFile(tmp_path / "new" / PACKAGE_NAME) as opened:
+        names = opened.namelist()
+    assert names == sorted(names)
+    assert {name.split("/")[1] for name in names if name.count("/") > 1} == set(PACKAGES)
+    assert not [name for name in names if name.startswith("authorizerd/replay/submit/")]
+    assert (tmp_path / "new" / PACKAGE_NAME).read_bytes() == archive.data
+    assert write_package(tmp_path / "new") == archive

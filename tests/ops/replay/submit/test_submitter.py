@@ -40,7 +40,7 @@ class Submission:
         ]
         self.environment = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT / "src"),
             "JAVA_HOME": str(write_java(folder / "java", "17.0.1")),
             "TMPDIR": str(self.temporary),
         }
@@ -122,6 +122,34 @@ def test_fault_of_spark_is_one_line(tmp_path: Path, script: str, said: str) -> N
     assert submission.left() == ["spark.log"]
 
 
+@pytest.mark.parametrize(("words", "said"), [
+    ("--python missing/python", "--python: missing/python: expected a program that can be run"),
+    ("--python audit.log", "--python: audit.log: expected a program that can be run"),
+    ("--archives missing.tgz#env", "--archives: missing.tgz: expected a file, found none"),
+    ("--archives audit.log,missing.tgz --master yarn", "--archives: missing.tgz: expected a file"),
+])  # fmt: skip
+def test_missing_file_of_an_option_is_named_before_spark_starts(
+    tmp_path: Path, words: str, said: str
+) -> None:
+    submission = Submission(tmp_path, "open('started', 'w').close()")
+    code, _, (line,) = submission.run(*words.split())
+    assert code == 1
+    assert line.startswith(f"authorizerd replay: {said}")
+    assert not (tmp_path / "started").exists()
+    assert submission.left() == []
+
+
+@pytest.mark.parametrize("words", [
+    "--python ./env/bin/python --archives s3://a/env.tgz#env --master yarn",
+    "--archives file:/env/*.tgz,*.tgz,[ab].tgz",
+    f"--python {Path(sys.executable).name} --archives audit.log#env",
+])  # fmt: skip
+def test_files_that_only_spark_can_find_are_left_to_it(tmp_path: Path, words: str) -> None:
+    submission = Submission(tmp_path, "sys.exit(0)")
+    submission.environment["PATH"] += f":{Path(sys.executable).parent}"
+    assert submission.run(*words.split())[0] == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_ends_the_process_group(tmp_path: Path, number: signal.Signals) -> None:
     script = f"""{TIDY}inner = os.fork()
@@ -184,7 +212,7 @@ def test_printed_line_runs_the_same_job(tmp_path: Path) -> None:
     code, printed, said = submission.run("--print")
     assert code == 0
     assert said[-1].startswith("authorizerd replay: nothing was run; the files of the line are in")
-    assert {"plan.json", "replay_job.py", "log4j2.properties"} < set(submission.left())
+    assert {"plan.json", "authorizerd-replay.py", "log4j2.properties"} < set(submission.left())
     words = shlex.split(printed)
     assert all(Path(word).exists() for word in words if word.startswith(str(submission.temporary)))
     assert subprocess.run(words, capture_output=True, timeout=60, check=False).returncode == 3
@@ -196,3 +224,10 @@ def test_without_java_nothing_starts(tmp_path: Path) -> None:
     said = ["authorizerd replay: JAVA_HOME is /no/java, but /no/java/bin/java does not exist"]
     assert submission.run() == (1, "", said)
     assert submission.left() == []
+
+
+def test_spark_connect_of_the_shell_is_not_used(tmp_path: Path) -> None:
+    """PySpark would connect to that server in place of ``--master``."""
+    submission = Submission(tmp_path, "print(os.environ.get('SPARK_REMOTE'))")
+    submission.environment["SPARK_REMOTE"] = "sc://host"
+    assert submission.run()[:2] == (0, "None\n")

@@ -22,7 +22,7 @@ def test_only_the_owner_can_read_the_files(tmp_path: Path, monkeypatch: pytest.M
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert set(files) == {made.archive, made.plan, made.entry, made.logging}
     assert decode_plan(made.plan.read_bytes()) == PLAN
-    assert "def main(" in made.entry.read_text()
+    assert "main(sys.argv[1:])" in made.entry.read_text()
 
 
 def test_fault_leaves_only_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

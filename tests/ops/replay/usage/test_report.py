@@ -24,8 +24,10 @@ from authorizerd.replay.usage.window import Window
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.support.strategies import acls
 
-USED = AclUsage(2, 1, 3, 2, 1_500, 2, "a", "b", ("a", "b"))
-PLAIN = AclUsage(1, 1, 0, 0, 1_500, 0, None, None, ())
+USED = AclUsage(
+    Count(events=2, tuples=1), Count(events=3, tuples=2), 1_500, 2, "a", "b", ("a", "b")
+)
+PLAIN = AclUsage(Count(events=1, tuples=1), Count(), 1_500, 0, None, None, ())
 WINDOW = Window(1_000, 2_000)
 
 
@@ -116,8 +118,8 @@ def test_summary_is_short() -> None:
         "not evaluated: 1 event (unknown operation)",
         "decided differently by these ACLs than recorded: 2 events",
         "used: 1; never used: 1 ALLOW, 0 DENY",
-        "not judged, added within: 1",
-        "not judged, age unknown: 1",
+        "not judged, added within the window, or after it: 1",
+        "not judged, of unknown age: 1",
         "suggested: 1 removal, 1 narrowing",
         "not suggested, with reasons in usage.json: 1",
         "proof: evaluated on 2 tuples, the suggested ACLs change no decision",

@@ -28,7 +28,9 @@ def usage_of(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> dict
     acls = [item.acl for item in acl_set.acls]
     return {
         acl: AclUsage(
-            used.events_alone, len(used.alone), used.events_shared, len(used.shared), used.last_ms,
+            Count(events=used.events_alone, tuples=len(used.alone)),
+            Count(events=used.events_shared, tuples=len(used.shared)),
+            used.last_ms,
             len(used.names) if is_wide(acl) else 0, used.names[0] if is_wide(acl) else None,
             used.names[-1] if is_wide(acl) else None,
             tuple(used.names[:names_max]) if is_wide(acl) else (),
@@ -159,7 +161,7 @@ def test_few_names_become_literals_and_many_a_prefix(
 ) -> None:
     wide = topic_read(name, prefixed=prefixed)
     listed = names[:names_max]
-    usage = AclUsage(9, 1, 0, 0, 1, len(names), names[0], names[-1], listed)
+    usage = AclUsage(Count(events=9, tuples=1), Count(), 1, len(names), names[0], names[-1], listed)
     found = suggest([wide], {wide: usage}, names_max=names_max)
     narrower = tuple(topic_read(*item[:1], prefixed=item[1]) for item in expected)
     if narrower and narrower[0].resource_name.endswith(" "):

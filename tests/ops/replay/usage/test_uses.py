@@ -51,7 +51,9 @@ def test_use_is_that_of_a_scan(acl_set: AclSet, events: list[Recorded], names_ma
     for acl, used in used_acls(acls, acl_set.super_users, events).items():
         names = used.names if is_wide(acl) else []
         expected[acl] = AclUsage(
-            used.events_alone, len(used.alone), used.events_shared, len(used.shared), used.last_ms,
+            Count(events=used.events_alone, tuples=len(used.alone)),
+            Count(events=used.events_shared, tuples=len(used.shared)),
+            used.last_ms,
             len(names), min(names, default=None), max(names, default=None),
             tuple(names[:names_max]),
         )  # fmt: skip
@@ -125,7 +127,9 @@ def test_allow_read_is_used_by_describe_but_deny_is_not() -> None:
 
 def test_repeated_acl_counts_once() -> None:
     used = use_of(acl_set_of([topic_read("t")] * 2), [Recorded(READ_T, True, 1)]).usage
-    assert used == {topic_read("t"): AclUsage(1, 1, 0, 0, 1, 0, None, None, ())}
+    assert used == {
+        topic_read("t"): AclUsage(Count(events=1, tuples=1), Count(), 1, 0, None, None, ())
+    }
 
 
 def test_use_names_the_resource_only_of_a_wide_acl() -> None:

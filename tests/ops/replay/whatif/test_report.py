@@ -42,6 +42,11 @@ def test_summary_says_that_nothing_changes() -> None:
     ]
 
 
+def test_summary_without_events_names_no_times() -> None:
+    first, *_ = text(replace(REPORT, events=0, tuples=0, first_at=None, last_at=None)).splitlines()
+    assert first.startswith("0 events of 0 tuples, judged by ")
+
+
 def test_summary_warns_about_a_log_of_denials() -> None:
     assert "cannot show that nobody loses access" in text(replace(REPORT, allowed_events=0))
     assert "cannot show" not in text(replace(REPORT, allowed_events=0, events=0))

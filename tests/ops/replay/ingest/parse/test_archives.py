@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable
 from io import BytesIO
 
@@ -59,6 +60,41 @@ def test_damaged_archive_keeps_earlier_lines(suffix: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("suffix", PACK)
 def test_file_that_is_not_an_archive_is_one_fault(suffix: str) -> None:
     assert unpacked(f"a.{suffix}", b"no archive at all") == ([b""], [Reason.BROKEN_ARCHIVE])
+
+
+def test_xz_file_whose_dictionary_takes_gigabytes_is_not_unpacked() -> None:
+    packed = bytearray(lzma.compress(b"a line\n"))
+    # The block header: its size in words of 4 bytes, ..., the dictionary's size (3 GiB), its CRC.
+    end = 12 + (packed[12] + 1) * 4
+    assert unpacked("a.xz", bytes(packed)) == ([b"a line"], [None])
+    packed[16] = 39
+    packed[end - 4 : end] = zlib.crc32(packed[12 : end - 4]).to_bytes(4, "little")
+    assert unpacked("a.xz", bytes(packed)) == ([b""], [Reason.BROKEN_ARCHIVE])
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"), [(0, ([b"a line"], [None])), (21, ([b""], [Reason.BROKEN_ARCHIVE]))]
+)
+def test_zstandard_file_whose_window_takes_gigabytes_is_not_unpacked(
+    window: int, expected: tuple[list[bytes], list[Reason | None]]
+) -> None:
+    """The header asks for 2 ** (10 + window) bytes."""
+    block = (7 << 3 | 1).to_bytes(3, "little") + b"a line\n"  # the last one, and not compressed
+    packed = b"\x28\xb5\x2f\xfd" + bytes([0, window << 3]) + block
+    assert unpacked("a.zst", packed) == expected
+
+
+@pytest.mark.parametrize("padding", [0, 4, 2 * archives.PIECE_BYTES])
+def test_padding_between_and_after_xz_streams_is_skipped(padding: int) -> None:
+    zeros = bytes(padding)
+    packed = lzma.compress(b"1\n2") + zeros + lzma.compress(b"3\n") + zeros
+    lines, faults = unpacked("a.xz", packed)
+    assert (lines, set(faults)) == ([b"1", b"23"], {None})
+
+
+def test_other_data_after_an_xz_stream_is_damage() -> None:
+    lines, faults = unpacked("a.xz", lzma.compress(b"1\n") + b"no archive at all")
+    assert (lines, faults[-1]) == ([b"1", b""], Reason.BROKEN_ARCHIVE)
 
 
 def test_endless_line_is_not_kept_in_memory() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from authorizerd.replay.load.lanes.lane import Lane, LaneRules
+from authorizerd.protocol.decisions.stream import encode_hello
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.replay.load.lanes.lane import Lane
 from authorizerd.replay.load.lanes.surfaces import StreamSurface
 from authorizerd.replay.load.lanes.tally import LaneResult, Tally
 from authorizerd.replay.load.plan.frames import Frame, LaneDigest, TimedQuestion, frames_of
 from authorizerd.replay.load.plan.questions import STREAM, RecordedQuestion, stream_question
+from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.virtual_target import VirtualTarget
 
 QUESTION = stream_question(RecordedQuestion("User:a", None, "READ", "TOPIC", "orders"))
@@ -33,7 +36,13 @@ def run_lane(
     drop_after_ns: int = 10_000_000_000,
     listed_max: int = 10,
 ) -> LaneResult:
-    tally = Tally(LaneDigest(lane=0, digest=""), STREAM, warm_up_ns, listed_max)
-    rules = LaneRules(is_open=is_open, depth=depth, end_ns=end_ns, drop_after_ns=drop_after_ns)
-    Lane(iter(frames), StreamSurface(None), target, rules, tally).run()
-    return tally.result(start_s=0.0, start_skew_ms=0.0)
+    plan = LoadPlan(
+        events="", out="", target="h:1", run_id="1", mode="open" if is_open else "closed",
+        depth=depth, warm_up_s=warm_up_ns / 1e9, mismatches_listed_max=listed_max,
+        duration_s=None if end_ns is None else (end_ns - warm_up_ns) / 1e9,
+    )  # fmt: skip
+    tally = Tally(LaneDigest(lane=0, digest=""), plan)
+    surface = StreamSurface(None)
+    surface.receive_data(encode_hello(ErrorCode.NONE, 7))
+    Lane(iter(frames), surface, target, plan, tally, drop_after_ns=drop_after_ns).run()
+    return tally.result

@@ -9,9 +9,7 @@ import msgspec
 import pytest
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.connection import SocketLine, connect, probe
-from authorizerd.replay.load.lanes.surfaces import StreamSurface, surface_of
-from authorizerd.replay.load.lanes.target import new_context, parse_target
+from authorizerd.replay.load.lanes.connection import SocketLine, connect
 from authorizerd.replay.plans import LoadPlan
 from tests.ops.replay.load.lanes.target_server import TargetServer
 from tests.support.certificates import Authority, expired
@@ -19,16 +17,27 @@ from tests.support.certificates import Authority, expired
 MS = 1_000_000
 
 
-def test_probe_asks_one_question() -> None:
+def plan_for(target: str, **fields: str | Path | None) -> LoadPlan:
+    texts = {name: None if value is None else str(value) for name, value in fields.items()}
+    plan = LoadPlan(events="", out="", target=target, run_id="1")
+    return msgspec.structs.replace(plan, **texts)
+
+
+def probe(plan: LoadPlan) -> None:
+    connected, _ = connect(plan)
+    connected.close()
+
+
+def test_greeting_asks_one_question() -> None:
     with TargetServer(token="id.secret") as server:
-        probe(parse_target(server.address), StreamSurface("id.secret"))
+        probe(plan_for(server.address, token="id.secret"))
         assert server.hellos == 1
         assert server.asked == []
 
 
 def test_rejected_token_names_the_target() -> None:
     with TargetServer(token="id.secret") as server, pytest.raises(LoadError) as raised:
-        probe(parse_target(server.address), StreamSurface(None))
+        probe(plan_for(server.address))
     assert str(raised.value) == (
         f"target {server.address}: it rejects the token (58 SASL_AUTHENTICATION_FAILED)"
     )
@@ -38,9 +47,9 @@ def test_unreachable_target_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(LoadError, match=f"target {address}: Connection refused"):
-        probe(parse_target(address), StreamSurface(None))
+        probe(plan_for(address))
     with pytest.raises(LoadError, match=r"target nowhere\.invalid:1: "):
-        probe(parse_target("nowhere.invalid:1"), StreamSurface(None))
+        probe(plan_for("nowhere.invalid:1"))
 
 
 def test_closed_connection_is_named() -> None:
@@ -51,7 +60,7 @@ def test_closed_connection_is_named() -> None:
             accepted, _ = listener.accept()
             accepted.close()
     with pytest.raises(LoadError, match="target"):
-        probe(parse_target(f"127.0.0.1:{port}"), StreamSurface(None))
+        probe(plan_for(f"127.0.0.1:{port}"))
 
 
 def test_socket_line_does_not_block() -> None:
@@ -75,17 +84,7 @@ def test_socket_line_does_not_block() -> None:
 
 def test_missing_unix_socket_is_named() -> None:
     with pytest.raises(LoadError, match=r"target unix:/nowhere/stream: No such file"):
-        connect(parse_target("unix:/nowhere/stream"), StreamSurface(None))
-
-
-def plan_for(target: str, **files: Path | None) -> LoadPlan:
-    paths = {name: None if path is None else str(path) for name, path in files.items()}
-    return msgspec.structs.replace(LoadPlan(events="", out="", target=target, run_id="1"), **paths)
-
-
-def probe_as(plan: LoadPlan) -> None:
-    target = parse_target(plan.target, plan.surface)
-    probe(target, surface_of(plan.surface, plan.target, None), new_context(plan))
+        probe(plan_for("unix:/nowhere/stream"))
 
 
 @pytest.mark.parametrize(("server", "options", "complaint"), [
@@ -119,11 +118,11 @@ def test_target_with_tls_is_checked(
     with TargetServer(tls=context) as peer:
         plan = plan_for(f"tls://{peer.address}", **given)
         if complaint is None:
-            probe_as(plan)
+            probe(plan)
             assert peer.hellos == 1
             return
         with pytest.raises(LoadError, match=r"target tls://127\.0\.0\.1:") as raised:
-            probe_as(plan)
+            probe(plan)
         assert complaint in str(raised.value)
         assert peer.hellos == 0
 
@@ -136,7 +135,7 @@ def test_target_with_tls_is_checked(
 def test_missing_tls_is_named(target: str, answer: bytes, complaint: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
         address = f"{target}127.0.0.1:{listener.getsockname()[1]}"
-        probing = threads.submit(probe_as, plan_for(address))
+        probing = threads.submit(probe, plan_for(address))
         accepted, _ = listener.accept()
         with accepted:
             accepted.recv(1000)

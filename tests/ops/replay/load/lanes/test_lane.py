@@ -85,7 +85,7 @@ def test_lost_target_ends_the_lane() -> None:
     target = VirtualTarget(dies_at=2 * S + MS // 2, service_ns=4 * MS)
     result = run_lane(target, frames_each(5000, 1000))
     assert result.ended == "the target closed the connection"
-    assert result.ended_ns == 2 * S + MS // 2
+    assert result.finished_ns == 2 * S + MS // 2
     assert result.sent == result.answered + result.unanswered
     assert (result.unanswered, result.sent) == (1, 401)
     assert result.corrected.samples == result.sent
@@ -128,8 +128,8 @@ def test_latencies_exclude_the_warm_up() -> None:
     assert (result.answered, result.warm_up) == (3000, 1500)
     assert result.corrected.samples == 1500
     assert p99_ms(result.corrected) < 1
-    assert [second.second for second in result.timeline] == [1, 2]
-    assert [second.offered for second in result.timeline] == [500, 1000]
+    assert list(result.timeline) == [1, 2]
+    assert [second.offered for second in result.timeline.values()] == [500, 1000]
 
 
 def test_error_counts_towards_the_latencies_but_not_as_served() -> None:
@@ -144,17 +144,17 @@ def test_error_counts_towards_the_latencies_but_not_as_served() -> None:
     assert result.corrected.samples == result.service.samples == 3000
     assert p99_ms(result.corrected) > 900
     assert p99_ms(result.service) > 900
-    assert [second.latency.samples for second in result.timeline] == [1000, 1000, 1000]
-    assert sum(second.served for second in result.timeline) == 2000
+    assert [second.latency.samples for second in result.timeline.values()] == [1000, 1000, 1000]
+    assert sum(second.served for second in result.timeline.values()) == 2000
 
 
 def test_timeline_shows_a_stall_in_its_second() -> None:
     target = VirtualTarget(stalls=((S, 2 * S),))
     timeline = run_lane(target, frames_each(1000, 3000), depth=4000).timeline
-    assert [second.offered for second in timeline] == [1000, 1000, 1000]
-    assert [second.latency.max_ns // (100 * MS) for second in timeline] == [0, 10, 1]
+    assert [second.offered for second in timeline.values()] == [1000, 1000, 1000]
+    assert [second.latency.max_ns // (100 * MS) for second in timeline.values()] == [0, 10, 1]
     assert timeline[1].served < 10
-    assert sum(second.served for second in timeline) == 3000
+    assert sum(second.served for second in timeline.values()) == 3000
 
 
 def test_answer_to_another_frame_ends_the_lane() -> None:

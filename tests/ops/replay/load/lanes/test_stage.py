@@ -20,6 +20,7 @@ SPECULATION = "spark.speculation"
     ("local[2,1]", {}, None),
     ("local[*]", {TASK: "4", SPECULATION: "false"}, None),
     ("local[2, 4]", {TASK: "1"}, f"{TASK} is 4: set it to 1"),
+    ("local-cluster[2,1,1024]", {TASK: "1"}, f"{STAGE} is not set"),
     ("yarn", {TASK: "1", STAGE: "1", SPECULATION: "false"}, None),
     ("yarn", {STAGE: "1"}, f"{TASK} is not set, which means 4"),
     ("yarn", {TASK: "1"}, f"{STAGE} is not set, which means 4"),

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.load.plan.ordering import Walk, lay_out, measure_stretch
+from authorizerd.replay.load.plan.ordering import Stretch, Walk, lay_out
 
 
 @given(
@@ -24,26 +24,33 @@ def test_parts_give_the_positions_of_one_pass(gaps: list[list[int]], cap: int | 
                 elapsed_ms += gap if cap is None else min(gap, cap)
             expected.append((len(expected), elapsed_ms))
             parts[-1].append(at_ms)
-    stretches = [measure_stretch(part, in_batches(times), cap) for part, times in enumerate(parts)]
-    layout = lay_out(filter(None, reversed(stretches)), cap)
-    found: list[tuple[int, int]] = []
-    for part, place in layout.places.items():
-        walk = Walk(place, cap)
-        for batch in in_batches(parts[part]):
-            numbers, elapsed = walk.step(batch)
-            found += zip(numbers.to_pylist(), elapsed.to_pylist(), strict=True)
+    positions = [list(walk(times, cap)) for times in parts]
+    layout = lay_out(reversed(list(stretches_of(parts, positions))), cap)
+    found = [
+        (place.number + number, place.elapsed_ms + elapsed)
+        for place in layout.places
+        for number, elapsed in positions[place.part]
+    ]
     assert found == expected
     assert layout.events == len(expected)
     assert layout.period_ms > elapsed_ms
 
 
-def in_batches(times: list[int]) -> Iterator[pa.Int64Array]:
-    """Yield a part's times in batches of two, as Arrow does with larger ones."""
-    for begin in range(0, len(times), 2):
-        yield pa.array(times[begin : begin + 2], pa.int64())
+def walk(times: list[int], cap: int | None) -> Iterator[tuple[int, int]]:
+    """Yield the positions of a part's times, in batches of two, as Arrow does with larger ones."""
+    walking = Walk(cap)
+    for begin in range(0, len(times) + 1, 2):
+        batch = walking.step(pa.array(times[begin : begin + 2], pa.int64()))
+        yield from zip(*(column.to_pylist() for column in batch), strict=True)
+
+
+def stretches_of(
+    parts: list[list[int]], positions: list[list[tuple[int, int]]]
+) -> Iterator[Stretch]:
+    for part, (times, found) in enumerate(zip(parts, positions, strict=True)):
+        if times:
+            yield Stretch(part, len(times), times[0], times[-1], found[-1][1])
 
 
 def test_next_round_begins_a_mean_gap_after_the_last_event() -> None:
-    stretch = measure_stretch(0, in_batches([0, 100, 200]), None)
-    assert stretch is not None
-    assert lay_out([stretch], None).period_ms == 300
+    assert lay_out([Stretch(0, 3, 0, 200, 200)], None).period_ms == 300

@@ -1,0 +1,122 @@
+"""The Spark application: run one job in the driver of spark-submit.
+
+    spark-submit --py-files authorizerd-replay.zip authorizerd-replay.py COMMAND ARGUMENTS…
+
+``authorizerd replay`` runs the same file with ``--plan FILE`` in place of a command.
+
+**Invariant:** only this module decides what a user sees of a fault: one line, with the trace in the
+log. It imports nothing that may be missing before it has checked the driver's Python.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from authorizerd.replay.messages import EXIT_FAULT, PLAN_FLAG
+from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
+from authorizerd.replay.spark.probe import COMMAND_MODULES, DRIVER_MODULES, missing_modules
+
+if TYPE_CHECKING:
+    import argparse
+
+    from authorizerd.config.command_parser import CommandParser
+    from authorizerd.replay.plans import Plan
+
+_OF_SPARK: Final = "give it to spark-submit, before authorizerd-replay.py"
+_SPARK_FLAGS: Final = ("--archives", "--conf", "--deploy-mode", "--master", "--verbose")
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the job that ``words`` name, and return its exit code."""
+    # spark-submit prints both streams of a Python driver to standard output anyway.
+    sys.stderr = MessageStream(sys.stdout)
+    warnings.showwarning = trace_warning
+    is_planned = words[:1] == [PLAN_FLAG]
+    missing = missing_modules(DRIVER_MODULES if is_planned else COMMAND_MODULES)
+    if missing:
+        print(
+            f"the driver's Python, {sys.executable}, lacks {', '.join(missing)}: install them",
+            file=sys.stderr,
+        )
+        return EXIT_FAULT
+    from authorizerd.replay.spark.failures import is_named, one_line
+
+    try:
+        return _run_plan_file(words[1]) if is_planned else _run_command(words)
+    except Exception as error:  # noqa: BLE001 - every fault is reported and logged
+        if not is_named(error):
+            trace(traceback.format_exc())
+        print(one_line(error), file=sys.stderr)
+        return EXIT_FAULT
+
+
+def new_parser() -> CommandParser:
+    """Return the parser of the words after ``authorizerd-replay.py``."""
+    from authorizerd.config.command_parser import CommandParser, LazyParser
+    from authorizerd.replay.jobs import JOBS, add_job_arguments
+
+    parser = CommandParser(
+        prog="authorizerd-replay.py",
+        description="Evaluate recorded traffic in the driver of spark-submit.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
+    for name, about in JOBS.items():
+        added = commands.add_parser(
+            name, help=about, allow_abbrev=False, add_arguments=partial(add_job_arguments, name)
+        )
+        # ``--print`` belongs to the command that submits jobs.
+        added.set_defaults(only_print=False, advice=dict.fromkeys(_SPARK_FLAGS, _OF_SPARK))
+    return parser
+
+
+def _run_command(words: Sequence[str]) -> int:
+    parsed = new_parser().parse_words(words)
+    refused = _refusal(parsed)
+    if refused is not None:
+        parsed.refuse(refused)
+    return _run(lambda is_local: parsed.make_plan(parsed, is_local=is_local))
+
+
+def _refusal(parsed: argparse.Namespace) -> str | None:
+    """Return why the arguments need ``authorizerd replay`` on a machine of its own, or None."""
+    if getattr(parsed, "logs", None):
+        return "--logs: expected --events: run the command ingest first"
+    if getattr(parsed, "engine", None) == "local":
+        return "--engine local: expected auto or spark, since this is a program of Spark"
+    for flag in ("acls", "baseline_acls"):
+        source = getattr(parsed, flag, None)
+        if source is not None and source.startswith("kafka://"):
+            name = flag.replace("_", "-")
+            return f"--{name}: {source}: expected a file: save the output of kafka-acls --list"
+    return None
+
+
+def _run_plan_file(path: str) -> int:
+    from authorizerd.replay.plans import decode_plan
+
+    plan = decode_plan(Path(path).read_bytes())
+    return _run(lambda is_local: plan)
+
+
+def _run(make_plan: Callable[[bool], Plan]) -> int:
+    """Start Spark, and run the plan that ``make_plan`` returns if the master is local, or not."""
+    from authorizerd.replay.spark.execution import run_plan
+    from authorizerd.replay.spark.session import is_local, is_remote, send_code, session_builder
+
+    spark = session_builder("authorizerd replay").getOrCreate()
+    try:
+        if is_remote(spark):
+            # Closing the session ends its jobs on the server, which a signal alone would not.
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+            send_code(spark)
+        return run_plan(spark, make_plan(is_local(spark)))
+    finally:
+        spark.stop()

@@ -1,0 +1,42 @@
+"""The commands that run as jobs, for ``authorizerd replay`` and for the Spark application.
+
+Each has a module ``options``, with ``add_arguments`` and ``make_plan``, and a module ``job``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import Final
+
+from authorizerd.replay.options import parse_path
+
+JOBS: Final = {
+    "ingest": "convert audit logs into events, which the other commands read",
+    "whatif": "show which recorded requests other ACLs would newly deny or allow",
+    "usage": "find ACLs that no recorded request used, and suggest narrower ones",
+    "load": "send the recorded questions to a running daemon, and measure its answers",
+}
+"""The help of each command."""
+
+_OUT_OF_INGEST: Final = "directory of the table, which is made, or gets what is new in the inputs"
+_OUT: Final = "directory for the results; must be empty without --overwrite"
+
+
+def add_job_arguments(name: str, parser: argparse.ArgumentParser) -> None:
+    """Add the job's arguments; ``make_plan`` and ``refuse`` become values of the result."""
+    options = import_module(f"authorizerd.replay.{name}.options")
+    parser.set_defaults(make_plan=options.make_plan, refuse=parser.error)
+    options.add_arguments(parser)
+    parser.add_argument(
+        "--out",
+        required=True,
+        type=parse_path,
+        metavar="DIR",
+        help=_OUT_OF_INGEST if name == "ingest" else _OUT,
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the command's earlier results in --out; other files stay",
+    )

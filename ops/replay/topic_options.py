@@ -1,0 +1,44 @@
+"""Read the client properties that a job connects to a topic with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.properties import parse_properties
+from authorizerd.replay.options import PathError
+
+_KEYS: Final = ("security.", "sasl.", "ssl.")
+"""Beginnings of the keys that matter; as for ``acls --command-config``, others are ignored."""
+_JAAS: Final = "sasl.jaas.config"
+_LOG_IN: Final = re.compile(
+    r"""\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)"""
+    r"""(?:\s+[\w.]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s";]+))*\s*;\s*"""
+)
+
+
+def read_client_settings(command_config: Path | None) -> dict[str, str]:
+    """Return the properties for TLS and the log-in; without a file, there are none.
+
+    Raises:
+        PathError: the file cannot be read, or is not a properties file.
+    """
+    if command_config is None:
+        return {}
+    try:
+        text = command_config.read_text(encoding="iso-8859-1")
+        properties = parse_properties(text, source=str(command_config))
+    except OSError as error:
+        raise PathError(f"--command-config: {command_config}: {error.strerror}") from error
+    except ConfigurationError as error:
+        raise PathError(f"--command-config: {error}") from error
+    settings = {key: each.value for key, each in properties.items() if key.startswith(_KEYS)}
+    # Java's own error would quote a word of the text, which may be the password.
+    if _JAAS in settings and _LOG_IN.fullmatch(settings[_JAAS]) is None:
+        raise PathError(
+            f'--command-config: {command_config}: {_JAAS}: expected CLASS required KEY="VALUE" …; '
+            "(the value is not shown, since it may contain a password)"
+        )
+    return settings

@@ -1,0 +1,200 @@
+"""All jobs of ``authorizerd replay`` on a standalone Spark cluster, and through Spark Connect.
+
+The workers' Python has only three modules. Results must equal those without Spark, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizerd.replay.submit.spark_home import find_spark_home
+from tests.end_to_end.spark_cluster import (
+    CLUSTER_SETTINGS,
+    LOAD_SETTINGS,
+    SparkCluster,
+    running_cluster,
+    running_connect,
+)
+from tests.support.daemon_process import DaemonProcess, running
+
+LINES = 13_518  # in the broker's audit log
+SECONDS_MAX = 600.0
+REPLAY = (sys.executable, "-P", "-m", "authorizerd.cli.main", "replay")
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def inputs(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the audit log, and the results without Spark."""
+    folder = tmp_path_factory.mktemp("inputs")
+    with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:
+        (folder / "audit.log").write_bytes(log.read())
+    listed = (real_log_dir / "acls-list.txt").read_text().splitlines(keepends=True)
+    kept = [line for line in listed if "principal=User:growth-svc-31," not in line]
+    (folder / "candidate.txt").write_text("".join(kept))
+    for command, acls in (("whatif", folder / "candidate.txt"), ("usage", real_log_dir)):
+        words = ("--logs", "audit.log", "--acls", str(acls), "--out", command, "--engine", "local")
+        ran = run_here([*REPLAY, command, *words], folder)
+        assert ran.returncode in (0, 3), ran.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def daemon(real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    folder = tmp_path_factory.mktemp("daemon")
+    log = shutil.copytree(real_log_dir, folder / "log")
+    with running(folder, log) as started:
+        yield started
+
+
+def run_here(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+
+
+def read_result(path: Path) -> str:
+    """Return a text that the job wrote as a file, or as a directory with one part file."""
+    if path.is_file():
+        return path.read_text()
+    (part,) = (each for each in path.glob("part-*") if each.stat().st_size)
+    return part.read_text()
+
+
+def check_jobs(run: Run, inputs: Path, out: Path, acls: Path, daemon: DaemonProcess) -> None:
+    """Run all jobs, and compare what they write with the results without Spark."""
+    table = (out / "table").as_uri()
+    ran = run("ingest", "--input", (inputs / "audit.log").as_uri(), "--out", table)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ingested = json.loads(read_result(out / "table/ingest.json"))
+    assert (ingested["accepted"], ingested["lines"], ingested["events"]) == (True, LINES, LINES)
+
+    def evaluate(command: str, acls: Path, code: int) -> None:
+        place = out / command
+        words = ("--events", table, "--acls", str(acls), "--out", place.as_uri())
+        ran = run(command, *words)
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        for name in (f"{command}.json", "commands.sh")[: 2 if command == "usage" else 1]:
+            assert read_result(place / name) == (inputs / command / name).read_text()
+
+    evaluate("whatif", inputs / "candidate.txt", 3)
+    evaluate("usage", acls, 0)
+    target = daemon.ready["decision_stream"]
+    paces = ("--rate", "4000", "--max-send-lag", "60000", "--lanes", "2")
+    place = (out / "load").as_uri()
+    ran = run("load", "--events", table, "--target", target, "--out", place, *paces)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    load: dict[str, Any] = json.loads(read_result(out / "load/load.json"))
+    # The daemon has the ACLs at the end of the log, so some of its answers differ.
+    assert (load["valid"], load["errors"]) == (True, {})
+    assert load["answered"] == load["sent"] == load["plan"]["questions"] > 0
+
+
+def test_workers_python_cannot_import_the_project(cluster: SparkCluster) -> None:
+    for package in ("authorizerd", "ops", "pyspark", "pandas"):
+        alone = subprocess.run(
+            [cluster.python, "-c", f"import {package}"],
+            cwd=cluster.folder, env=cluster.environment, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert f"No module named '{package}'" in alone.stderr
+
+
+def test_standalone_cluster_runs_the_package(
+    cluster: SparkCluster, inputs: Path, real_log_dir: Path, daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    packed = run_here([*REPLAY, "package", "--out", str(tmp_path / "files")], tmp_path)
+    script = packed.stdout.split()[1:-2]
+    settings = {
+        **CLUSTER_SETTINGS,
+        **LOAD_SETTINGS,
+        "spark.pyspark.python": str(cluster.python),
+        "spark.pyspark.driver.python": sys.executable,
+    }
+    confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    submit = find_spark_home(None, os.environ) / "bin/spark-submit"
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return run_here(
+            [str(submit), "--master", cluster.master, *confs, *script, *words], tmp_path
+        )
+
+    check_jobs(run, inputs, tmp_path, real_log_dir, daemon)
+
+
+def test_command_submits_to_the_cluster(
+    cluster: SparkCluster, inputs: Path, tmp_path: Path
+) -> None:
+    words = (
+        *("ingest", "--input", (inputs / "audit.log").as_uri(), "--out", (tmp_path / "t").as_uri()),
+        *("--master", cluster.master, "--python", str(cluster.python)),
+        *("--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1"),
+    )
+    ran = run_here([*REPLAY, *words], tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(read_result(tmp_path / "t/ingest.json"))["events"] == LINES
+
+
+def test_connect_runs_all_jobs_and_ends_them_with_the_command(
+    cluster: SparkCluster, inputs: Path, real_log_dir: Path, daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    with running_connect(cluster) as url:
+
+        def words_of(*words: str) -> list[str]:
+            return [*REPLAY, *words, "--remote", url]
+
+        check_jobs(
+            lambda *words: run_here(words_of(*words), tmp_path),
+            inputs, tmp_path, real_log_dir, daemon,
+        )  # fmt: skip
+        check_end(words_of, tmp_path, daemon)
+
+
+def check_end(words_of: Callable[..., list[str]], folder: Path, daemon: DaemonProcess) -> None:
+    """Stop the command of a long load: the server must stop sending as well."""
+    words = ("--loop", "0", "--duration", "600", "--rate", "1000", "--max-send-lag", "60000")
+    places = ("--events", (folder / "table").as_uri(), "--out", (folder / "long").as_uri())
+    load = words_of("load", *places, "--target", daemon.ready["decision_stream"], *words)
+    before = count_decisions(daemon)
+    with subprocess.Popen(load, cwd=folder, stdout=subprocess.DEVNULL) as command:
+        wait_for(lambda: count_decisions(daemon) > before + 1000, "the load has begun")
+        command.send_signal(signal.SIGTERM)
+        assert command.wait(SECONDS_MAX) == 128 + signal.SIGTERM
+
+    def is_idle() -> bool:
+        counted = count_decisions(daemon)
+        time.sleep(2.0)  # of a load of 1000 questions per second
+        return count_decisions(daemon) == counted
+
+    wait_for(is_idle, "the load has ended")
+
+
+def count_decisions(daemon: DaemonProcess) -> float:
+    names = [f'{{result="{result}",surface="Stream"}}' for result in ("allowed", "denied")]
+    return sum(daemon.metric(f"authorizerd_decisions_total{name}") for name in names)
+
+
+def wait_for(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.1)

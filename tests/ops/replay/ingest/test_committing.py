@@ -1,0 +1,134 @@
+"""Create commits on this machine, which needs no Spark."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from authorizerd.replay.ingest.commit import Commit, Run
+from authorizerd.replay.ingest.commit_files import list_commits, read_newest
+from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
+from authorizerd.replay.ingest.report import add_up
+from authorizerd.replay.spark.errors import JobError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
+NOTHING = add_up([], 0)
+RUN = Run(id="00000001-ab", days=(), ingested=NOTHING)
+COMMIT = Commit(number=1, salt=1, runs=(RUN,), tuples_run=None, ingested=NOTHING)
+CONFLICT = "another ingest has added commit 1 meanwhile"
+
+
+def create(table: Path, commit: Commit = COMMIT) -> None:
+    create_commit(LOCAL, str(table), commit)
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
+    """Let a function of ``os`` fail with an error number."""
+
+    def raise_error(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, name, raise_error)
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_commit_is_created_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
+) -> None:
+    if not has_links:
+        fail(monkeypatch, "link", errno.EPERM)
+    create(tmp_path)
+    other = Commit(number=1, salt=2, runs=(), tuples_run=None, ingested=NOTHING)
+    with pytest.raises(JobError, match=CONFLICT):
+        create(tmp_path, other)
+    assert read_newest(tmp_path) == COMMIT
+    assert {path.name for path in (tmp_path / "commits").iterdir()} - {".lock"} == {"00000001.json"}
+
+
+def test_commit_waits_for_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail(monkeypatch, "link", errno.EPERM)
+    (tmp_path / "commits").mkdir()
+    with (tmp_path / "commits" / ".lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(JobError, match=CONFLICT):
+            create(tmp_path)
+    assert list_commits(tmp_path) == []
+    create(tmp_path)
+    assert list_commits(tmp_path) == [1]
+
+
+def test_other_error_of_a_link_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(monkeypatch, "link", errno.EDQUOT)
+    with pytest.raises(OSError, match=os.strerror(errno.EDQUOT)):
+        create(tmp_path)
+    assert list((tmp_path / "commits").iterdir()) == []
+
+
+def test_run_and_commit_are_on_the_disk_before_the_commit_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = tmp_path / f"events/run={RUN.id}/day=2026-11-21"
+    day.mkdir(parents=True)
+    (day / "a.parquet").touch()
+    before: set[int] = set()
+    after: set[int] = set()
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        (after if list_commits(tmp_path) else before).add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    create(tmp_path)
+    commit = tmp_path / "commits/00000001.json"
+    first = (day / "a.parquet", day, day.parent, day.parent.parent, commit)
+    assert before == {path.stat().st_ino for path in first}
+    assert after == {path.stat().st_ino for path in (commit.parent, tmp_path)}
+
+
+@pytest.mark.parametrize(("number", "numbers"), [(errno.EINVAL, [1]), (errno.EIO, [])])
+def test_failure_of_the_disk_leaves_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, numbers: list[int]
+) -> None:
+    """Some file systems cannot write a directory at once, which is no failure."""
+    fail(monkeypatch, "fsync", number)
+    if numbers:
+        create(tmp_path)
+    else:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            create(tmp_path)
+    assert list_commits(tmp_path) == numbers
+
+
+def test_commits_that_killed_processes_were_writing_are_removed(tmp_path: Path) -> None:
+    create(tmp_path)
+    for number in (1, 2):  # the process of the second one may still run
+        (tmp_path / f"commits/.0000000{number}.json.77.being-written").touch()
+    remove_unneeded(LOCAL, str(tmp_path), COMMIT, kept=5)
+    names = {path.name for path in (tmp_path / "commits").iterdir()}
+    assert names == {"00000001.json", ".00000002.json.77.being-written"}
+
+
+def test_commit_whose_file_another_ingest_has_removed_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def remove(aside: Path, path: Path) -> None:
+        aside.unlink()
+        link(aside, path)
+
+    monkeypatch.setattr(os, "link", remove)
+    with pytest.raises(JobError, match=CONFLICT):
+        create(tmp_path)

@@ -1,0 +1,134 @@
+"""Tasks that read logs and write a run themselves, without Spark."""
+
+from __future__ import annotations
+
+import gzip
+from contextlib import closing
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+
+from authorizerd.replay.ingest import direct
+from authorizerd.replay.ingest.direct import Part, are_here, plan_tasks, write_parts
+from authorizerd.replay.ingest.inputs import Inputs
+from authorizerd.replay.ingest.parse import columns
+from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.ingest.part_files import PartFiles
+from authorizerd.replay.ingest.tuples import SUMMED_BY
+
+LINE = (
+    "[2026-11-{:02d} 16:26:{:02d},966] INFO Principal = User:{} is Denied operation = READ "
+    "from host = h on resource = Topic:LITERAL:t for request = {} with resourceRefCount = 1\n"
+)
+
+
+def write_log(path: Path, lines: int) -> Path:
+    """Write a log whose tuples, requests and days repeat, with a line of each other kind."""
+    texts = [
+        LINE.format(21 + n % 2, n % 60, n % 5, "Fetch" if n % 3 else "Metadata")
+        for n in range(lines)
+    ]
+    path.write_bytes("".join([*texts, "\n", "unknown\n"]).encode())
+    return path
+
+
+def plain(*paths: Path, packed: tuple[Path, ...] = ()) -> Inputs:
+    uris = [tuple(f"file:{path}" for path in of_kind) for of_kind in (paths, packed)]
+    return Inputs(plain=uris[0], packed=uris[1], parquet=())
+
+
+def run(tasks: list[list[Part]], folder: Path) -> list[dict[str, Any]]:
+    """Run the tasks one by one, and return their sums."""
+    reader = EventReader(UTC, "auto")
+    sums = []
+    for number, parts in enumerate(tasks):
+        with closing(PartFiles(folder / "events", folder / "aside", number)) as files:
+            for batch in write_parts(parts, reader, files):
+                sums += batch.to_pylist()
+    return sums
+
+
+def read(folder: Path) -> pyarrow.Table:
+    files = sorted(folder.rglob("*.parquet"))
+    table = pyarrow.concat_tables([parquet.ParquetFile(file).read() for file in files])
+    return table.sort_by("sequence")
+
+
+def sum_rows(rows: list[dict[str, Any]]) -> dict[tuple[object, ...], tuple[int, object, object]]:
+    """Return the number of events, the first and the last time of each tuple, answer and rule."""
+    sums: dict[tuple[object, ...], tuple[int, Any, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in SUMMED_BY)
+        first, last = row.get("first_at", row.get("at")), row.get("last_at", row.get("at"))
+        number, earlier, later = sums.get(key, (0, first, last))
+        sums[key] = number + row.get("events", 1), min(earlier, first), max(later, last)
+    return sums
+
+
+@pytest.mark.parametrize("texts_max", [3, 200_000])
+@pytest.mark.parametrize("task_bytes", [1000, 100_000])
+def test_tasks_write_each_line_in_order_and_sum_up_the_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_bytes: int, texts_max: int
+) -> None:
+    monkeypatch.setattr(direct, "TASK_BYTES_MIN", task_bytes)
+    monkeypatch.setattr(direct, "TASK_BYTES_MAX", task_bytes)
+    monkeypatch.setattr(columns, "TEXTS_MAX", texts_max)
+    log = write_log(tmp_path / "a b*é.log", 40)
+    packed = tmp_path / "c.log.GZ"
+    packed.write_bytes(gzip.compress(LINE.format(23, 1, "z", "Fetch").encode()))
+    tasks = plan_tasks(plain(log, packed=(packed,)), 2)
+    assert len(tasks) == (8 if task_bytes == 1000 else 1)
+    sums = run(tasks, tmp_path / "run")
+    events = read(tmp_path / "run/events").to_pylist()
+    assert sum_rows(sums) == sum_rows(events)
+    reader = EventReader(UTC, "auto")
+    lines = log.read_bytes().splitlines()[:40]
+    expected = reader.read(pyarrow.array(lines, pyarrow.binary())).to_pylist()
+    names = events[0].keys() - {"file", "sequence", "line", "reason"}
+    assert [{name: event[name] for name in names} for event in events[:-1]] == [
+        {name: row[name] for name in names} for row in expected
+    ]
+    assert {event["file"] for event in events[:-1]} == {f"file://{tmp_path}/a%20b*é.log"}
+    assert (events[-1]["principal"], events[-1]["file"]) == ("User:z", packed.as_uri())
+    aside = read(tmp_path / "run/aside").to_pylist()
+    assert [(row["line"], row["reason"]) for row in aside] == [
+        ("", "blank"), ("unknown", "no_decision"),
+    ]  # fmt: skip
+
+
+def test_small_files_share_a_task_and_large_ones_are_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "TASK_BYTES_MIN", 100)
+    monkeypatch.setattr(direct, "TASK_BYTES_MAX", 100)
+    sizes = {"a": 250, "b": 30, "c": 30, "d": 0, "e.gz": 4, "f.gz": 9}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    files = [tmp_path / name for name in sizes]
+    tasks = plan_tasks(plain(*files[:4], packed=tuple(files[4:])), 2)
+    found = [[(part.path.name, part.begin, part.end) for part in parts] for parts in tasks]
+    assert found == [
+        [("a", 0, 100)], [("a", 100, 200)], [("a", 200, 250), ("b", 0, 30)],
+        [("c", 0, 30), ("e.gz", 0, 4)], [("f.gz", 0, 9)],
+    ]  # fmt: skip
+    monkeypatch.setattr(direct, "TASK_BYTES_MAX", 10_000)
+    for cores, tasks_of_each in ((1, 4), (2, 8)):
+        (tmp_path / "a").write_bytes(bytes(4000))
+        assert len(plan_tasks(plain(files[0]), cores)) == tasks_of_each
+    assert plan_tasks(plain(), 2) == []
+
+
+@pytest.mark.parametrize(("plain_uris", "packed", "events", "expected"), [
+    (("file:/a.log",), ("file:/b.gz",), (), True),
+    (("file:/a.log", "s3a://logs/a.log"), (), (), False),
+    (("file:/a.log",), ("hdfs://host/b.gz",), (), False),
+    (("file:/a.log",), (), ("file:/c.parquet",), False),
+])  # fmt: skip
+def test_only_logs_of_this_machine_are_read_directly(
+    plain_uris: tuple[str, ...], packed: tuple[str, ...], events: tuple[str, ...], *, expected: bool
+) -> None:
+    assert are_here(Inputs(plain=plain_uris, packed=packed, parquet=events)) == expected

@@ -1,0 +1,422 @@
+"""Whatever the order and the form in which lines arrive, the table is the same."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import duckdb
+import pytest
+from msgspec.structs import replace
+
+from authorizerd.replay.ingest.commit import Commit, Run
+from authorizerd.replay.ingest.commit_files import list_commits, read_newest
+from authorizerd.replay.ingest.report import add_up, decode_ingested
+from authorizerd.replay.local.running import run_usage, run_whatif
+from authorizerd.replay.local.table import TableSource
+from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.spark.errors import JobError
+from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.ops.replay.recorded_events import KEY, START, Event, real_events, write_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HOUR_MS = 3_600_000
+ACLS = acl_set_of([topic_read("t1"), topic_read("t", prefixed=True, principal="User:b")])
+# Three days; some lines are equal in all but their time, and some are equal altogether.
+EVENTS = [
+    Event(
+        f"User:{'abc'[number % 3]}", "10.0.0.1", "READ", "TOPIC", f"t{number % 4}",
+        number % 5 != 0, rule="MatchingAcl" if number % 5 else "DefaultDeny",
+        at=number // 2 * HOUR_MS,
+    )
+    for number in range(100)
+]  # fmt: skip
+OTHER = [event._replace(principal="User:z") for event in EVENTS[40:60]]
+
+
+def line_of(event: Event) -> str:
+    from datetime import timedelta
+
+    time = (START + timedelta(milliseconds=event.at)).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+    return (
+        f"[{time}] {event.level} Principal = {event.principal} is "
+        f"{'Allowed' if event.allowed else 'Denied'} operation = {event.operation} from host = "
+        f"{event.host} on resource = Topic:LITERAL:{event.resource_name} for request = Fetch with "
+        f"resourceRefCount = 1 based on rule {event.rule} (kafka.authorizer.logger)\n"
+    )
+
+
+def text_of(events: list[Event]) -> str:
+    return "".join(map(line_of, events))
+
+
+class Ingests:
+    """A directory of logs, and a table to which they are ingested."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self.folder = folder
+        self.table = folder / "table"
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+
+    def log(self, **files: str | bytes) -> None:
+        """Make ``files`` the directory's content; ``__`` stands for a dot."""
+        shutil.rmtree(self.logs)
+        self.logs.mkdir()
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            (self.logs / name.replace("__", ".")).write_bytes(data)
+
+    def ingest(self, **options: Any) -> int:  # noqa: ANN401 - fields of the plan
+        from authorizerd.replay.ingest.job import run
+
+        plan = IngestPlan(inputs=(str(self.logs),), out=str(self.table), **options)
+        return run(self._spark, plan)
+
+    def check(self, events: list[Event]) -> None:
+        """Check that the table contains ``events``, and that the other commands see just these."""
+        files = [f"{self.table}/{glob}" for glob in read_newest(self.table).events_globs]
+        columns = ", ".join(KEY)
+        found = duckdb.sql(
+            f'SELECT {columns}, allowed, rule, epoch_ms("at") FROM read_parquet({files}, '
+            "hive_partitioning = false)"
+        )
+        assert found is not None
+        start_ms = int(START.timestamp() * 1000)
+        assert sorted(found.fetchall()) == sorted(
+            (*event.key, event.allowed, event.rule, event.at + start_ms) for event in events
+        )
+        expected = write_events(self.folder / "expected", events)
+        assert self._results(self.table) == self._results(expected)
+        figures = read_newest(self.table).ingested
+        assert (figures.events, figures.lines - figures.set_aside) == (len(events), len(events))
+        assert decode_ingested((self.table / "ingest.json").read_text()) == figures
+        shutil.rmtree(expected)
+
+    def _results(self, table: Path) -> list[object]:
+        """Return the tuples of a table, and the results of the other commands."""
+        source, out = TableSource(table), self.folder / "out"
+        run_whatif(WhatIfPlan(events="", out=str(out), candidate=ACLS), lambda: source)
+        usage = UsagePlan(
+            events="", out=str(out), acls=ACLS, lookback_days=1.5, assume_in_force=True
+        )
+        run_usage(usage, lambda: source)
+        texts = [(out / name).read_bytes() for name in ("whatif.json", "usage.json")]
+        return [sorted(source.tuples(), key=str), *texts]
+
+
+@pytest.fixture
+def ingests(spark: SparkSession, tmp_path: Path) -> Ingests:
+    return Ingests(spark, tmp_path)
+
+
+def test_log_that_grows_is_rotated_and_packed_counts_once(ingests: Ingests) -> None:
+    grown = text_of(EVENTS[:70])
+    ingests.log(a__log=text_of(EVENTS[:40]))
+    ingests.ingest()
+    ingests.check(EVENTS[:40])
+    ingests.log(a__log=grown)
+    ingests.ingest()
+    ingests.check(EVENTS[:70])
+    # Rotated: the end of the first log, and a new one.
+    ingests.log(a__log__1=text_of(EVENTS[:80]), a__log=text_of(EVENTS[80:]))
+    ingests.ingest()
+    ingests.check(EVENTS)
+    commits = list_commits(ingests.table)
+    ingests.ingest()
+    assert list_commits(ingests.table) == commits, "unchanged files make no commit"
+    # Packed, and an old copy restored under another name.
+    packed = gzip.compress(text_of(EVENTS[:80]).encode())
+    ingests.log(a__log__1__gz=packed, b__log=text_of(EVENTS[:55]), c__log=grown)
+    ingests.ingest()
+    ingests.check(EVENTS)
+    assert len(read_newest(ingests.table).runs) == 3
+
+
+def test_blank_lines_of_a_log_that_grows_count_once(ingests: Ingests) -> None:
+    first = f"\n{text_of(EVENTS[:40])}\n \n"
+    grown = f"{first}\n{text_of(EVENTS[40:70])}\nunknown\n"
+    for text, blank_lines in ((first, 3), (grown, 5), (f"{grown}\n{text_of(EVENTS[70:])}", 6)):
+        ingests.log(a__log=text)
+        ingests.ingest(bad_ratio_max=0.5)
+        figures = read_newest(ingests.table).ingested
+        assert (figures.blank_lines, figures.lines) == (blank_lines, text.count("\n"))
+
+
+def test_parts_of_a_day_arrive_in_any_order(ingests: Ingests) -> None:
+    """Late lines are in the files of their day."""
+    ingests.log(late__log=text_of(EVENTS[50:]))
+    ingests.ingest()
+    packed = gzip.compress(text_of(EVENTS[:50]).encode())
+    ingests.log(early__log=text_of(EVENTS[:50]), early__log__gz=packed)
+    ingests.ingest()
+    ingests.check(EVENTS)
+    days = [run.days for run in read_newest(ingests.table).runs]
+    assert days == [("2026-11-22", "2026-11-23"), ("2026-11-21", "2026-11-22")]
+
+
+def test_equal_lines_of_two_brokers_are_two_events(ingests: Ingests) -> None:
+    one, other = EVENTS[:2] + EVENTS[10:20], EVENTS[:2] + OTHER
+    ingests.log(one__log=text_of(one), other__log=text_of(other))
+    ingests.ingest()
+    ingests.check(one + other)
+    # A log of a third broker, which begins and ends like the first one.
+    third = EVENTS[:2] + OTHER[:3] + EVENTS[19:20]
+    ingests.log(one__log=text_of(one), third__log=text_of(third))
+    ingests.ingest()
+    ingests.check(one + other + third)
+
+
+@pytest.mark.parametrize(("events", "cut_before", "expected"), [
+    (42, " operation = ", (100, 2)),
+    (42, " (kafka", (100, 1)),
+    (42, "ngAcl (kafka", (101, 1)),
+    (1, "Deny (kafka", (101, 1)),
+])  # fmt: skip
+def test_line_that_was_being_written_does_not_double_the_log(
+    ingests: Ingests, events: int, cut_before: str, expected: tuple[int, int]
+) -> None:
+    """The log was read before the line of its last event was complete."""
+    text = "started\n" + text_of(EVENTS[:events])
+    ingests.log(a__log=text[: text.rindex(cut_before)])
+    ingests.ingest(bad_ratio_max=0.5)
+    ingests.log(a__log="started\n" + text_of(EVENTS))
+    ingests.ingest()
+    figures = read_newest(ingests.table).ingested
+    assert (figures.events, figures.set_aside) == expected
+
+
+def test_table_of_version_0_is_carried_forward(ingests: Ingests) -> None:
+    ingests.log(a__log=text_of(EVENTS[:40]), b__log="nonsense\n" + text_of(OTHER))
+    ingests.ingest(bad_ratio_max=0.5)
+    for part in ("events", "tuples", "set_aside"):
+        (run,) = (ingests.table / part).iterdir()
+        for path in run.iterdir():
+            path.rename(ingests.table / part / path.name)
+        run.rmdir()
+    shutil.rmtree(ingests.table / "commits")
+    ingests.check(EVENTS[:40] + OTHER)
+    ingests.log(
+        a__log=text_of(EVENTS), b__log__gz=gzip.compress(b"nonsense\n" + text_of(OTHER).encode())
+    )
+    ingests.ingest()
+    ingests.check(EVENTS + OTHER)
+    commit = read_newest(ingests.table)
+    assert [run.id == "v0" for run in commit.runs] == [True, False]
+    assert commit.ingested.reasons == {"no_decision": 1}
+
+
+def test_table_of_version_0_without_events_is_carried_forward_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from authorizerd.replay.ingest import job
+
+    class ReachedError(Exception):
+        pass
+
+    def reach(*_: object) -> None:
+        raise ReachedError
+
+    nothing = add_up([], 0)
+    runs = tuple(Run(id=name, days=(), ingested=nothing) for name in ("v0", "00000001-a"))
+    commit = Commit(number=1, salt=1, runs=runs, tuples_run=None, ingested=nothing)
+    plan = IngestPlan(inputs=(), out=str(tmp_path))
+    monkeypatch.setattr(job._Ingest, "_write", reach)
+    with pytest.raises(ReachedError):
+        job._Ingest(cast("SparkSession", None), plan, commit).write(job._Fresh([], []))
+
+
+STEPS = ("_summarize", "_leave_out", "_check_accepted", "_write_tuples")
+
+
+def read_as_documented(spark: SparkSession, table: Path) -> tuple[dict[str, int], int]:
+    """Return the denials of each principal, and the events, as the documentation finds them."""
+    text = (Path(__file__).parents[4] / "docs/replay-ingest.md").read_text(encoding="utf-8")
+    query, code = (
+        text.split(f"```{language}\n")[1].split("```")[0].replace("TABLE/", f"{table}/")
+        for language in ("sql", "python")
+    )
+    found = duckdb.sql(query)
+    assert found is not None
+    names: dict[str, Any] = {"spark": spark}
+    exec(code, names)
+    return dict(found.fetchall()), names["events"].count()
+
+
+class KilledError(Exception):
+    pass
+
+
+def kill_after(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Let the job end after a step."""
+    from authorizerd.replay.ingest import job
+
+    place = job._Ingest if hasattr(job._Ingest, step) else job
+    original = getattr(place, step)
+
+    def stop(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - those of the step
+        original(*args, **options)
+        raise KilledError
+
+    monkeypatch.setattr(place, step, stop)
+
+
+def test_killed_run_leaves_the_table_as_it_was(
+    spark: SparkSession, ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingests.log(a__log=text_of(EVENTS[:40]))
+    ingests.ingest()
+    ingests.log(a__log=text_of(EVENTS), b__log="nonsense\n" + text_of(OTHER))
+    for step in STEPS:
+        with monkeypatch.context() as patch:
+            kill_after(patch, step)
+            with pytest.raises(KilledError):
+                ingests.ingest(bad_ratio_max=0.5)
+        ingests.check(EVENTS[:40])
+    with monkeypatch.context() as patch:
+        kill_after(patch, "create_commit")
+        with pytest.raises(KilledError):
+            ingests.ingest(bad_ratio_max=0.5)
+    assert read_newest(ingests.table).ingested.events == 120
+    ingests.ingest()
+    ingests.check(EVENTS + OTHER)
+    denials = Counter(event.principal for event in EVENTS + OTHER if not event.allowed)
+    assert read_as_documented(spark, ingests.table) == (denials, 120)
+    # The next commit removes what the killed runs have left.
+    ingests.log(c__log=text_of(OTHER[:1]))
+    ingests.ingest()
+    live = {f"run={run.id}" for run in read_newest(ingests.table).runs}
+    assert {path.name for path in (ingests.table / "events").iterdir()} == live
+
+
+def test_second_of_two_concurrent_ingests_fails(
+    ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from authorizerd.replay.ingest import job
+    from authorizerd.replay.ingest.committing import create_commit
+
+    def create_second(*args: Any) -> None:  # noqa: ANN401 - those of the step
+        monkeypatch.setattr(job, "create_commit", create_commit)
+        ingests.log(b__log=text_of(OTHER))
+        ingests.ingest()
+        create_commit(*args)
+
+    ingests.log(a__log=text_of(EVENTS))
+    monkeypatch.setattr(job, "create_commit", create_second)
+    with pytest.raises(
+        JobError, match=r"another ingest has added commit 1 meanwhile.*run it again"
+    ):
+        ingests.ingest()
+    ingests.check(OTHER)
+    ingests.log(a__log=text_of(EVENTS))
+    ingests.ingest()
+    ingests.check(EVENTS + OTHER)
+
+
+def test_parts_of_a_real_log_give_the_table_of_the_whole(
+    ingests: Ingests, real_log_dir: Path
+) -> None:
+    events = list(real_events(real_log_dir))
+    lines = lzma.decompress((real_log_dir / "kafka-authorizer.log.xz").read_bytes())
+    middle = lines.index(b"\n", len(lines) // 2) + 1
+    half = lines[:middle].count(b"\n")
+    ingests.log(a__log__2=lines[middle:])
+    ingests.ingest()
+    ingests.check(events[half:])
+    quarter = lines.index(b"\n", middle // 2) + 1
+    ingests.log(a__log=lines[:quarter], a__log__2=lines[middle:])
+    ingests.ingest()
+    ingests.log(
+        a__log__3__xz=lzma.compress(lines[:middle]), a__log__2__gz=gzip.compress(lines[middle:])
+    )
+    ingests.ingest()
+    ingests.check(events)
+
+
+def test_days_are_not_scattered_over_the_files_of_all_tasks(
+    spark: SparkSession, ingests: Ingests
+) -> None:
+    ingests.log(**{f"{number}__log": text_of(EVENTS[number::40]) for number in range(40)})
+    names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    before = {name: str(spark.conf.get(name)) for name in names}
+    try:
+        for name in names:
+            spark.conf.set(name, "1000b")  # a task for each file
+        ingests.ingest()
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    ingests.check(EVENTS)
+    for day in (ingests.table / "events").glob("run=*/day=*"):
+        assert len(list(day.glob("*.parquet"))) == 1
+
+
+def test_table_that_only_spark_can_reach_is_kept_alike(
+    spark: SparkSession, ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from authorizerd.replay.ingest import committing, inputs, job, runs, table
+    from authorizerd.replay.spark import files
+
+    for module in (committing, files, inputs, runs, table):
+        monkeypatch.setattr(module, "local_path", lambda spark, uri: None)
+    monkeypatch.setattr(job, "COMMITS_KEPT", 1)
+    ingests.log(a__log=text_of(EVENTS[:40]), b__log="nonsense\n" + text_of(OTHER))
+    ingests.ingest(bad_ratio_max=0.5)
+    old = table.open_table(spark, str(ingests.table)).commit
+    packed = gzip.compress(b"nonsense\n" + text_of(OTHER).encode())
+    ingests.log(a__log=text_of(EVENTS), b__log__gz=packed)
+    ingests.ingest()
+    ingests.ingest()
+    opened = table.open_table(spark, str(ingests.table))
+    assert (opened.ingested.events, opened.ingested.tuples) == (120, opened.tuples().count())
+    assert opened.events().count() == 120
+    assert opened.commit.number == 2
+    # What is removed becomes empty.
+    assert spark.read.parquet(f"{ingests.table}/tuples/run={old.tuples_run}").count() == 0
+    with pytest.raises(FileNotFoundError):
+        table.read_commit_text(spark, f"{ingests.table}/commits/00000001.json")
+    # Two writers of one commit: the later one fails, although Spark let both write.
+    place = ingests.table / "commits" / "00000002.json"
+    (part,) = place.glob("*.txt")
+    (place / "part-later.txt").write_text("{}")
+    os.utime(place / "part-later.txt", (part.stat().st_mtime + 5,) * 2)
+    assert table.open_table(spark, str(ingests.table)).commit == opened.commit
+    with pytest.raises(JobError, match="another ingest has added commit 2"):
+        committing.create_commit(spark, str(ingests.table), opened.commit)
+
+
+def test_directory_with_other_files_is_refused(ingests: Ingests) -> None:
+    ingests.table.mkdir()
+    (ingests.table / "notes.txt").touch()
+    ingests.log(a__log=text_of(EVENTS[:1]))
+    with pytest.raises(JobError, match=r"--out: .*expected a table .*found notes.txt"):
+        ingests.ingest()
+
+
+def test_number_of_old_commits_is_bounded(spark: SparkSession, tmp_path: Path) -> None:
+    from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
+
+    table = str(write_events(tmp_path, EVENTS))
+    commit = read_newest(tmp_path)
+    for number in range(1, 8):
+        run = f"{number:08d}-ab"
+        for part in ("events", "tuples", "set_aside"):
+            (tmp_path / part / f"run={run}").mkdir(parents=True)
+        live = Run(id=run, days=(), ingested=commit.ingested)
+        commit = replace(commit, number=number, runs=(live,), tuples_run=run)
+        create_commit(spark, table, commit)
+        remove_unneeded(spark, table, commit, kept=5)
+    (tmp_path / "events" / "run=00000008-ab").mkdir()  # may still commit
+    remove_unneeded(spark, table, commit, kept=5)
+    assert list_commits(tmp_path) == [7, 6, 5, 4, 3]
+    kept = {f"run={number:08d}-ab" for number in range(3, 8)}
+    assert {path.name for path in (tmp_path / "tuples").iterdir()} == kept
+    assert {path.name for path in (tmp_path / "events").iterdir()} == kept | {"run=00000008-ab"}

@@ -1,0 +1,70 @@
+"""Find the files of an ingest on this machine, which needs no Spark."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from authorizerd.replay.ingest.commit import Input
+from authorizerd.replay.ingest.inputs import check_sources, find_inputs
+from authorizerd.replay.spark.errors import JobError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
+
+
+def test_directory_above_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b.log").touch()
+    (found,) = find_inputs(LOCAL, (f"{tmp_path}/a/..",))
+    assert found.uri == f"file:{tmp_path}/b.log"
+
+
+def test_pipe_is_rejected_instead_of_read_as_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.log")
+    for text in (f"{tmp_path}/pipe.log", str(tmp_path)):
+        with pytest.raises(JobError, match=r"/pipe\.log: expected a regular file"):
+            find_inputs(LOCAL, (text,))
+
+
+def test_unreadable_file_of_a_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.log").symlink_to("nowhere")
+    with pytest.raises(JobError, match=r"/broken\.log: No such file or directory"):
+        find_inputs(LOCAL, (str(tmp_path),))
+
+
+def test_name_that_is_not_utf_8_is_rejected_before_the_ingest(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.log")).touch()
+    with pytest.raises(JobError, match=r"/caf.udce9\.log': expected a name in UTF-8"):
+        find_inputs(LOCAL, (str(tmp_path),))
+
+
+NEW, OLD = (
+    "file:/t/events/run=00000001-a/day=2026-11-21/a.parquet",
+    "s3://b/v0/events/day=1/a.parquet",
+)
+LOG, OTHER_TOOL, TOPIC = "file:/logs/a.log", "file:/events/a.parquet", "kafka://h:1/audit"
+
+
+@pytest.mark.parametrize(("uris", "topics", "found"), [
+    ((NEW, LOG), (), f"file:/t: .*found {LOG}"),
+    ((LOG, OLD, f"{LOG}.gz"), (), f"s3://b/v0: .*found {LOG}"),
+    ((NEW, OLD), (), "file:/t: .*found s3://b/v0"),
+    ((NEW,), (TOPIC,), f"file:/t: .*found {TOPIC}"),
+    ((NEW, NEW.replace("run=00000001", "run=00000002"), OTHER_TOOL), (), None),
+    ((LOG, f"{LOG}.gz", OTHER_TOOL), (TOPIC,), None),
+])  # fmt: skip
+def test_table_is_not_mixed_with_what_it_may_contain(
+    uris: tuple[str, ...], topics: tuple[str, ...], found: str | None
+) -> None:
+    files = [Input(uri=uri, bytes=1, modified_ms=1) for uri in uris]
+    raised = nullcontext() if found is None else pytest.raises(JobError, match=found)
+    with raised:
+        check_sources(files, topics)

@@ -1,0 +1,68 @@
+"""A forked command ends and prints as a program of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import COMMAND, ROOT, SECONDS_MAX, new_log, run, running
+from tests.support.forked_command import ForkedCommand, start_command
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--help",),
+        ("what-can",),
+        ("serve", "--config", "missing.properties"),
+        ("check-log", "--log-dir", "missing"),
+    ],
+)
+def test_exit_code_and_output_are_those_of_a_program(words: tuple[str, ...]) -> None:
+    program = subprocess.run(
+        [*COMMAND, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    forked = run(*words)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (
+        program.returncode,
+        program.stdout,
+        program.stderr,
+    )
+    assert program.stdout + program.stderr
+
+
+def test_signal_that_ends_it_is_its_exit_code(tmp_path: Path) -> None:
+    with running(tmp_path, new_log(tmp_path)) as daemon:
+        assert isinstance(daemon.process, ForkedCommand)
+        assert daemon.process.poll() is None
+        assert daemon.stop(signal.SIGKILL)[0] == -signal.SIGKILL
+
+
+def test_variable_of_the_interpreter_needs_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork would not obey it."""
+    run("--version")
+    monkeypatch.setenv("PYTHONWARNINGS", "default")
+    process = start_command(["--version"], stdout=subprocess.PIPE)
+    assert not isinstance(process, ForkedCommand)
+    output, _ = process.communicate(timeout=SECONDS_MAX)
+    assert output.startswith("authorizerd ")
+
+
+def test_text_is_complete_after_a_timeout(tmp_path: Path) -> None:
+    with running(tmp_path, new_log(tmp_path)) as daemon:
+        with pytest.raises(subprocess.TimeoutExpired):
+            daemon.process.wait(0.01)
+        with pytest.raises(subprocess.TimeoutExpired):
+            daemon.process.communicate(timeout=0.01)
+        code, log = daemon.stop()
+        assert code == 0
+        assert "decision_http: bound" in log
+        assert log.endswith("ended\n")
