@@ -5,7 +5,7 @@ BIN := .venv/bin
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual wheel clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs wheel clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -19,6 +19,10 @@ setup-dev: .venv/.setup-dev
 
 .venv/.setup-dev: .venv/.setup requirements-dev.lock
 	$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.venv/.setup-docs: .venv/.setup requirements-docs.lock
+	$(INSTALL) --require-hashes -r requirements-docs.lock
 	@touch $@
 
 run: setup
@@ -87,6 +91,11 @@ conformance: setup-dev
 manual: setup-dev
 	$(BIN)/python -m ops.manual
 
+# Build the documentation site in .run/site; a link or anchor that leads nowhere is an error.
+docs: .venv/.setup-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "built .run/site; to read it: $(BIN)/python -m mkdocs serve"
+
 # Build the wheel that ops/systemd/README.md installs; root then builds nothing in this directory.
 wheel: setup
 	@rm -rf build dist/authorizerd-*.whl
@@ -101,13 +110,16 @@ clients: setup
 	  else echo 'npm is not installed: the JavaScript client is not built'; fi
 	@ls dist/authorizerd_client-*.whl
 
-# Regenerate both lock files; needs uv.
+# Regenerate the lock files; needs uv.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements.lock requirements.in
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --constraint requirements.lock \
 	  --output-file requirements-dev.lock requirements-dev.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --constraint requirements-dev.lock \
+	  --output-file requirements-docs.lock requirements-docs.in
 
 clean:
 	rm -rf clients/python/build clients/python/src/*.egg-info

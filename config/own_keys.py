@@ -321,7 +321,7 @@ OWN_KEYS = (
             default="none",
             doc=(
                 f"How audit lines show {names}: none (unchanged), hash (hashed with the secret in"
-                " authorizerd.audit.mask.secret.file) or cut (replaced by ***)."
+                " authorizerd.audit.mask.secret.file) or cut (replaced by three asterisks)."
             ),
         )
         for what, names in (

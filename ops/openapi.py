@@ -128,7 +128,7 @@ def _request(content: _Json) -> Iterator[str]:
     required = ", ".join(f"`{name}`" for name in schema.get("required", ()))
     yield _item(f"**Body:** {_type(schema)}{f', which must have {required}' if required else ''}.")
     if "example" in content:
-        yield f"\n  ```json\n  {json.dumps(content['example'])}\n  ```\n"
+        yield f"\n    ```json\n    {json.dumps(content['example'])}\n    ```\n"
 
 
 def _status(status: str, response: _Json) -> str:

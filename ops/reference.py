@@ -16,6 +16,8 @@ from authorizerd.config.keys import is_reloadable
 from authorizerd.config.own_keys import OWN_KEYS
 
 _WIDTH: Final = 105
+_MINUS: Final = "\u00a0-\u00a0"
+"""A minus that is not at the beginning of a line, where it would begin a list."""
 
 _HEAD = """\
 # Configuration
@@ -69,14 +71,14 @@ def _entries(keys: Sequence[Key]) -> Iterator[str]:
             remarks += ", reloadable"
         elif is_reloadable(key.name):
             remarks += ", read again at SIGHUP"
-        yield textwrap.fill(
-            f"- **`{key.name}`** ({remarks}): {key.doc}",
+        wrapped = textwrap.fill(
+            f"- **`{key.name}`** ({remarks}): {key.doc}".replace(" - ", _MINUS),
             _WIDTH,
             subsequent_indent="  ",
             break_long_words=False,
             break_on_hyphens=False,
         )
-        yield "\n"
+        yield f"{wrapped.replace(_MINUS, ' - ')}\n"
 
 
 if __name__ == "__main__":

@@ -15,15 +15,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 
 _BLOCK: Final = re.compile(
-    r"^(?:<!-- (?P<marker>not run|run with): (?P<said>[^\n]*) -->\n)?"
-    r"```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    r"^(?P<indent> *)(?:<!-- (?P<marker>not run|run with): (?P<said>[^\n]*) -->\n(?P=indent))?"
+    r"```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
+"""A block and its marker; in a list, both are indented."""
 _EXIT_CODE: Final = re.compile(r"# exit code (\d+)")
 _ANYTHING: Final = "…"
 
@@ -62,7 +64,7 @@ def blocks_of(path: Path) -> Iterator[Block]:
         yield Block(
             place=f"{path.relative_to(ROOT)}:{line}",
             language=found["language"],
-            text=found["text"],
+            text=dedent(found["text"]),
             reason=said if found["marker"] == "not run" else None,
             settings=said if found["marker"] == "run with" else "",
         )

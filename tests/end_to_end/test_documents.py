@@ -23,8 +23,8 @@ from tests.end_to_end.example_daemon import (
 
 BLOCKS: Final = all_blocks()
 RUN: Final = [block for block in BLOCKS if block.reason is None]
-NO_CODE: Final = ("yaml", "dockerfile")
-"""Languages of blocks that are not run; tests/ops checks the files that these blocks quote."""
+NO_CODE: Final = ("yaml", "dockerfile", "json")
+"""Languages of blocks that are not run: other tests check the files and answers they quote."""
 PROGRAMS: Final = ("python", "js", "java", "go", "bash")
 """Languages of the programs that tests/clients/test_page.py runs."""
 MAKE_RUN: Final = "make run"
@@ -137,11 +137,13 @@ def test_markers_and_commands_are_read(tmp_path: Path, monkeypatch: pytest.Monke
         "<!-- not run: needs root -->\n\n```console\n"
         "$ b \\\n  -c   # exit code 3: no\nd…f\n\n$ g\n```\n"
         "<!-- run with: x=1 y=2 -->\n```console\nno command\n```\n"
+        "1. In a list:\n\n    <!-- run with: z=3 -->\n    ```console\n    $ h\n      i\n    ```\n"
     )
-    first, second, third = blocks_of(page)
+    first, second, third, fourth = blocks_of(page)
     assert (first.reason, second.reason, third.reason) == ("needs root", None, None)
     assert (first.place, second.place) == ("page.md:2", "page.md:7")
     assert third.settings == "x=1 y=2"
+    assert (fourth.settings, fourth.text) == ("z=3", "$ h\n  i\n")
     one, two = commands_of(second.text)
     assert (one.shown, one.exit_code) == ("d…f", 3)
     assert (two.text, two.shown, two.exit_code) == ("g", "", 0)

@@ -1,4 +1,4 @@
-"""The links between the documents."""
+"""The links between the documents, and the indents of their lists."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ DOCUMENTS = [
 ]
 CODE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+NESTED = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*$", re.MULTILINE)
+INDENTED_CODE = re.compile(r"^ {1,3}```.*$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -33,3 +35,10 @@ def test_links_lead_to_files_and_headings(document: Path) -> None:
         target = (document.parent / file).resolve() if file else document
         assert target.exists(), file
         assert not anchor or anchor in anchors_of(target), f"{file}#{anchor}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_list_contains_is_indented_by_four_spaces(document: Path) -> None:
+    """MkDocs reads an item or a block with fewer spaces as if it were not in the list."""
+    text = document.read_text(encoding="utf-8")
+    assert INDENTED_CODE.findall(text) + NESTED.findall(CODE.sub("", text)) == []

@@ -1,0 +1,17 @@
+"""What a page of the site would request from other hosts: nothing may be left."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_OUTSIDE: Final = re.compile(
+    r"<(?:script|link|img|iframe|source|video|audio|object|embed)\b[^>]*?"
+    r"\b(?:src|srcset|href|data)=[\"']?((?:https?:)?//[^\"'\s>]+)"
+)
+"""An element that a browser loads without a click, and the address outside."""
+
+
+def outside_requests(html: str) -> list[str]:
+    """Return each address of another host that a browser would load with the page."""
+    return _OUTSIDE.findall(html)

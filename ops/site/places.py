@@ -1,0 +1,69 @@
+"""Where the project's files are in the site.
+
+A link such as ``../ops/systemd/README.md`` works in a clone. The site has the same file at
+``ops/systemd/README.md``: every file keeps its path from the top of the project, but ``docs/`` is
+the top of the site, and ``README.md`` is the home page.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+HOME: Final = "README.md"
+_LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)#\s]+")
+
+
+def to_site(path: str) -> str:
+    """Return a file's path in the site."""
+    return "index.md" if path == HOME else path.removeprefix("docs/")
+
+
+def to_project(place: str) -> str:
+    """Return a file's path from the top of the project."""
+    if place == "index.md":
+        return HOME
+    return place if (ROOT / place).exists() else f"docs/{place}"
+
+
+def linked_files(pages: Iterable[str]) -> set[str]:
+    """Return the paths of these pages, and of all files that links lead to from there."""
+    waiting = [*pages]
+    found: set[str] = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _links_of(path) if path.endswith(".md") else ()
+    return found
+
+
+def _links_of(page: str) -> Iterator[str]:
+    for link in _LINK.findall((ROOT / page).read_text(encoding="utf-8")):
+        target = _target(page, link)
+        if (ROOT / target).is_file():
+            yield target
+
+
+def _target(page: str, link: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+
+
+def rewrite_links(text: str, page: str) -> str:
+    """Return the text of a page, with links to the files' places in the site.
+
+    Links to anything that is not a file of the project stay as they are.
+    """
+    folder = posixpath.dirname(to_site(page)) or "."
+
+    def place(link: re.Match[str]) -> str:
+        target = _target(page, link[0])
+        if not (ROOT / target).is_file():
+            return link[0]
+        return posixpath.relpath(to_site(target), folder)
+
+    return _LINK.sub(place, text)
