@@ -516,9 +516,17 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="the first signal ends a watch in the middle of a batch",
         file="ops/replay/submit/process.py",
-        text="if stop_file is not None and not Path(stop_file).exists():",
+        text="if received and stop_file is not None:",
         becomes="if False:",
         found_by="tests/ops/replay/submit/test_process.py"
         "::test_first_signal_lets_a_watch_end_by_itself",
+    ),
+    Mutant(
+        name="a signal just before a wait for Spark is noticed at its end",
+        file="ops/replay/submit/process.py",
+        text="while (code := child.poll()) is None:",
+        becomes="while (code := child.wait()) is None:",
+        found_by="tests/ops/replay/submit/test_process.py"
+        "::test_signal_that_interrupts_no_wait_is_noticed",
     ),
 )

@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import IO, Final
 
 from authorizerd.replay.messages import MESSAGE, PROGRESS, STOP_FILE, TRACE
@@ -22,12 +22,13 @@ from authorizerd.replay.messages import MESSAGE, PROGRESS, STOP_FILE, TRACE
 LOG_CHARACTERS_MAX: Final = 64 * 1024 * 1024
 
 _GRACE_SECONDS: Final = 15.0
+_CHECK_SECONDS: Final = 0.05
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CAUSE: Final = re.compile(r'(?:Exception in thread "main" (?:[\w.$]+: )?|Error: )(.+)')
 
 
-class StoppedError(BaseException):
-    """A signal ends the run. Like KeyboardInterrupt, this is not an ``Exception``."""
+class StoppedError(Exception):
+    """A signal has ended the run."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -109,7 +110,7 @@ def run_submission(
         StoppedError: a signal arrived; the child's process group has ended.
         OSError: spark-submit cannot be started.
     """
-    with open(log, "x", encoding="utf-8") as kept, _stopping_by_signals(environment.get(STOP_FILE)):
+    with open(log, "x", encoding="utf-8") as kept, _recording_signals() as received:
         sorter = Sorter(kept, verbose=verbose)
         child = subprocess.Popen(
             line,
@@ -131,7 +132,7 @@ def run_submission(
         try:
             for reader in readers:
                 reader.start()
-            code = child.wait()
+            code = _wait(child, received, environment.get(STOP_FILE))
         finally:
             _end_group(child)
             for reader in readers:
@@ -150,21 +151,38 @@ def _read(child: subprocess.Popen[str], stream: IO[str], take: Callable[[str], N
 
 
 @contextmanager
-def _stopping_by_signals(stop_file: str | None) -> Iterator[None]:
-    def stop(number: int, _: FrameType | None) -> None:
-        if stop_file is not None and not Path(stop_file).exists():
-            Path(stop_file).touch()
-            return
-        for later in _SIGNALS:
-            signal.signal(later, signal.SIG_IGN)  # the first signal already ends the child
-        raise StoppedError(number)
-
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+def _recording_signals() -> Iterator[list[int]]:
+    """Yield a list to which handlers append; one that raised could prevent the end of the child."""
+    received: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: received.append(number))
+        for number in _SIGNALS
+    }
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _wait(child: subprocess.Popen[str], received: list[int], stop_file: str | None) -> int:
+    """Return the child's exit code, or react to signals while it runs.
+
+    ``child.wait()`` would notice a signal that arrives just before its system call only at the end
+    of the child.
+
+    Raises:
+        StoppedError: a signal arrived, or with ``stop_file`` a second one.
+    """
+    while (code := child.poll()) is None:
+        if received and stop_file is not None:
+            Path(stop_file).touch()
+            stop_file = None
+            del received[0]
+        if received:
+            raise StoppedError(received[0])
+        time.sleep(_CHECK_SECONDS)
+    return code
 
 
 def _end_group(child: subprocess.Popen[str]) -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,25 @@ def test_second_signal_ends_a_watch(tmp_path: Path) -> None:
     with pytest.raises(StoppedError) as stopped:
         run(f"{WATCH}\n{again}", tmp_path)
     assert stopped.value.number == signal.SIGINT
+
+
+def test_signal_that_interrupts_no_wait_is_noticed(tmp_path: Path) -> None:
+    """Another thread gets the signal, which is then like one that came just before the wait."""
+    started, stop = tmp_path / "started", tmp_path / "stop"
+    job = f"""
+import os, pathlib, sys, time
+pathlib.Path({str(started)!r}).touch()
+ends = time.monotonic() + 60
+while not os.path.exists({str(stop)!r}) and time.monotonic() < ends:
+    time.sleep(0.01)
+sys.exit({EXIT_CODE} if time.monotonic() < ends else 0)
+"""
+
+    def interrupt() -> None:
+        while not started.exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    interrupter = threading.Thread(target=interrupt, daemon=True)
+    interrupter.start()
+    assert run(job, tmp_path) == EXIT_CODE
