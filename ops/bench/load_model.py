@@ -6,11 +6,13 @@ ones. ``predict`` is compared with what 1, 2 and 4 tasks sent on one machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 LANES: Final = (10, 100, 1000)
 """The numbers of tasks that the page shows, one executor core each."""
@@ -86,23 +88,6 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Projection(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``lanes`` tasks with a core each send, and what that takes."""
-
-    lanes: int
-    sent_per_s: float
-    out_bits_per_s: float
-    back_bits_per_s: float
-    target_cores: float
-    message_bytes: int
-    messages_bytes: int
-    result_bytes: int
-    merge_s: float
-    memory_bytes: int
-    seconds_max: int
-    """Length of a run whose results reach the limit of ``spark.driver.maxResultSize``."""
-
-
 def predict(alone: TaskFigures, run: TaskFigures) -> float:
     """Return the questions per second that the tasks of ``run`` send, from the costs of ``alone``.
 
@@ -114,80 +99,83 @@ def predict(alone: TaskFigures, run: TaskFigures) -> float:
     return closed if run.rate is None else min(closed, run.rate * run.tasks)
 
 
-def project(measured: Measured, driver: DriverFigures) -> Projection:
-    """Return what as many tasks as ``driver`` has send to daemons on other machines."""
-    # The trivial target costs a task the least, so this is the most that it can send.
-    sent_per_s = driver.lanes * 1e6 / measured.alone("trivial").task_us
-    second_bytes = driver.result_bytes / driver.seconds
-    return Projection(
-        lanes=driver.lanes,
-        sent_per_s=sent_per_s,
-        out_bits_per_s=sent_per_s * measured.question_bytes * 8,
-        back_bits_per_s=sent_per_s * measured.answer_bytes * 8,
-        target_cores=sent_per_s * measured.alone("daemon").target_us / 1e6,
-        message_bytes=driver.message_bytes,
-        messages_bytes=driver.message_bytes * driver.lanes,
-        result_bytes=driver.result_bytes,
-        merge_s=driver.merge_s,
-        memory_bytes=driver.memory_bytes,
-        seconds_max=int(_RESULTS_BYTES_MAX / second_bytes),
-    )
+def sent_per_s(measured: Measured, lanes: int) -> float:
+    """Return the most questions per second that tasks with a core each send to other machines."""
+    # The trivial target costs a task the least.
+    return lanes * 1e6 / measured.alone("trivial").task_us
+
+
+def seconds_max(driver: DriverFigures) -> int:
+    """Return the length of a run whose results reach the limit of the driver."""
+    return int(_RESULTS_BYTES_MAX / (driver.result_bytes / driver.seconds))
+
+
+_TASK_COLUMNS: Final[dict[str, Callable[[Measured, TaskFigures], str]]] = {
+    "target": lambda _, each: each.target,
+    "tasks": lambda _, each: str(each.tasks),
+    "pace": lambda _, each: "closed" if each.rate is None else f"{each.rate:,.0f}/s each",
+    "cores": lambda _, each: f"{each.cores:.1f}",
+    "predicted, /s": lambda of, each: f"{predict(of.alone(each.target), each):,.0f}",
+    "sent, /s": lambda _, each: f"{each.served_per_s:,.0f}",
+    "p99, ms": lambda _, each: f"{each.p99_ms:.2f}",
+    "send lag p99, ms": lambda _, each: f"{each.send_lag_ms:.2f}",
+    "start skew, ms": lambda _, each: f"{each.skew_ms:.2f}",
+    "task's CPU, µs": lambda _, each: f"{each.task_us:.2f}",
+    "target's CPU, µs": lambda _, each: f"{each.target_us:.2f}",
+}
+_SENT_COLUMNS: Final[dict[str, Callable[[Measured, DriverFigures], str]]] = {
+    "tasks": lambda _, each: f"{each.lanes:,}",
+    "questions/s": lambda of, each: f"{sent_per_s(of, each.lanes):,.0f}",
+    "to the target, Gbit/s": lambda of, each: (
+        f"{sent_per_s(of, each.lanes) * of.question_bytes * 8 / 1e9:,.1f}"
+    ),
+    "back, Gbit/s": lambda of, each: (
+        f"{sent_per_s(of, each.lanes) * of.answer_bytes * 8 / 1e9:,.2f}"
+    ),
+    "cores of daemons": lambda of, each: (
+        f"{sent_per_s(of, each.lanes) * of.alone('daemon').target_us / 1e6:,.0f}"
+    ),
+    "connections": lambda _, each: f"{each.lanes:,}",
+}
+_DRIVER_COLUMNS: Final[dict[str, Callable[[Measured, DriverFigures], str]]] = {
+    "tasks": lambda _, each: f"{each.lanes:,}",
+    "barrier message, KiB": lambda _, each: f"{each.message_bytes / 1024:,.1f}",
+    "all of them, MiB": lambda _, each: f"{each.message_bytes * each.lanes / _MIB:,.1f}",
+    "time to read one, ms": lambda _, each: f"{each.message_s * 1e3:.1f}",
+    "held by Spark's barrier, s": lambda of, each: (
+        f"{of.barrier_s[each.lanes]:.1f}" if each.lanes in of.barrier_s else "not measured"
+    ),
+    "results, MiB": lambda _, each: f"{each.result_bytes / _MIB:,.1f}",
+    "merging, s": lambda _, each: f"{each.merge_s:.2f}",
+    "memory, MiB": lambda _, each: f"{each.memory_bytes / _MIB:,.0f}",
+    "longest run with 1 GiB of results, s": lambda _, each: f"{seconds_max(each):,}",
+}
 
 
 def format_figures(measured: Measured) -> str:
     """Return the tables of the page."""
-    return "\n".join(
-        (
-            f"Measured at {measured.at}, on {measured.cores} cores, with up to {measured.batch} "
-            f"questions per frame. A question takes {measured.question_bytes:.0f} bytes to the "
-            f"target, {measured.answer_bytes:.1f} back, and {measured.shuffle_bytes:.0f} in the "
-            "shuffle of planning.\n",
-            "### Tasks on one machine, as predicted and as measured\n",
-            *_table(_TASK_HEAD, _task_rows(measured)),
-            f"\nClosed loops of several tasks sent {_range(measured, is_closed=True)} of the "
-            f"prediction, paced loops {_range(measured, is_closed=False)}.",
-            "\n### Tasks with a core each, and a target that is never the limit\n",
-            *_table(_SENT_HEAD, _sent_rows(measured)),
-            f"\n### The driver, for a load of {measured.drivers[0].seconds} s\n",
-            *_table(_DRIVER_HEAD, _driver_rows(measured)),
-            f"\nSpark's barrier was measured at {measured.barrier_at}."
-            if measured.barrier_s
-            else "",
-            "",
-        )
-    )
+    barrier = f"\nSpark's barrier was measured at {measured.barrier_at}."
+    return f"""\
+Measured at {measured.at}, on {measured.cores} cores, with up to {measured.batch} questions per \
+frame. A question takes {measured.question_bytes:.0f} bytes to the target, \
+{measured.answer_bytes:.1f} back, and {measured.shuffle_bytes:.0f} in the shuffle of planning.
 
+### Tasks on one machine, as predicted and as measured
 
-_TASK_HEAD: Final = (
-    "target", "tasks", "pace", "cores", "predicted, /s", "sent, /s", "p99, ms",
-    "send lag p99, ms", "start skew, ms", "task's CPU, µs", "target's CPU, µs",
-)  # fmt: skip
-_SENT_HEAD: Final = (
-    "tasks", "questions/s", "to the target, Gbit/s", "back, Gbit/s", "cores of daemons",
-    "connections",
-)  # fmt: skip
-_DRIVER_HEAD: Final = (
-    "tasks", "barrier message, KiB", "all of them, MiB", "time to read one, ms",
-    "held by Spark's barrier, s", "results, MiB", "merging, s", "memory, MiB",
-    "longest run with 1 GiB of results, s",
-)  # fmt: skip
+{_table(_TASK_COLUMNS, measured, measured.tasks)}
 
+Closed loops of several tasks sent {_range(measured, is_closed=True)} of the prediction, paced \
+loops {_range(measured, is_closed=False)}.
 
-def _task_rows(measured: Measured) -> Iterator[Sequence[str]]:
-    for each in measured.tasks:
-        yield (
-            each.target,
-            str(each.tasks),
-            "closed" if each.rate is None else f"{each.rate:,.0f}/s each",
-            f"{each.cores:.1f}",
-            f"{predict(measured.alone(each.target), each):,.0f}",
-            f"{each.served_per_s:,.0f}",
-            f"{each.p99_ms:.2f}",
-            f"{each.send_lag_ms:.2f}",
-            f"{each.skew_ms:.2f}",
-            f"{each.task_us:.2f}",
-            f"{each.target_us:.2f}",
-        )
+### Tasks with a core each, and a target that is never the limit
+
+{_table(_SENT_COLUMNS, measured, measured.drivers)}
+
+### The driver, for a load of {measured.drivers[0].seconds} s
+
+{_table(_DRIVER_COLUMNS, measured, measured.drivers)}
+{barrier if measured.barrier_s else ""}
+"""
 
 
 def _range(measured: Measured, *, is_closed: bool) -> str:
@@ -203,40 +191,13 @@ def _range(measured: Measured, *, is_closed: bool) -> str:
     return f"{min(shares):.0%} to {max(shares):.0%}"
 
 
-def _sent_rows(measured: Measured) -> Iterator[Sequence[str]]:
-    for each in (project(measured, driver) for driver in measured.drivers):
-        yield (
-            f"{each.lanes:,}",
-            f"{each.sent_per_s:,.0f}",
-            f"{each.out_bits_per_s / 1e9:,.1f}",
-            f"{each.back_bits_per_s / 1e9:,.2f}",
-            f"{each.target_cores:,.0f}",
-            f"{each.lanes:,}",
-        )
-
-
-def _driver_rows(measured: Measured) -> Iterator[Sequence[str]]:
-    for driver in measured.drivers:
-        each = project(measured, driver)
-        held_s = measured.barrier_s.get(driver.lanes)
-        yield (
-            f"{each.lanes:,}",
-            f"{each.message_bytes / 1024:,.1f}",
-            f"{each.messages_bytes / _MIB:,.1f}",
-            f"{driver.message_s * 1e3:.1f}",
-            "not measured" if held_s is None else f"{held_s:.1f}",
-            f"{each.result_bytes / _MIB:,.1f}",
-            f"{each.merge_s:.2f}",
-            f"{each.memory_bytes / _MIB:,.0f}",
-            f"{each.seconds_max:,}",
-        )
-
-
-def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+def _table(
+    columns: Mapping[str, Callable[[Measured, T], str]], measured: Measured, rows: Iterable[T]
+) -> str:
+    cells = [[column(measured, row) for column in columns.values()] for row in rows]
+    lines = [f"| {' | '.join(line)} |" for line in (columns, *cells)]
+    lines.insert(1, "|" + "---|" * len(columns))
+    return "\n".join(lines)
 
 
 def replace_figures(page: str, measured: Measured) -> str:

@@ -1,12 +1,9 @@
 """Measure the figures of ``docs/replay-scale.md``: tasks on this machine, and the driver's part.
 
     python -m ops.bench.load_scale [--write] [--spark] [--seconds N]
-    python -m ops.bench.load_scale driver LANES RESULT
 
 The command prints the tables, and ``--write`` puts them into the page. ``--spark`` also measures
-Spark's barrier, with tasks that do nothing else; without it, its last figures stay. ``driver``
-measures the driver's part for copies of one real result, in a process of its own, since it reports
-the memory that this took.
+Spark's barrier, with tasks that do nothing else; without it, its last figures stay.
 """
 
 from __future__ import annotations
@@ -15,32 +12,29 @@ import argparse
 import json
 import os
 import resource
-import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from itertools import cycle, islice
+from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import astuple, replace
 
 from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
-from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd.replay.load.lanes.driving import Arrival, agree_on_start
 from authorizerd.replay.load.lanes.tally import LaneResult
-from authorizerd.replay.load.plan.frames import (
-    LaneDigest,
-    TimedQuestion,
-    frames_of,
-    write_frames,
-)
+from authorizerd.replay.load.plan.frames import LaneDigest, TimedQuestion, frames_of, write_frames
 from authorizerd.replay.load.plan.pacing import US_PER_S
-from authorizerd.replay.load.plan.questions import STREAM, RecordedQuestion, stream_question
+from authorizerd.replay.load.plan.questions import STREAM
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.results import planned_report, with_results
 from authorizerd.replay.plans import LoadPlan
@@ -57,7 +51,7 @@ from ops.bench.load_model import (
     replace_figures,
 )
 from ops.bench.load_tasks import TaskRun, run_tasks, trivial_target
-from ops.bench.processes import ProcessError, capture_json, cpu_seconds
+from ops.bench.processes import ProcessError, cpu_seconds
 from ops.bench.sets import kind
 
 TASKS: Final = (1, 2, 4)
@@ -68,8 +62,9 @@ BATCH: Final = 64
 
 _CLOSED_QUESTIONS: Final = 1_000_000
 """Questions that a closed loop repeats."""
+_FIXED_BYTES: Final = 4 + 8 + 8 + 1 / 8 + 4
+"""Lane, number, elapsed time, answer and offset of a question in Arrow, without compression."""
 _BARRIERS: Final = (10, 100)
-_TIMEOUT_SECONDS: Final = 600.0
 
 
 def measure(directory: Path, seconds: float, *, with_spark: bool) -> Measured:
@@ -95,11 +90,11 @@ def measure(directory: Path, seconds: float, *, with_spark: bool) -> Measured:
                 for tasks in TASKS:
                     plan = _plan(address, seconds, rate)
                     before = cpu_seconds(server)
-                    run = run_tasks(plan, [(_number(digest, n), file) for n in range(tasks)])
+                    lanes = [(replace(digest, lane=lane), file) for lane in range(tasks)]
+                    run = run_tasks(plan, lanes)
                     used = cpu_seconds(server) - before
                     figures.append(_figures(name, plan, run, used))
-    result = directory / "result"
-    result.write_bytes(msgspec.msgpack.encode(_lengthen(run.results[0])))
+    result = msgspec.msgpack.encode(_lengthen(run.results[0]))
     now = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
     return Measured(
         at=now,
@@ -107,7 +102,7 @@ def measure(directory: Path, seconds: float, *, with_spark: bool) -> Measured:
         batch=BATCH,
         question_bytes=file.stat().st_size / digest.questions,
         answer_bytes=len(encode_answer(digest.frames, 0, digest.frames, bytes(BATCH))) / BATCH,
-        shuffle_bytes=_row_bytes(asked),
+        shuffle_bytes=_FIXED_BYTES + fmean(len(question) for question, _ in asked),
         tasks=figures,
         drivers=[_measure_driver_apart(lanes, result) for lanes in LANES],
         barrier_s=_measure_barriers(directory) if with_spark else {},
@@ -119,15 +114,8 @@ def _questions() -> Iterator[tuple[bytes, bool]]:
     """Yield the encoded questions of the set ``kind``, and their decisions."""
     snapshot, settings = build(kind().added()), AuthorizerSettings()
     for asked in kind().questions():
-        recorded = RecordedQuestion(
-            asked.principal,
-            asked.host,
-            Operation(asked.operation).name,
-            ResourceType(asked.resource_type).name,
-            asked.resource_name,
-        )
-        fields = msgspec.structs.astuple(asked)
-        yield stream_question(recorded), authorize(snapshot, settings, *fields)
+        fields = astuple(asked)
+        yield msgspec.msgpack.encode(fields), authorize(snapshot, settings, *fields)
 
 
 def _write(
@@ -159,10 +147,6 @@ def _plan(address: str, seconds: float, rate: float | None) -> LoadPlan:
     )
 
 
-def _number(digest: LaneDigest, lane: int) -> LaneDigest:
-    return msgspec.structs.replace(digest, lane=lane)
-
-
 def _figures(target: str, plan: LoadPlan, run: TaskRun, target_seconds: float) -> TaskFigures:
     report = merge(plan, run.results)
     if report.mismatches or report.errors or report.unanswered or report.latency is None:
@@ -190,20 +174,7 @@ def merge(plan: LoadPlan, results: Sequence[LaneResult]) -> LoadReport:
 def _lengthen(result: LaneResult) -> LaneResult:
     """Return a real result with its seconds repeated to ``TIMELINE_SECONDS``."""
     seconds = islice(cycle(result.timeline.values()), TIMELINE_SECONDS)
-    return msgspec.structs.replace(result, timeline=dict(enumerate(seconds)))
-
-
-def _row_bytes(asked: Sequence[tuple[bytes, bool]]) -> float:
-    """Return the size of a question in the shuffle of the planning stage, without compression."""
-    count = len(asked)
-    columns = (
-        pa.array([0] * count, pa.int32()),
-        pa.array(range(count), pa.int64()),
-        pa.array(range(count), pa.int64()),
-        pa.array([allowed for _, allowed in asked], pa.bool_()),
-        pa.array([question for question, _ in asked], pa.binary()),
-    )
-    return float(sum(column.nbytes for column in columns) / count)
+    return replace(result, timeline=dict(enumerate(seconds)))
 
 
 def measure_driver(lanes: int, result: bytes) -> DriverFigures:
@@ -222,7 +193,7 @@ def measure_driver(lanes: int, result: bytes) -> DriverFigures:
     message_s = time.perf_counter() - begun
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     collected = [
-        msgspec.msgpack.encode(msgspec.structs.replace(one, planned=_number(one.planned, lane)))
+        msgspec.msgpack.encode(replace(one, planned=replace(one.planned, lane=lane)))
         for lane in range(lanes)
     ]
     begun = time.perf_counter()
@@ -242,9 +213,10 @@ def measure_driver(lanes: int, result: bytes) -> DriverFigures:
     )
 
 
-def _measure_driver_apart(lanes: int, result: Path) -> DriverFigures:
-    command = [sys.executable, "-m", "ops.bench.load_scale", "driver", str(lanes), str(result)]
-    return capture_json(command, DriverFigures, timeout_seconds=_TIMEOUT_SECONDS)
+def _measure_driver_apart(lanes: int, result: bytes) -> DriverFigures:
+    # A process of its own, because it reports the memory that this took.
+    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
+        return apart.submit(measure_driver, lanes, result).result()
 
 
 def _measure_barriers(directory: Path) -> dict[int, float]:
@@ -282,20 +254,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help=f"write {PAGE} and {FIGURES}")
     parser.add_argument("--spark", action="store_true", help="measure Spark's barrier, too")
     parser.add_argument("--seconds", type=float, default=4.0, help="length of each run")
-    parser.add_argument("driver", nargs="*", help="driver LANES RESULT")
     parsed = parser.parse_args(words)
-    if parsed.driver:
-        _, lanes, result = parsed.driver
-        found = measure_driver(int(lanes), Path(result).read_bytes())
-        print(msgspec.json.encode(found).decode())
-        return
     with TemporaryDirectory(prefix="load-scale-") as folder:
         measured = measure(Path(folder), parsed.seconds, with_spark=parsed.spark)
     if not parsed.spark and FIGURES.exists():
         before = msgspec.json.decode(FIGURES.read_bytes(), type=Measured)
-        measured = msgspec.structs.replace(
-            measured, barrier_s=before.barrier_s, barrier_at=before.barrier_at
-        )
+        measured = replace(measured, barrier_s=before.barrier_s, barrier_at=before.barrier_at)
     print(format_figures(measured))
     if parsed.write:
         figures = msgspec.json.format(msgspec.json.encode(measured), indent=2)

@@ -1,8 +1,8 @@
 """Lanes of ``replay load`` as processes of this machine, without Spark, and a trivial target.
 
 Each process runs the code of a Spark task: connect, meet the others, send on the agreed start.
-Pipes to this process take the place of Spark's barrier. The trivial target looks only at the head
-of each frame and allows every question, so the lanes are the limit.
+A manager's barrier and list take the place of Spark's barrier. The trivial target allows every
+question without reading it, so the lanes are the limit.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import selectors
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, count
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing.managers import ListProxy
 from pathlib import Path
+from threading import Barrier
 from typing import Final
 
 import msgspec
 
 from authorizerd.protocol.decisions.stream import encode_answer, encode_hello
-from authorizerd.protocol.framing import SIZE_BYTES
+from authorizerd.protocol.framing import Frames
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.load.lanes.driving import drive
 from authorizerd.replay.load.lanes.tally import LaneResult
@@ -34,10 +36,8 @@ from ops.bench.processes import ProcessError
 _SPAWN: Final = get_context("spawn")
 _RECEIVE_BYTES: Final = 1 << 20
 _STARTS_SECONDS: Final = 120.0
-_NUMBER_SIZES: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
-"""The sizes of msgpack's unsigned integers; smaller ones are their own kind."""
-_FIXINT_END: Final = 0x80
-_FIXARRAY_END: Final = 0xA0
+_FRAME_BYTES_MAX: Final = 1 << 20
+_decode: Final = msgspec.msgpack.Decoder(tuple[int, list[msgspec.Raw]]).decode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,36 +59,22 @@ def run_tasks(plan: LoadPlan, files: Sequence[tuple[LaneDigest, Path]]) -> TaskR
     A closed loop repeats its file until ``plan.ends_s``.
 
     Raises:
-        ProcessError: a lane was refused, or did not answer.
+        ProcessError: a lane was refused.
+        BrokenBarrierError: a lane did not start.
     """
-    pipes: list[Connection] = []
-    processes = []
-    try:
-        for digest, file in files:
-            ours, theirs = _SPAWN.Pipe()
-            process = _SPAWN.Process(target=_run_task, args=(theirs, plan, digest, str(file)))
-            process.start()
-            theirs.close()
-            pipes.append(ours)
-            processes.append(process)
-        arrivals = [_receive(pipe, _STARTS_SECONDS) for pipe in pipes]
-        for pipe in pipes:
-            pipe.send(arrivals)
+    with _SPAWN.Manager() as manager, ProcessPoolExecutor(len(files), _SPAWN) as pool:
+        texts, barrier = manager.list(), manager.Barrier(len(files) + 1, timeout=_STARTS_SECONDS)
+        running = [pool.submit(_run_task, plan, *each, texts, barrier) for each in files]
+        barrier.wait()
         time.sleep(plan.start_margin_s)
         begun, idle_before = time.perf_counter(), _idle_seconds()
-        ended = [_receive(pipe, (plan.ends_s or 0) + _STARTS_SECONDS) for pipe in pipes]
+        ended = [each.result() for each in running]
         seconds, idle_seconds = time.perf_counter() - begun, _idle_seconds() - idle_before
-    finally:
-        for process in processes:
-            process.join(timeout=5)
-            if process.is_alive():
-                process.kill()
-    results = [msgspec.msgpack.decode(result, type=LaneResult) for result, _ in ended]
-    for result in results:
+    for result, _ in ended:
         if result.refused is not None:
             raise ProcessError(result.refused)
     return TaskRun(
-        results=results,
+        results=[result for result, _ in ended],
         cpu_seconds=[cpu for _, cpu in ended],
         seconds=seconds,
         idle_seconds=idle_seconds,
@@ -105,24 +91,22 @@ def _idle_seconds() -> float:
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
-def _receive(pipe: Connection, seconds: float):  # type: ignore[no-untyped-def] # noqa: ANN202
-    if not pipe.poll(seconds):
-        raise ProcessError(f"a lane said nothing for {seconds:.0f} s")
-    return pipe.recv()
+def _run_task(
+    plan: LoadPlan, planned: LaneDigest, file: Path, texts: ListProxy[str], barrier: Barrier
+) -> tuple[LaneResult, float]:
+    """Return the result of a lane, and its CPU time; ``texts`` and ``barrier`` are shared."""
 
-
-def _run_task(pipe: Connection, plan: LoadPlan, planned: LaneDigest, file: str) -> None:
     def gather(text: str) -> list[str]:
-        pipe.send(text)
-        texts: list[str] = pipe.recv()
-        return texts
+        texts.append(text)
+        barrier.wait()
+        return list(texts)
 
-    with Path(file).open("rb") as written:
+    with file.open("rb") as written:
         rounds = range(1) if plan.is_open else count()
         frames = chain.from_iterable(read_frames(written) for _ in rounds)
         before = time.process_time()
         result = drive(plan, planned, frames, gather)
-        pipe.send((msgspec.msgpack.encode(result), time.process_time() - before))
+        return result, time.process_time() - before
 
 
 @contextmanager
@@ -143,7 +127,6 @@ def trivial_target() -> Iterator[tuple[str, int]]:
 def _serve(listener: socket.socket) -> None:
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
-    received: dict[socket.socket, bytearray] = {}
     while True:
         for key, _ in selector.select():
             connected = key.fileobj
@@ -151,43 +134,23 @@ def _serve(listener: socket.socket) -> None:
             if connected is listener:
                 accepted, _ = listener.accept()
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                received[accepted] = bytearray()
-                selector.register(accepted, selectors.EVENT_READ)
-                continue
-            data = connected.recv(_RECEIVE_BYTES)
-            if data:
-                received[connected] += data
-                connected.sendall(answer_frames(received[connected]))
+                selector.register(accepted, selectors.EVENT_READ, Frames())
+            elif data := connected.recv(_RECEIVE_BYTES):
+                key.data.receive_data(data)
+                connected.sendall(answer_frames(key.data))
             else:
                 selector.unregister(connected)
-                del received[connected]
                 connected.close()
 
 
-def answer_frames(received: bytearray) -> bytes:
-    """Return the answers to the complete frames in ``received``, and remove them from it."""
-    answers, at = [], 0
-    while len(received) >= at + SIZE_BYTES:
-        body = at + SIZE_BYTES
-        end = body + int.from_bytes(received[at:body])
-        if len(received) < end:
-            break
-        answers.append(_answer(received, body))
-        at = end
-    del received[:at]
+def answer_frames(received: Frames) -> bytes:
+    """Return the answers to the complete frames: a hello, or a number and its questions."""
+    answers = []
+    while (data := received.next(_FRAME_BYTES_MAX)) is not None:
+        try:
+            number, questions = _decode(data)
+        except msgspec.ValidationError:
+            answers.append(encode_hello(ErrorCode.NONE, 7))
+        else:
+            answers.append(encode_answer(number, 0, 7, b"\1" * len(questions)))
     return b"".join(answers)
-
-
-def _answer(data: bytearray, body: int) -> bytes:
-    """Return the answer to a hello, or to a frame: a pair of its number and its questions."""
-    kind, at = data[body + 1], body + 2
-    number = kind
-    if kind >= _FIXINT_END:
-        size = _NUMBER_SIZES.get(kind)
-        if size is None:  # a text: the hello
-            return encode_hello(ErrorCode.NONE, 7)
-        number = int.from_bytes(data[at : at + size])
-        at += size
-    kind = data[at]
-    count = kind & 15 if kind < _FIXARRAY_END else int.from_bytes(data[at + 1 : at + 3])
-    return encode_answer(number, 0, 7, b"\1" * count)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.protocol.decisions.stream import StreamClientConnection
+from authorizerd.protocol.framing import Frames
 from authorizerd.replay.load.lanes.tally import LaneResult, Second
 from authorizerd.replay.load.plan.frames import LaneDigest, TimedQuestion, frames_of, write_frames
 from authorizerd.replay.load.plan.questions import STREAM, stream_body
@@ -21,8 +22,8 @@ from ops.bench.load_model import (
     DriverFigures,
     Measured,
     TaskFigures,
+    format_figures,
     predict,
-    project,
     replace_figures,
 )
 from ops.bench.load_scale import measure_driver
@@ -68,12 +69,13 @@ def test_one_thread_limits_what_a_task_sends() -> None:
 
 
 def test_projection_multiplies_what_one_task_does() -> None:
-    found = project(MEASURED, DRIVER)
-    assert found.sent_per_s == 100 * 500_000
-    assert found.out_bits_per_s == found.sent_per_s * 400
-    assert found.target_cores == 200
-    assert found.messages_bytes == 800_000
-    assert found.seconds_max == 102, "600 MiB in 60 s, and a limit of 1 GiB"
+    several = msgspec.structs.replace(TRIVIAL, tasks=2)
+    paced = msgspec.structs.replace(several, rate=5000.0)
+    measured = msgspec.structs.replace(MEASURED, tasks=[TRIVIAL, DAEMON, several, paced])
+    rows = format_figures(measured).splitlines()
+    assert "| 100 | 50,000,000 | 20.0 | 0.80 | 200 | 100 |" in rows
+    # 600 MiB in 60 s, and a limit of 1 GiB.
+    assert "| 100 | 7.8 | 0.8 | 0.0 | not measured | 600.0 | 1.00 | 0 | 102 |" in rows
 
 
 @given(
@@ -83,11 +85,11 @@ def test_projection_multiplies_what_one_task_does() -> None:
 def test_trivial_target_answers_each_frame(frames: list[tuple[int, int]], size: int) -> None:
     sent = StreamClientConnection(1 << 20).hello(None)
     sent += b"".join(stream_body(number, [NIL] * count) for number, count in frames)
-    client, received = StreamClientConnection(1 << 20), bytearray()
+    client, received = StreamClientConnection(1 << 20), Frames()
     for begin in range(0, len(sent), size):
-        received += sent[begin : begin + size]
+        received.receive_data(sent[begin : begin + size])
         client.receive_data(answer_frames(received))
-    assert not received
+    assert not received.bytes_held
     assert client.next_greeting() is not None
     for number, count in frames:
         answer = client.next_answer()
