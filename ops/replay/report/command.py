@@ -13,11 +13,12 @@ from typing import Final
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.messages import EXIT_DONE
+from authorizerd.replay.options import parse_file
 from authorizerd.replay.report.difference_findings import assess_difference
 from authorizerd.replay.report.differences import compare
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
-from authorizerd.replay.report.results import DECODERS, parse_local, read_results
+from authorizerd.replay.report.results import DECODERS, read_results
 from authorizerd.replay.text import encode_json
 
 PAGE_NAME: Final = "report.html"
@@ -36,20 +37,20 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
         "--run",
         dest="directory",
         required=True,
-        type=parse_local,
+        type=parse_file,
         metavar="DIR",
         help="directory to search for ingest.json, whatif.json, usage.json and load.json, also in"
         " its direct subdirectories",
     )
     parser.add_argument(
         "--against",
-        type=parse_local,
+        type=parse_file,
         metavar="DIR",
         help="directory of an earlier run: show only what differs between the two",
     )
     parser.add_argument(
         "--out",
-        type=parse_local,
+        type=parse_file,
         metavar="FILE",
         help=f"HTML file to write; default {PAGE_NAME} in the directory of --run, or"
         f" {DIFFERENCE_NAME} with --against; its data is written next to it as JSON",
@@ -65,10 +66,11 @@ def run_report(parsed: argparse.Namespace) -> int:
     name = PAGE_NAME if parsed.against is None else DIFFERENCE_NAME
     page_path = parsed.out or parsed.directory / name
     json_path = _name_json(page_path)
-    if parsed.against is None:
-        findings, page, content = _report(parsed.directory)
-    else:
-        findings, page, content = _compare(parsed.against, parsed.directory)
+    findings, page, content = (
+        _report(parsed.directory)
+        if parsed.against is None
+        else _compare(parsed.against, parsed.directory)
+    )
     document = {"version": VERSION, "findings": findings, **content}
     lines = []
     for each in findings:
@@ -76,8 +78,7 @@ def run_report(parsed: argparse.Namespace) -> int:
         lines += [f"    {note}" for note in each.notes]
     for path, text in ((json_path, encode_json(document)), (page_path, page)):
         _write(path, text)
-    for path in (page_path, json_path):
-        lines += [f"wrote {path}: {path.stat().st_size:,} bytes"]
+    lines += [f"wrote {path}: {path.stat().st_size:,} bytes" for path in (page_path, json_path)]
     for line in lines:
         print(escape_unprintable(line))
     return EXIT_DONE

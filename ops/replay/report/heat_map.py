@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from authorizerd.replay.whatif.report import Detail
 
@@ -19,8 +18,7 @@ LEVELS: Final = tuple((level, 10 ** (level - 1)) for level in range(1, 7))
 """Each tone and the lowest count that has it: one tone for each power of ten."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeatMap:
+class HeatMap(NamedTuple):
     """The names of the columns, and (name, counts by column) of each row; None is "others"."""
 
     columns: list[str | None]

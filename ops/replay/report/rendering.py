@@ -16,7 +16,6 @@ from importlib.resources import files
 from itertools import islice
 from typing import Final
 
-import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -33,7 +32,6 @@ ROWS_MAX: Final = 1_000
 CHARACTERS_MAX: Final = 600_000
 BARS_MAX: Final = 10
 SUPER_USERS_MAX: Final = 20
-_QUESTION_FIELDS: Final = 5
 
 
 def make_page(title: str, results: Results, findings: Sequence[Finding]) -> str:
@@ -97,13 +95,7 @@ def rank_by_use(used: Sequence[UsedAcl]) -> list[UsedAcl]:
 
 
 def name_question(question: Sequence[object]) -> list[str | None]:
-    """Return principal, host, operation, resource type and resource name, without codes.
-
-    A question that does not have five fields is returned as JSON in the first field.
-    """
-    if len(question) != _QUESTION_FIELDS:
-        missing = [wording.MISSING] * (_QUESTION_FIELDS - 1)
-        return [msgspec.json.encode(question).decode(), *missing]
+    """Return principal, host, operation, resource type and resource name, without codes."""
     codes: tuple[Iterable[Code], ...] = ((), (), Operation, ResourceType, ())
     return [
         None if value is None else next((each.name for each in kind if each == value), str(value))

@@ -7,7 +7,6 @@ paths are local; a result may be a directory with one part file, as Spark writes
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,6 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
 from authorizerd.replay.load.report import LoadReport
-from authorizerd.replay.options import parse_file
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.usage.report import UsageReport, decode_usage
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif
@@ -50,20 +48,6 @@ DECODERS: Final[dict[str, Callable[[str], Any]]] = {
     "usage": decode_usage,
     "load": msgspec.json.Decoder(LoadReport).decode,
 }
-
-
-def parse_local(text: str) -> Path:
-    """Return a path of this machine, an option's value.
-
-    Raises:
-        ArgumentTypeError: ``text`` is empty, or a URI.
-    """
-    if "://" in text:
-        raise argparse.ArgumentTypeError(
-            f"expected a path on this machine, found {text!r}: copy the results to a local "
-            "directory first"
-        )
-    return parse_file(text)
 
 
 def read_results(directory: Path) -> Results:

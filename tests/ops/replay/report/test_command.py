@@ -91,14 +91,6 @@ def test_names_cannot_control_the_terminal(
     assert "\\x1b[2J\\u202e\\r\\nwrote all" in out
 
 
-@pytest.mark.parametrize("option", ["--run", "--out"])
-def test_uri_is_rejected_with_the_remedy(capsys: pytest.CaptureFixture[str], option: str) -> None:
-    with pytest.raises(SystemExit):
-        main(["report", "--run", "x", option, "s3a://bucket/friday"])
-    expected = "expected a path on this machine, found 's3a://bucket/friday': copy the results to"
-    assert expected in capsys.readouterr().err
-
-
 def test_difference_of_two_runs_is_written_beside_the_later(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

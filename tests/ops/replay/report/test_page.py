@@ -156,7 +156,6 @@ def test_dry_run_shows_its_plan_and_no_figures() -> None:
     [
         (["User:a", None, 3, 2, "orders"], {"User:a", "unknown", "READ", "TOPIC", "orders"}),
         (["User:a", "::1", 99, 99, "orders"], {"::1", "99"}),
-        (["User:a", 3], {'["User:a",3]'}),
     ],
 )
 def test_codes_of_a_question_are_named(question: list[object], expected: set[str]) -> None:
