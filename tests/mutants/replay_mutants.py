@@ -279,17 +279,17 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="a log of denials reports ACLs as unused",
-        file="ops/replay/usage/window.py",
+        file="ops/replay/usage/evaluation.py",
         text="if not ingested.allowed_events:",
         becomes="if not ingested.events:",
-        found_by="tests/ops/replay/usage/test_window.py::test_log_with_denials_only_is_rejected",
+        found_by="tests/ops/replay/usage/test_evaluation.py::test_log_with_denials_only_is_rejected",
     ),
     Mutant(
         name="an ACL that was added within the window is judged",
-        file="ops/replay/usage/window.py",
+        file="ops/replay/usage/evaluation.py",
         text="if dated.added_ms < window.begins_ms else",
         becomes="if dated.added_ms < window.ends_ms else",
-        found_by="tests/ops/replay/usage/test_window.py::test_only_acls_older_than_the_window_are_judged",
+        found_by="tests/ops/replay/usage/test_evaluation.py::test_only_acls_older_than_the_window_are_judged",
     ),
     Mutant(
         name="a window of recorded events reads the days before it",
@@ -300,10 +300,10 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="suggestions that would change answers are made",
-        file="ops/replay/usage/proving.py",
-        text="        if whole is None:\n",
-        becomes="        if whole is None or not is_last:\n",
-        found_by="tests/ops/replay/usage/test_proving.py::test_breaking_suggestion_is_left_out_and_the_rest_proven",
+        file="ops/replay/usage/suggestions.py",
+        text="        if not reasons:\n",
+        becomes="        if reasons or not reasons:\n",
+        found_by="tests/ops/replay/usage/test_suggestions.py::test_breaking_suggestion_is_left_out_and_the_rest_proven",
     ),
     Mutant(
         name="the local engine counts events before the window as use",

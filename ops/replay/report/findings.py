@@ -18,8 +18,7 @@ from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.results import Results
 from authorizerd.replay.report.wording import cut, format_time
 from authorizerd.replay.text import format_count
-from authorizerd.replay.usage.report import UsageReport
-from authorizerd.replay.usage.window import HOW_TO_LOG_ALLOWED
+from authorizerd.replay.usage.report import HOW_TO_LOG_ALLOWED, UsageReport
 from authorizerd.replay.whatif.report import Changed, WhatIf
 
 State = Literal["good", "bad", "doubtful", "plain"]

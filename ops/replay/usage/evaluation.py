@@ -1,51 +1,57 @@
-"""Derive the report and the script from the sums of recorded use, wherever the tuples are.
+"""Derive the report and the script from the recorded use of ACLs, wherever the tuples are.
 
-**Invariant:** equal tuples give equal bytes. Every suggestion is compared on every tuple.
+**Invariant:** equal tuples give equal bytes. An ACL that is not known to have been in force for the
+whole window is never called unused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
+from enum import StrEnum
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet, DatedAcl
+from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.plans import UsagePlan
-from authorizerd.replay.recorded.rows import Rows
-from authorizerd.replay.recorded.tuples import RecordedTuple, Source
+from authorizerd.replay.recorded.tuples import Source
 from authorizerd.replay.text import format_time, parse_time
-from authorizerd.replay.usage.commands import script
 from authorizerd.replay.usage.errors import UsageError
-from authorizerd.replay.usage.proving import prove
 from authorizerd.replay.usage.report import (
-    UsageReport,
-    WindowReport,
-    sort_acls,
-    suggestions_report,
-)
-from authorizerd.replay.usage.suggestions import Suggestions, keep_resources_closed, suggest
-from authorizerd.replay.usage.summary import script_comments
-from authorizerd.replay.usage.uses import compare, sum_uses
-from authorizerd.replay.usage.window import (
     HOW_TO_LOG_ALLOWED,
-    Age,
-    Window,
-    age_of,
-    check_ages,
-    distinct,
-    window_of,
+    LeftOutReport,
+    NarrowingReport,
+    Proof,
+    SuggestionsReport,
+    UnusedAcl,
+    UsageReport,
+    UsedAcl,
+    WindowReport,
+    named,
 )
+from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
+from authorizerd.replay.usage.summary import script, script_comments
+from authorizerd.replay.usage.uses import AclUsage, Counted, Summed, sum_uses
+
+_DAY_MS: Final = 86_400_000
 
 
-class Total(NamedTuple):
-    """The events of a window with one answer, or with any."""
+class Window(NamedTuple):
+    """The time over which ACLs are judged: milliseconds since 1970, both ends included."""
 
-    answer: str
-    events: int
-    tuples: int
-    first_ms: int
-    last_ms: int
+    begins_ms: int
+    ends_ms: int
+
+
+class Age(StrEnum):
+    """Whether an ACL was in force during the window."""
+
+    IN_FORCE = "in_force"
+    ADDED_WITHIN = "added_within"
+    UNKNOWN = "age_unknown"
 
 
 def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
@@ -57,51 +63,67 @@ def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
     """
     window = window_of(source.ingested, plan.lookback_days)
     check_ages(plan.acls, assume_in_force=plan.assume_in_force)
-    first_at = source.ingested.first_at
-    is_all = first_at is not None and window.begins_ms <= parse_time(first_at)
+    is_all = source.ingested.first_at == format_time(window.begins_ms)
     tuples = source.tuples(None if is_all else window.begins_ms)
-    # Before the costly sums, since it rejects a window that can prove nothing.
-    seen = describe_window(window, tuples, plan.lookback_days)
     index = AclIndex.of(plan.acls)
     summed = sum_uses(tuples, index, plan.names_max)
-    judged = [
-        item.acl
-        for item in distinct(plan.acls)
-        if age_of(item, window, assume_in_force=plan.assume_in_force) is Age.IN_FORCE
-    ]
-    first = suggest(judged, summed.usage, names_max=plan.names_max)
-    suggestions, proof = prove(
+    seen = _describe_window(window, summed, plan.lookback_days)
+    ages = {
+        item: age_of(item, window, assume_in_force=plan.assume_in_force) for item in plan.acls.acls
+    }
+    judged = [item.acl for item, age in ages.items() if age is Age.IN_FORCE]
+    suggestions, suggested = prove(
         plan.acls,
-        keep_resources_closed(plan.acls, first),
+        suggest(plan.acls, judged, summed.usage, names_max=plan.names_max),
         partial(compare, tuples, index),
-        tuples=seen.tuples - sum(count.tuples for count in summed.not_evaluated.values()),
     )
-    found = sort_acls(plan.acls, summed.usage, window, assume_in_force=plan.assume_in_force)
+    unjudged = sum(count.tuples for count in summed.not_evaluated.values())
+    proof = Proof(digest=suggested.digest, acls=len(suggested.acls), tuples=seen.tuples - unjudged)
+    used, unused = sort_acls(ages, summed.usage)
     report = UsageReport(
         acls=JudgedBy.of(plan.acls),
         window=seen,
         assumed_in_force=plan.assume_in_force,
         not_evaluated=summed.not_evaluated,
-        by_super_users=summed.by_super_users,
-        disagreeing=summed.disagreeing,
-        used=found.used,
-        unused=found.unused,
-        not_judged=found.not_judged,
-        suggestions=suggestions_report(suggestions, summed.usage, proof),
+        by_super_users=summed.count_of(Counted.BY_SUPER_USERS),
+        disagreeing=summed.count_of(Counted.DISAGREEING),
+        used=used,
+        unused=unused.pop(Age.IN_FORCE),
+        not_judged={age.value: acls for age, acls in unused.items()},
+        suggestions=describe_suggestions(suggestions, summed.usage, proof),
     )
-    return report, _script(report, index, suggestions)
+    after = [item.acl for item in suggested.acls]
+    return report, script(script_comments(report), index.acls, after)
 
 
-def describe_window(
-    window: Window, tuples: Rows[RecordedTuple], lookback_days: float | None
-) -> WindowReport:
+def window_of(ingested: Ingested, lookback_days: float | None) -> Window:
+    """Return the window, which ends at the last event.
+
+    It begins at the first event, but at most ``lookback_days`` before the last one.
+
+    Raises:
+        UsageError: the events contain no allowed request.
+    """
+    if ingested.first_at is None or ingested.last_at is None:
+        raise UsageError("there are no events, so no ACL can be judged")
+    if not ingested.allowed_events:
+        raise UsageError(
+            f"all {ingested.denied_events} recorded events are denials, so no ACL can be called "
+            f"unused. {HOW_TO_LOG_ALLOWED}"
+        )
+    begins_ms, ends_ms = parse_time(ingested.first_at), parse_time(ingested.last_at)
+    if lookback_days is not None:
+        begins_ms = max(begins_ms, ends_ms - round(lookback_days * _DAY_MS))
+    return Window(begins_ms, ends_ms)
+
+
+def _describe_window(window: Window, summed: Summed, lookback_days: float | None) -> WindowReport:
     """Return the figures of the window.
 
     Raises:
         UsageError: the window contains no allowed request.
     """
-    totals = {each.answer: each for each in tuples.sum(_find_totals, Total)}
-    allowed, denied = totals.get("allowed"), totals.get("denied")
+    allowed = summed.others.get(Counted.ALLOWED)
     if allowed is None:
         raise UsageError(
             f"no allowed request was recorded since {format_time(window.begins_ms)}, so no ACL can "
@@ -114,24 +136,80 @@ def describe_window(
         allowed_last_at=format_time(allowed.last_ms),
         lookback_days=lookback_days,
         allowed_events=allowed.events,
-        denied_events=0 if denied is None else denied.events,
-        tuples=totals["any"].tuples,
+        denied_events=summed.count_of(Counted.DENIED).events,
+        tuples=summed.count_of(Counted.ALL).tuples,
     )
 
 
-def _find_totals(tuples: Iterable[RecordedTuple]) -> Iterator[Total]:
-    for one in tuples:
-        figures = {"allowed": one.allowed, "denied": one.denied, "any": one.all_events}
-        for answer, some in figures.items():
-            if some is not None:
-                yield Total(answer, some.events, 1, some.first_ms, some.last_ms)
+def check_ages(acl_set: AclSet, *, assume_in_force: bool) -> None:
+    """Reject a source that dates none of its ACLs, unless ``assume_in_force`` is set.
+
+    Raises:
+        UsageError: no ACL has a date.
+    """
+    is_undated = acl_set.acls and all(item.added_ms is None for item in acl_set.acls)
+    if is_undated and not assume_in_force:
+        raise UsageError(
+            f"{acl_set.source} does not say when its ACLs were added, so their age is unknown. Use "
+            "the metadata log as the source, or --assume-in-force if all ACLs are older than the "
+            "recorded events"
+        )
 
 
-def _script(report: UsageReport, index: AclIndex, suggestions: Suggestions) -> str:
-    resulting = suggestions.resulting(index.acls)
-    after = set(resulting)
-    return script(
-        script_comments(report),
-        added=[acl for acl in resulting if acl not in index.numbers],
-        removed=[acl for acl in index.acls if acl not in after],
+def age_of(dated: DatedAcl, window: Window, *, assume_in_force: bool) -> Age:
+    """Return whether the ACL was in force for the whole window."""
+    if dated.added_ms is None:
+        return Age.IN_FORCE if assume_in_force else Age.UNKNOWN
+    return Age.IN_FORCE if dated.added_ms < window.begins_ms else Age.ADDED_WITHIN
+
+
+def sort_acls(
+    ages: Mapping[DatedAcl, Age], usage: Mapping[Acl, AclUsage]
+) -> tuple[tuple[UsedAcl, ...], dict[Age, tuple[UnusedAcl, ...]]]:
+    """Return the used ACLs, and the unused ones by their age, each in the set's order."""
+    used: list[UsedAcl] = []
+    unused: dict[Age, list[UnusedAcl]] = {age: [] for age in Age}
+    for dated, age in ages.items():
+        acl = named(dated.acl)
+        added_at = None if dated.added_ms is None else format_time(dated.added_ms)
+        use = usage.get(dated.acl)
+        # An ACL that was added after the last request that it matches has decided nothing.
+        if use is None or (dated.added_ms is not None and use.last_ms < dated.added_ms):
+            unused[age].append(UnusedAcl(acl=acl, added_at=added_at))
+        else:
+            used.append(
+                UsedAcl(
+                    acl=acl,
+                    added_at=added_at,
+                    alone=use.alone,
+                    with_others=use.with_others,
+                    last_used_at=format_time(use.last_ms),
+                    names=use.names_count or None,
+                )
+            )
+    return tuple(used), {age: tuple(acls) for age, acls in unused.items()}
+
+
+def describe_suggestions(
+    suggestions: Suggestions, usage: Mapping[Acl, AclUsage], proof: Proof
+) -> SuggestionsReport:
+    """Return ``suggestions`` as the report shows them."""
+    return SuggestionsReport(
+        removals=tuple(
+            named(acl) for acl, narrower in suggestions.replaced.items() if not narrower
+        ),
+        narrowings=tuple(
+            NarrowingReport(
+                acl=named(wide),
+                names=usage[wide].names_count,
+                events=usage[wide].alone.events + usage[wide].with_others.events,
+                narrower=tuple(map(named, narrower)),
+            )
+            for wide, narrower in suggestions.replaced.items()
+            if narrower
+        ),
+        left_out=tuple(
+            LeftOutReport(acl=named(acl), reason=why) for acl, why in suggestions.left_out.items()
+        ),
+        proof=proof if suggestions.replaced else None,
     )

@@ -5,19 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
-from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.report import Count, JudgedBy
-from authorizerd.replay.text import format_time
-from authorizerd.replay.usage.suggestions import AclUsage, Suggestions
-from authorizerd.replay.usage.window import Age, Window, age_of, distinct
 
-NOT_IN_FORCE: Final = {Age.ADDED_WITHIN: "added_within", Age.UNKNOWN: "age_unknown"}
+HOW_TO_LOG_ALLOWED: Final = (
+    "Kafka logs allowed requests at DEBUG and denied ones at INFO, which is the default. On every "
+    "broker, set log4j.logger.kafka.authorizer.logger=DEBUG (since Kafka 4: level: DEBUG of the "
+    "logger kafka.authorizer.logger in log4j2.yaml), wait, and ingest the new log"
+)
 
 
 class NamedAcl(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,13 +87,16 @@ class LeftOutReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """The comparison of the suggested set with the old one, on every tuple of the window."""
+    """The comparison of the suggested set with the old one, on every tuple of the window.
+
+    No tuple is newly denied or allowed: a suggestion that would change one is left out.
+    """
 
     digest: str
     acls: int
     tuples: int
-    newly_denied: Count
-    newly_allowed: Count
+    newly_denied: Count = Count()
+    newly_allowed: Count = Count()
 
 
 class SuggestionsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +113,8 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``not_evaluated`` counts the requests that ACLs cannot decide, by reason; ``by_super_users``
     counts those that need no ACL; ``disagreeing`` counts those that these ACLs decide differently
-    from the record. ``not_judged`` has the keys of ``NOT_IN_FORCE`` and contains no used ACL.
+    from the record. ``not_judged`` contains no used ACL; its keys are
+    ``added_within`` and ``age_unknown``.
     """
 
     acls: JudgedBy
@@ -135,69 +138,6 @@ def decode_usage(text: str) -> UsageReport:
     return msgspec.json.decode(text, type=UsageReport)
 
 
-class Sorted(msgspec.Struct, frozen=True, kw_only=True):
-    """The ACLs of a set, sorted into three groups; each group keeps the set's order."""
-
-    used: tuple[UsedAcl, ...]
-    unused: tuple[UnusedAcl, ...]
-    not_judged: dict[str, tuple[UnusedAcl, ...]]
-
-
-def sort_acls(
-    acl_set: AclSet, usage: Mapping[Acl, AclUsage], window: Window, *, assume_in_force: bool
-) -> Sorted:
-    """Return every ACL once: used, unused, or not judged because it may be too young."""
-    used: list[UsedAcl] = []
-    not_used: dict[Age, list[UnusedAcl]] = {age: [] for age in Age}
-    for dated in distinct(acl_set):
-        acl, added_at = named(dated.acl), _format_time(dated.added_ms)
-        use = usage.get(dated.acl)
-        # An ACL that was added after the last request that it matches has decided nothing.
-        if use is not None and (dated.added_ms is None or use.last_ms >= dated.added_ms):
-            used.append(_used(acl, added_at, use))
-        else:
-            age = age_of(dated, window, assume_in_force=assume_in_force)
-            not_used[age].append(UnusedAcl(acl=acl, added_at=added_at))
-    return Sorted(
-        used=tuple(used),
-        unused=tuple(not_used[Age.IN_FORCE]),
-        not_judged={key: tuple(not_used[age]) for age, key in NOT_IN_FORCE.items()},
-    )
-
-
-def _used(acl: NamedAcl, added_at: str | None, usage: AclUsage) -> UsedAcl:
-    return UsedAcl(
-        acl=acl,
-        added_at=added_at,
-        alone=usage.alone,
-        with_others=usage.with_others,
-        last_used_at=format_time(usage.last_ms),
-        names=usage.names_count or None,
-    )
-
-
-def suggestions_report(
-    suggestions: Suggestions, usage: Mapping[Acl, AclUsage], proof: Proof | None
-) -> SuggestionsReport:
-    """Return ``suggestions`` as the report shows them."""
-    return SuggestionsReport(
-        removals=_all_named(suggestions.removals),
-        narrowings=tuple(
-            NarrowingReport(
-                acl=named(item.wide),
-                names=item.names_count,
-                events=usage[item.wide].events,
-                narrower=_all_named(item.narrower),
-            )
-            for item in suggestions.narrowings
-        ),
-        left_out=tuple(
-            LeftOutReport(acl=named(item.acl), reason=item.reason) for item in suggestions.left_out
-        ),
-        proof=proof,
-    )
-
-
 def named(acl: Acl) -> NamedAcl:
     """Return ``acl`` with names instead of codes."""
     return NamedAcl(
@@ -211,14 +151,6 @@ def named(acl: Acl) -> NamedAcl:
     )
 
 
-def _all_named(acls: Iterable[Acl]) -> tuple[NamedAcl, ...]:
-    return tuple(map(named, acls))
-
-
 def _name(codes: type[Code], code: int) -> str:
     member = codes.read(code)
     return member.name if member == code else str(code)
-
-
-def _format_time(ms: int | None) -> str | None:
-    return None if ms is None else format_time(ms)

@@ -1,120 +1,86 @@
 """Suggest grants to remove, and narrower replacements for wide grants.
 
 **Invariant:** a suggestion removes grants, never denials. The ACLs that replace a wide grant permit
-only what it permitted, so a suggested set allows nothing that the old one denied.
+only what it permitted, so a suggested set allows nothing that the old one denied. The final
+suggestions were evaluated on every recorded tuple, and changed no answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Self
+import os.path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from authorizerd.acl.kafka_acls import why_inexpressible
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
 from authorizerd.acl.patterns import Patterns, is_wildcard, look_up, prefix_lengths
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
-from authorizerd.replay.judging.report import Count
+from authorizerd.replay.recorded.rows import Rows
+from authorizerd.replay.recorded.tuples import RecordedTuple
+from authorizerd.replay.text import format_count
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.uses import NO_ACL, AclUsage, is_wide
+
+_LAST_ACL: Final = "it is the last ACL of resources that allow.everyone.if.no.acl.found would open"
 
 
-class AclUsage(NamedTuple):
-    """The use of one ACL: ``alone`` means that no other ACL gave the same decision.
+class Difference(NamedTuple):
+    """Events that a suggested set would newly deny, and a removed ALLOW that would allow them.
 
-    ``last_ms`` is milliseconds since 1970. ``names`` are the first names, in order, that a wide ACL
-    was used for; ``names_count`` counts all of them, ``name_min`` and ``name_max`` are the first
-    and the last. They are empty, 0 and None for an ACL that is not wide.
+    ``number`` is ``NO_ACL`` if the answer differs for another reason.
     """
 
-    alone: Count
-    with_others: Count
-    last_ms: int
-    names_count: int
-    name_min: str | None
-    name_max: str | None
-    names: tuple[str, ...]
-
-    @property
-    def events(self) -> int:
-        return self.alone.events + self.with_others.events
-
-
-class Narrowing(NamedTuple):
-    """A wide grant, and narrower ones for the ``names_count`` names that it was used for."""
-
-    wide: Acl
-    names_count: int
-    narrower: tuple[Acl, ...]
-
-
-class LeftOut(NamedTuple):
-    """A grant that is kept for ``reason``, although its use suggests a change."""
-
-    acl: Acl
-    reason: str
+    number: int
+    principal: str
+    resource_name: str
+    events: int
 
 
 class Suggestions(NamedTuple):
-    """Changes to a set of ACLs."""
+    """Changes to a set of ACLs.
 
-    removals: tuple[Acl, ...] = ()
-    narrowings: tuple[Narrowing, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    ``replaced`` has each grant to remove, with the narrower ones that replace it, if any.
+    ``left_out`` has grants that are kept although their use suggests a change, with the reasons.
+    """
 
-    def taken(self) -> Iterator[Acl]:
-        """Yield the ACLs that the suggestions remove or replace."""
-        yield from self.removals
-        for narrowing in self.narrowings:
-            yield narrowing.wide
+    replaced: Mapping[Acl, tuple[Acl, ...]]
+    left_out: Mapping[Acl, str]
 
-    def resulting(self, acls: Iterable[Acl]) -> tuple[Acl, ...]:
+    def apply(self, acls: Iterable[Acl]) -> tuple[Acl, ...]:
         """Return the changed set: the ACLs that stay, in their order, then the new ones."""
-        taken = set(self.taken())
-        staying = (acl for acl in acls if acl not in taken)
-        new = (acl for narrowing in self.narrowings for acl in narrowing.narrower)
+        staying = (acl for acl in acls if acl not in self.replaced)
         # A new ACL may equal one that stays.
-        return tuple(dict.fromkeys((*staying, *new)))
+        return tuple(dict.fromkeys(chain(staying, *self.replaced.values())))
 
-    def without(self, reasons: Mapping[Acl, str]) -> Self:
+    def without(self, reasons: Mapping[Acl, str]) -> Suggestions:
         """Return the suggestions without those for the ACLs in ``reasons``, which are kept."""
-        left_out = tuple(LeftOut(acl, reasons[acl]) for acl in self.taken() if acl in reasons)
-        return type(self)(
-            tuple(acl for acl in self.removals if acl not in reasons),
-            tuple(item for item in self.narrowings if item.wide not in reasons),
-            self.left_out + left_out,
-        )
-
-
-def is_wide(acl: Acl) -> bool:
-    """Return True if ``acl`` is an ALLOW for more than one name."""
-    return acl.permission_type == PermissionType.ALLOW and (
-        acl.pattern_type == PatternType.PREFIXED or is_wildcard(acl.pattern_type, acl.resource_name)
-    )
+        replaced = {acl: new for acl, new in self.replaced.items() if acl not in reasons}
+        left_out = {acl: reasons[acl] for acl in self.replaced if acl in reasons}
+        return Suggestions(replaced, {**self.left_out, **left_out})
 
 
 def suggest(
-    judged: Collection[Acl], usage: Mapping[Acl, AclUsage], *, names_max: int
+    acl_set: AclSet, judged: Iterable[Acl], usage: Mapping[Acl, AclUsage], *, names_max: int
 ) -> Suggestions:
     """Return the suggestions for ``judged``, the ACLs in force for the whole window."""
-    removals: list[Acl] = []
-    narrowings: list[Narrowing] = []
+    replaced: dict[Acl, tuple[Acl, ...]] = {}
     reasons: dict[Acl, str] = {}
     for acl in judged:
-        if acl.permission_type != PermissionType.ALLOW:
-            continue
         used = usage.get(acl)
         narrower = () if used is None else narrower_acls(acl, used, names_max=names_max)
-        if used is None:
-            removals.append(acl)
-        elif narrower:
-            narrowings.append(Narrowing(acl, used.names_count, narrower))
-        else:
-            continue
-        reason = next(filter(None, map(why_inexpressible, (acl, *narrower))), None)
-        if reason is not None:
-            reasons[acl] = reason
-    return Suggestions(tuple(removals), tuple(narrowings)).without(reasons)
+        if acl.permission_type == PermissionType.ALLOW and (narrower or used is None):
+            replaced[acl] = narrower
+            for reason in filter(None, map(why_inexpressible, (acl, *narrower))):
+                reasons.setdefault(acl, reason)
+    return _keep_resources_closed(acl_set, Suggestions(replaced, {}).without(reasons))
 
 
 def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ...]:
@@ -130,8 +96,8 @@ def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ..
         if WILDCARD in used.names or "" in used.names:
             return ()
         return tuple(_with_pattern(wide, PatternType.LITERAL, name) for name in used.names)
-    assert used.name_min is not None and used.name_max is not None  # noqa: PT018
-    prefix = _common_prefix(used.name_min, used.name_max)
+    # The names are sorted, so the prefix of two of them is that of all between.
+    prefix = os.path.commonprefix([used.names[0], used.last_name])  # noqa: RUF071 - not paths
     if is_wildcard(wide.pattern_type, wide.resource_name):
         # The wildcard does not match names such as "*a", which a prefix "*" would.
         is_narrower = prefix != "" and not prefix.startswith(WILDCARD)
@@ -140,21 +106,11 @@ def narrower_acls(wide: Acl, used: AclUsage, *, names_max: int) -> tuple[Acl, ..
     return (_with_pattern(wide, PatternType.PREFIXED, prefix),) if is_narrower else ()
 
 
-def _common_prefix(first: str, last: str) -> str:
-    """Return the common prefix of two names, and so of all names that sort between them."""
-    length = 0
-    for one, other in zip(first, last, strict=False):
-        if one != other:
-            break
-        length += 1
-    return first[:length]
-
-
 def _with_pattern(acl: Acl, pattern_type: PatternType, name: str) -> Acl:
-    return msgspec.structs.replace(acl, pattern_type=int(pattern_type), resource_name=name)
+    return replace(acl, pattern_type=int(pattern_type), resource_name=name)
 
 
-def keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggestions:
+def _keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggestions:
     """Return the suggestions that leave every resource with an ACL.
 
     With allow.everyone.if.no.acl.found, a resource without ACLs is open to everyone. The record may
@@ -162,12 +118,12 @@ def keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggesti
     """
     if not acl_set.allow_everyone_if_no_acl_found:
         return suggestions
-    resulting = suggestions.resulting(item.acl for item in acl_set.acls)
+    resulting = suggestions.apply(item.acl for item in acl_set.acls)
     types = AclIndex(resulting, acl_set.settings).snapshot.types
     return suggestions.without(
         {
-            acl: "it is the last ACL of resources that allow.everyone.if.no.acl.found would open"
-            for acl in suggestions.taken()
+            acl: _LAST_ACL
+            for acl in suggestions.replaced
             if acl.resource_type in RESOURCE_TYPES
             and not _covers(types[acl.resource_type].resources, acl)
         }
@@ -185,3 +141,73 @@ def _covers(resources: Patterns, acl: Acl) -> bool:
     if resources.wildcard and name and not name.startswith(WILDCARD):
         return True
     return any(resources.prefixes.get(name[:length], 0) for length in prefix_lengths(resources))
+
+
+def prove(
+    acl_set: AclSet,
+    suggestions: Suggestions,
+    compare: Callable[[AclSet], Mapping[Acl | None, str]],
+) -> tuple[Suggestions, AclSet]:
+    """Return the suggestions that change no answer, and the set with them.
+
+    The first comparison puts back every grant whose removal changed an answer. The second one finds
+    no difference.
+
+    Args:
+        compare: tells how the answers of a set differ, as the function below.
+
+    Raises:
+        UsageError: a difference remains that no removed ACL explains.
+    """
+    while True:
+        acls = suggestions.apply(item.acl for item in acl_set.acls)
+        suggested = acl_set.with_acls(acls, source=f"{acl_set.source}, as suggested")
+        reasons = compare(suggested) if suggestions.replaced else {}
+        if None in reasons:
+            raise UsageError(f"no suggestion is safe: with the suggested ACLs, {reasons[None]}")
+        if not reasons:
+            return suggestions, suggested
+        suggestions = suggestions.without({acl: why for acl, why in reasons.items() if acl})
+
+
+def compare(tuples: Rows[RecordedTuple], before: AclIndex, other: AclSet) -> dict[Acl | None, str]:
+    """Return the answers of ``other`` that differ, by the removed ALLOW that would prevent it.
+
+    The key is None for answers that differ for another reason.
+    """
+    find = partial(find_differences, before=before, after=AclIndex.of(other))
+    return {
+        None if number == NO_ACL else before.acls[number]: _describe(number, some)
+        for number, some in groupby(tuples.sum(find, Difference), key=attrgetter("number"))
+    }
+
+
+def find_differences(
+    tuples: Iterable[RecordedTuple], before: AclIndex, after: AclIndex
+) -> Iterator[Difference]:
+    """Yield the tuples that ``after`` answers differently, for each removed ALLOW."""
+    for one in tuples:
+        if unasked_reason(one) is not None:
+            continue
+        is_allowed = after.allows(one)
+        if before.allows(one) is is_allowed:
+            continue
+        removed = (
+            number
+            for number in before.matching(one)
+            if before.acls[number].permission_type == PermissionType.ALLOW
+            and before.acls[number] not in after.numbers
+        )
+        for number in [NO_ACL] if is_allowed else list(removed) or [NO_ACL]:
+            yield Difference(number, one.principal, one.resource_name, one.events)
+
+
+def _describe(number: int, differences: Iterator[Difference]) -> str:
+    """Return the number of events, and the first tuple as an example."""
+    example = next(differences)
+    events = sum((one.events for one in differences), example.events)
+    outcome = "decided otherwise" if number == NO_ACL else "newly denied"
+    return escape_unprintable(
+        f"{format_count(events, 'event')} would be {outcome}, such as those of "
+        f"{example.principal} on {example.resource_name}"
+    )

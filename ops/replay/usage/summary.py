@@ -1,17 +1,30 @@
-"""The lines that the console shows after a run; ``usage.json`` has all results."""
+"""What a run shows besides ``usage.json``: the lines of the console, and ``commands.sh``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
+from authorizerd.acl.kafka_acls import entry_arguments
+from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.text import format_count
-from authorizerd.replay.usage.report import NOT_IN_FORCE, UsageReport
+from authorizerd.replay.usage.report import UsageReport
+
+_OPENING: Final = """\
+set -eu
+if [ $# -eq 0 ]; then
+    echo "usage: sh $0 --bootstrap-server HOST:PORT [--command-config FILE]" >&2
+    exit 2
+fi
+: "${KAFKA_ACLS:=kafka-acls}" # or kafka-acls.sh, or authorizerd acls
+"""
 
 
 def summary(report: UsageReport) -> Iterator[str]:
-    """Yield the lines, without newlines."""
-    window, acls = report.window, report.acls
+    """Yield the lines of the console, without newlines."""
+    window, acls, suggestions = report.window, report.acls, report.suggestions
     yield escape_unprintable(
         f"{format_count(acls.acls, 'ACL')} of {acls.source}, "
         f"{format_count(window.tuples, 'tuple')} of "
@@ -34,13 +47,11 @@ def summary(report: UsageReport) -> Iterator[str]:
         f"used: {len(report.used):,}; never used: {len(report.unused) - denials:,} ALLOW, "
         f"{denials:,} DENY"
     )
-    for age, key in NOT_IN_FORCE.items():
-        yield f"not judged, {age.value}: {len(report.not_judged[key]):,}"
-    yield from _suggested(report)
-
-
-def _suggested(report: UsageReport) -> Iterator[str]:
-    suggestions = report.suggestions
+    for age, words in (
+        ("added_within", "added within the window, or after it"),
+        ("age_unknown", "of unknown age"),
+    ):
+        yield f"not judged, {words}: {len(report.not_judged[age]):,}"
     yield (
         f"suggested: {format_count(len(suggestions.removals), 'removal')}, "
         f"{format_count(len(suggestions.narrowings), 'narrowing')}"
@@ -54,7 +65,7 @@ def _suggested(report: UsageReport) -> Iterator[str]:
         )
 
 
-def script_comments(report: UsageReport) -> Sequence[str]:
+def script_comments(report: UsageReport) -> tuple[str, ...]:
     """Return the comments at the top of ``commands.sh``."""
     window, acls = report.window, report.acls
     return (
@@ -63,3 +74,23 @@ def script_comments(report: UsageReport) -> Sequence[str]:
         f"Allowed decisions recorded: {window.allowed_first_at} to {window.allowed_last_at}",
         "The script removes no DENY. A grant that is used less often may look unused.",
     )
+
+
+def script(comments: Iterable[str], before: Collection[Acl], after: Collection[Acl]) -> str:
+    """Return a script that adds the ACLs only in ``after``, then removes those only in ``before``.
+
+    It stops at the first failure, and passes its own arguments (the cluster's address and the
+    login) to every command.
+    """
+    old, new = set(before), set(after)
+    added, removed = (acl for acl in after if acl not in old), (a for a in before if a not in new)
+    lines = ["#!/bin/sh", *(f"# {escape_unprintable(comment)}" for comment in comments)]
+    lines += _OPENING.splitlines()
+    lines += _section("Add the narrower grants before removing the wide ones", ["--add"], added)
+    lines += _section("Remove the wide and the unused grants", ["--remove", "--force"], removed)
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, flags: list[str], acls: Iterable[Acl]) -> list[str]:
+    lines = [f'$KAFKA_ACLS "$@" {shlex.join([*flags, *entry_arguments(acl)])}' for acl in acls]
+    return ["", f"# {title}", *(lines or ["# none"])]

@@ -1,4 +1,4 @@
-"""Find the ACLs that recorded requests used, and those whose removal would change an answer.
+"""Find the ACLs that recorded requests used.
 
 **Invariant:** an ALLOW is used by allowed requests, a DENY by denied ones. Each event counts once
 for every ACL that it used. An event that the ACLs cannot decide counts once under its reason, and a
@@ -7,39 +7,41 @@ super user's event once under ``BY_SUPER_USERS``.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from functools import partial
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from authorizerd.acl.model import Acl, PermissionType
-from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.judging.asking import unasked_reason
+from authorizerd.acl.model import Acl, PatternType, PermissionType
+from authorizerd.acl.patterns import is_wildcard
+from authorizerd.replay.judging.asking import Unasked, unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.recorded.rows import Rows
-from authorizerd.replay.recorded.tuples import RecordedTuple
-from authorizerd.replay.usage.proving import Changed, Comparison
-from authorizerd.replay.usage.suggestions import AclUsage, is_wide
+from authorizerd.replay.recorded.tuples import Figures, RecordedTuple
 
-NOT_EVALUATED: Final = -1
-"""The ACLs cannot decide the tuple; ``label`` is the reason."""
-BY_SUPER_USERS: Final = -2
-DISAGREEING: Final = -3
-"""The ACLs decide these events differently from the recorded decisions."""
+NO_ACL: Final = -1
+"""The number of what is not about one ACL."""
 
-WHOLE_TUPLE: Final = -1
-"""All changes, not those that one ACL contributed to."""
+
+class Counted(StrEnum):
+    """What is counted besides the use of ACLs, and the tuples of each ``Unasked`` reason."""
+
+    ALL = "all"
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    BY_SUPER_USERS = "by super users"
+    DISAGREEING = "decided differently by these ACLs than recorded"
 
 
 class Use(NamedTuple):
-    """How events used the ACL ``number``; negative numbers are the constants above.
+    """How events used the ACL ``number``.
 
-    ``label`` is the resource's name if the ACL is wide, otherwise None. ``is_alone`` is True if no
-    other ACL gave the same decision.
+    ``label`` is the resource's name if the ACL is wide, otherwise None; for ``NO_ACL``, it is what
+    is counted. ``is_alone`` is True if no other ACL gave the same decision.
     """
 
     number: int
@@ -47,46 +49,71 @@ class Use(NamedTuple):
     is_alone: bool
     events: int
     tuples: int
+    first_ms: int
     last_ms: int
 
 
-class Difference(NamedTuple):
-    """Tuples that two sets decide differently, and a removed ACL that allowed them.
+class AclUsage(NamedTuple):
+    """The use of one ACL: ``alone`` means that no other ACL gave the same decision.
 
-    ``is_allowed`` is the new decision.
+    ``last_ms`` is milliseconds since 1970. ``names`` are the first names, in order, that a wide ACL
+    was used for; ``names_count`` counts all of them, and ``last_name`` is the last one.
     """
 
-    number: int
-    principal: str
-    resource_name: str
-    is_allowed: bool
-    events: int
-    tuples: int
+    alone: Count
+    with_others: Count
+    last_ms: int
+    names_count: int = 0
+    names: tuple[str, ...] = ()
+    last_name: str = ""
 
 
 class Summed(NamedTuple):
-    """The use of each used ACL, and the requests that used none."""
+    """The use of each used ACL, and all other sums by their labels."""
 
-    usage: dict[Acl, AclUsage]
-    not_evaluated: dict[str, Count]
-    by_super_users: Count
-    disagreeing: Count
+    usage: Mapping[Acl, AclUsage]
+    others: Mapping[str | None, Use]
+
+    def count_of(self, label: str) -> Count:
+        """Return the events and tuples with a label."""
+        use = self.others.get(label)
+        return Count() if use is None else Count(events=use.events, tuples=use.tuples)
+
+    @property
+    def not_evaluated(self) -> dict[str, Count]:
+        """The tuples that ACLs cannot decide, by reason."""
+        return {why.value: self.count_of(why) for why in sorted(Unasked) if why in self.others}
+
+
+def is_wide(acl: Acl) -> bool:
+    """Return True if ``acl`` is an ALLOW for more than one name."""
+    return acl.permission_type == PermissionType.ALLOW and (
+        acl.pattern_type == PatternType.PREFIXED or is_wildcard(acl.pattern_type, acl.resource_name)
+    )
 
 
 def find_uses(tuples: Iterable[RecordedTuple], index: AclIndex) -> Iterator[Use]:
-    """Yield the uses of ACLs by tuples."""
+    """Yield the uses of ACLs by tuples, and what else is counted."""
     for one in tuples:
-        last_ms = one.all_events.last_ms
+        yield _count(Counted.ALL, one.all_events)
+        if one.allowed is not None:
+            yield _count(Counted.ALLOWED, one.allowed)
+        if one.denied is not None:
+            yield _count(Counted.DENIED, one.denied)
         reason = unasked_reason(one)
         if reason is not None:
-            yield Use(NOT_EVALUATED, reason.value, False, one.events, 1, last_ms)
+            yield _count(reason, one.all_events)
         elif one.principal in index.settings.super_users:
-            yield Use(BY_SUPER_USERS, None, False, one.events, 1, last_ms)
+            yield _count(Counted.BY_SUPER_USERS, one.all_events)
         else:
             disagreeing = one.denied if index.allows(one) else one.allowed
             if disagreeing is not None:
-                yield Use(DISAGREEING, None, False, disagreeing.events, 1, disagreeing.last_ms)
+                yield _count(Counted.DISAGREEING, disagreeing)
             yield from _find_used(one, index)
+
+
+def _count(label: Counted | Unasked, figures: Figures) -> Use:
+    return Use(NO_ACL, label.value, False, figures.events, 1, figures.first_ms, figures.last_ms)
 
 
 def _find_used(one: RecordedTuple, index: AclIndex) -> Iterator[Use]:
@@ -95,6 +122,7 @@ def _find_used(one: RecordedTuple, index: AclIndex) -> Iterator[Use]:
     for figures, is_allowed in ((one.allowed, True), (one.denied, False)):
         if figures is None:
             continue
+        events, first_ms, last_ms, _ = figures
         numbers = [
             number
             for number in matching
@@ -102,99 +130,34 @@ def _find_used(one: RecordedTuple, index: AclIndex) -> Iterator[Use]:
         ]
         for number in numbers:
             label = one.resource_name if is_wide(index.acls[number]) else None
-            yield Use(number, label, len(numbers) == 1, figures.events, 1, figures.last_ms)
+            yield Use(number, label, len(numbers) == 1, events, 1, first_ms, last_ms)
 
 
 def sum_uses(tuples: Rows[RecordedTuple], index: AclIndex, names_max: int) -> Summed:
-    """Return the use by all tuples, with at most ``names_max`` names for each wide ACL."""
-    summed = Summed({}, {}, Count(), Count())
+    """Return the use by all tuples, with at most ``names_max`` names of each wide ACL, or one."""
+    usage: dict[Acl, AclUsage] = {}
+    others: dict[str | None, Use] = {}
     found = tuples.sum(partial(find_uses, index=index), Use)
     for number, uses in groupby(found, key=attrgetter("number")):
-        if number >= 0:
-            summed.usage[index.acls[number]] = _sum_usage(uses, names_max)
-        elif number == NOT_EVALUATED:
-            for use in uses:
-                assert use.label is not None, "a reason"
-                summed.not_evaluated[use.label] = Count(events=use.events, tuples=use.tuples)
+        if number == NO_ACL:
+            others = {use.label: use for use in uses}
         else:
-            (use,) = uses
-            count = Count(events=use.events, tuples=use.tuples)
-            if number == BY_SUPER_USERS:
-                summed = summed._replace(by_super_users=count)
-            else:
-                summed = summed._replace(disagreeing=count)
-    return summed
+            usage[index.acls[number]] = _sum_usage(uses, max(names_max, 1))
+    return Summed(usage, others)
 
 
 def _sum_usage(uses: Iterable[Use], names_max: int) -> AclUsage:
     """Return the sums of the uses of one ACL, which are in the order of their labels."""
-    alone, with_others = Counter[str](), Counter[str]()
+    counts = {True: Counter[str](), False: Counter[str]()}
     names: list[str] = []
-    names_count, last_ms, name_max = 0, -sys.maxsize, None
+    names_count, last_name, last_ms = 0, "", 0
     for label, of_label in groupby(uses, key=attrgetter("label")):
         for use in of_label:
-            counts = alone if use.is_alone else with_others
-            counts.update(events=use.events, tuples=use.tuples)
+            counts[use.is_alone].update(events=use.events, tuples=use.tuples)
             last_ms = max(last_ms, use.last_ms)
         if label is not None:
-            names_count += 1
-            name_max = label
-            if names_count <= max(names_max, 1):
+            names_count, last_name = names_count + 1, label
+            if names_count <= names_max:
                 names.append(label)
-    return AclUsage(
-        alone=Count(**alone),
-        with_others=Count(**with_others),
-        last_ms=last_ms,
-        names_count=names_count,
-        name_min=names[0] if names else None,
-        name_max=name_max,
-        names=tuple(names[:names_max]),
-    )
-
-
-def find_differences(
-    tuples: Iterable[RecordedTuple], before: AclIndex, after: AclIndex
-) -> Iterator[Difference]:
-    """Yield the tuples that ``after`` answers differently, each as ``WHOLE_TUPLE`` first.
-
-    Each number identifies an ACL of ``before`` that ``after`` lacks.
-    """
-    for one in tuples:
-        if unasked_reason(one) is not None:
-            continue
-        is_allowed = after.allows(one)
-        if before.allows(one) is is_allowed:
-            continue
-        removed = (
-            number
-            for number in before.matching(one)
-            if before.acls[number].permission_type == PermissionType.ALLOW
-            and before.acls[number] not in after.numbers
-        )
-        for number in (WHOLE_TUPLE, *removed):
-            yield Difference(number, one.principal, one.resource_name, is_allowed, one.events, 1)
-
-
-def compare(tuples: Rows[RecordedTuple], before: AclIndex, other: AclSet) -> Comparison:
-    """Return the tuples that ``other`` answers differently, in total and by removed ACL."""
-    found = tuples.sum(
-        partial(find_differences, before=before, after=AclIndex.of(other)), Difference
-    )
-    changed = {
-        number: _sum_differences(some) for number, some in groupby(found, key=attrgetter("number"))
-    }
-    whole = changed.pop(WHOLE_TUPLE, None)
-    return Comparison(whole, {before.acls[number]: one for number, one in changed.items()})
-
-
-def _sum_differences(differences: Iterator[Difference]) -> Changed:
-    example = next(differences)
-    counts = {answer: Counter[str]() for answer in (False, True)}
-    for one in chain((example,), differences):
-        counts[one.is_allowed].update(events=one.events, tuples=one.tuples)
-    return Changed(
-        newly_denied=Count(**counts[False]),
-        newly_allowed=Count(**counts[True]),
-        resource_name=example.resource_name,
-        principal=example.principal,
-    )
+    alone, with_others = Count(**counts[True]), Count(**counts[False])
+    return AclUsage(alone, with_others, last_ms, names_count, tuple(names), last_name)

@@ -8,27 +8,41 @@ from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import encode_json
+from authorizerd.replay.usage.evaluation import (
+    Age,
+    Window,
+    age_of,
+    describe_suggestions,
+    sort_acls,
+)
 from authorizerd.replay.usage.report import (
     NamedAcl,
     Proof,
+    UnusedAcl,
     UsageReport,
+    UsedAcl,
     WindowReport,
     decode_usage,
     named,
-    sort_acls,
-    suggestions_report,
 )
-from authorizerd.replay.usage.suggestions import AclUsage, LeftOut, Narrowing, Suggestions
+from authorizerd.replay.usage.suggestions import Suggestions
 from authorizerd.replay.usage.summary import script_comments, summary
-from authorizerd.replay.usage.window import Window
+from authorizerd.replay.usage.uses import AclUsage
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.support.strategies import acls
 
-USED = AclUsage(
-    Count(events=2, tuples=1), Count(events=3, tuples=2), 1_500, 2, "a", "b", ("a", "b")
-)
-PLAIN = AclUsage(Count(events=1, tuples=1), Count(), 1_500, 0, None, None, ())
+USED = AclUsage(Count(events=2, tuples=1), Count(events=3, tuples=2), 1_500, 2, ("a", "b"), "b")
+PLAIN = AclUsage(Count(events=1, tuples=1), Count(), 1_500)
 WINDOW = Window(1_000, 2_000)
+
+
+def sort(
+    acl_set: AclSet, usage: dict[Acl, AclUsage]
+) -> tuple[tuple[UsedAcl, ...], dict[str, tuple[UnusedAcl, ...]]]:
+    used, others = sort_acls(
+        {each: age_of(each, WINDOW, assume_in_force=False) for each in acl_set.acls}, usage
+    )
+    return used, {age.value: some for age, some in others.items()}
 
 
 def example_report() -> UsageReport:
@@ -43,11 +57,10 @@ def example_report() -> UsageReport:
         offset=7,
         stamped_ms=999,
     )
-    narrowing = Narrowing(wide, 2, (topic_read("a"), topic_read("b")))
-    suggestions = Suggestions((unused,), (narrowing,), (LeftOut(undated, "why"),))
+    narrower = (topic_read("a"), topic_read("b"))
+    suggestions = Suggestions({unused: (), wide: narrower}, {undated: "why"})
     usage = {wide: USED}
-    proof = Proof(digest="d", acls=4, tuples=2, newly_denied=Count(), newly_allowed=Count())
-    found = sort_acls(acl_set, usage, WINDOW, assume_in_force=False)
+    used, others = sort(acl_set, usage)
     return UsageReport(
         acls=JudgedBy.of(acl_set),
         window=WindowReport(
@@ -55,9 +68,9 @@ def example_report() -> UsageReport:
             lookback_days=None, allowed_events=1_234, denied_events=1, tuples=3,
         ),
         assumed_in_force=False, not_evaluated={"unknown operation": Count(events=1, tuples=1)},
-        by_super_users=Count(), disagreeing=Count(events=2, tuples=1), used=found.used,
-        unused=found.unused, not_judged=found.not_judged,
-        suggestions=suggestions_report(suggestions, usage, proof),
+        by_super_users=Count(), disagreeing=Count(events=2, tuples=1), used=used,
+        unused=others.pop(Age.IN_FORCE), not_judged={**others},
+        suggestions=describe_suggestions(suggestions, usage, Proof(digest="d", acls=4, tuples=2)),
     )  # fmt: skip
 
 
@@ -84,13 +97,12 @@ def test_every_acl_is_in_exactly_one_group(rows: list[tuple[Acl, int | None, boo
         digest="d",
     )
     usage = {acl: PLAIN for acl, (_, is_used) in dated.items() if is_used}
-    found = sort_acls(acl_set, usage, WINDOW, assume_in_force=False)
+    used, others = sort(acl_set, usage)
     place = {
-        "used": [item.acl for item in found.used],
-        "unused": [item.acl for item in found.unused],
-        **{key: [item.acl for item in items] for key, items in found.not_judged.items()},
+        "used": [item.acl for item in used],
+        **{age: [item.acl for item in items] for age, items in others.items()},
     }
-    ages = {None: "age_unknown", 999: "unused", 1_000: "added_within", 9_999: "added_within"}
+    ages = {None: "age_unknown", 999: "in_force", 1_000: "added_within", 9_999: "added_within"}
     expected: dict[str, list[NamedAcl]] = {key: [] for key in place}
     for acl, (added_ms, is_used) in dated.items():
         is_used_since = is_used and added_ms != 9_999

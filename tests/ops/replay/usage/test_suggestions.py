@@ -1,26 +1,31 @@
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
 import msgspec
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
-from authorizerd.replay.usage.proving import Changed, Comparison, prove
-from authorizerd.replay.usage.suggestions import (
-    AclUsage,
-    LeftOut,
-    Narrowing,
-    Suggestions,
-    keep_resources_closed,
-    suggest,
-)
+from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.text import format_count
+from authorizerd.replay.usage.errors import UsageError
+from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
+from authorizerd.replay.usage.uses import AclUsage
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.ops.replay.usage.recording import tuples_of
 from tests.ops.replay.usage.strategies import acl_sets, asked_questions, recorded_events
 from tests.oracles.scan import decide, meets
 from tests.oracles.usage import Recorded, is_wide, used_acls
+
+A, B = topic_read("a"), topic_read("b")
 
 
 def usage_of(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> dict[Acl, AclUsage]:
@@ -31,9 +36,8 @@ def usage_of(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> dict
             Count(events=used.events_alone, tuples=len(used.alone)),
             Count(events=used.events_shared, tuples=len(used.shared)),
             used.last_ms,
-            len(used.names) if is_wide(acl) else 0, used.names[0] if is_wide(acl) else None,
-            used.names[-1] if is_wide(acl) else None,
-            tuple(used.names[:names_max]) if is_wide(acl) else (),
+            *((len(used.names), used.names[:max(names_max, 1)], used.names[-1]) if is_wide(acl)
+              else ()),
         )
         for acl, used in used_acls(acls, acl_set.super_users, events).items()
     }  # fmt: skip
@@ -41,28 +45,49 @@ def usage_of(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> dict
 
 def suggested(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> Suggestions:
     usage = usage_of(acl_set, events, names_max=names_max)
-    suggestions = suggest([item.acl for item in acl_set.acls], usage, names_max=names_max)
-    return keep_resources_closed(acl_set, suggestions)
+    judged = [item.acl for item in acl_set.acls]
+    return suggest(acl_set, judged, usage, names_max=names_max)
 
 
-def by_plain_scan(acl_set: AclSet, events: list[Recorded], other: AclSet) -> Comparison:
+def scan_differences(
+    acl_set: AclSet, events: list[Recorded], after: Sequence[Acl]
+) -> dict[Acl | None, str]:
     """Compare two sets on the events' questions, without the index and the workers."""
-    acls, others = ([item.acl for item in one.acls] for one in (acl_set, other))
-    allow_everyone = acl_set.allow_everyone_if_no_acl_found
-    by_acl: dict[Acl, Changed] = {}
-    whole: Changed | None = None
-    for question in {event.question for event in events}:
+    acls = [item.acl for item in acl_set.acls]
+    found: dict[Acl | None, list[Question]] = defaultdict(list)
+    for event in events:
+        question = event.question
         if question.principal in acl_set.super_users:
             continue
-        was_allowed = decide(acls, allow_everyone, question)[0]
-        is_allowed = decide(others, allow_everyone, question)[0]
-        if was_allowed != is_allowed:
-            one, none = Count(events=1, tuples=1), Count()
-            counts = (none, one) if is_allowed else (one, none)
-            whole = Changed(*counts, question.resource_name, question.principal)
-            gone = used_acls(acls, (), [Recorded(question, True, 0)]).keys() - set(others)
-            by_acl.update(dict.fromkeys(gone, whole))
-    return Comparison(whole, by_acl)
+        before, now = (
+            decide(some, acl_set.allow_everyone_if_no_acl_found, question)[0]
+            for some in (acls, after)
+        )
+        if before != now:
+            removed = used_acls(acls, (), [Recorded(question, True, 0)]).keys() - set(after)
+            causes: Collection[Acl | None] = [None] if now or not removed else removed
+            for acl in causes:
+                found[acl].append(question)
+    return {acl: _describe(acl, some) for acl, some in found.items()}
+
+
+def _describe(acl: Acl | None, some: list[Question]) -> str:
+    principal, name = min((one.principal, one.resource_name) for one in some)
+    outcome = "decided otherwise" if acl is None else "newly denied"
+    return escape_unprintable(
+        f"{format_count(len(some), 'event')} would be {outcome}, such as those of {principal} on "
+        f"{name}"
+    )
+
+
+@given(acl_sets(), recorded_events(), st.sets(st.integers(0, 11)))
+def test_comparison_is_that_of_a_scan(
+    acl_set: AclSet, events: list[Recorded], removed: set[int]
+) -> None:
+    kept = [item.acl for number, item in enumerate(acl_set.acls) if number not in removed]
+    after = acl_set.with_acls(kept, "kept")
+    found = compare(LocalRows(tuples_of(events)), AclIndex.of(acl_set), after)
+    assert found == scan_differences(acl_set, events, kept)
 
 
 @given(acl_sets(), recorded_events(), st.integers(0, 3))
@@ -70,20 +95,37 @@ def test_proven_suggestions_change_no_recorded_answer(
     acl_set: AclSet, events: list[Recorded], names_max: int
 ) -> None:
     first = suggested(acl_set, events, names_max=names_max)
-    suggestions, proof = prove(
-        acl_set, first, lambda other: by_plain_scan(acl_set, events, other), tuples=7
+    suggestions, after = prove(
+        acl_set, first, partial(compare, LocalRows(tuples_of(events)), AclIndex.of(acl_set))
     )
-    resulting = suggestions.resulting(item.acl for item in acl_set.acls)
-    after = acl_set.with_acls(resulting, "after")
-    assert by_plain_scan(acl_set, events, after).whole is None
-    if proof is None:
-        assert resulting == tuple(item.acl for item in acl_set.acls)
-    else:
-        assert (proof.digest, proof.acls, proof.tuples) == (after.digest, len(resulting), 7)
-    assert set(first.taken()) == {
-        *suggestions.taken(),
-        *(item.acl for item in suggestions.left_out if item not in first.left_out),
-    }
+    acls = [item.acl for item in after.acls]
+    assert acls == list(suggestions.apply(item.acl for item in acl_set.acls))
+    assert not scan_differences(acl_set, events, acls)
+    kept = suggestions.left_out.keys() - first.left_out.keys()
+    assert first.replaced.keys() == suggestions.replaced.keys() | kept
+
+
+def prove_with(*found: Mapping[Acl | None, str]) -> tuple[Suggestions, AclSet]:
+    """Return the proof of two removals if each comparison finds the next differences."""
+    differences = iter(found)
+    return prove(acl_set_of([A, B]), Suggestions({A: (), B: ()}, {}), lambda _: next(differences))
+
+
+def test_breaking_suggestion_is_left_out_and_the_rest_proven() -> None:
+    suggestions, after = prove_with({A: "why"}, {})
+    assert suggestions == Suggestions({B: ()}, {A: "why"})
+    assert [item.acl for item in after.acls] == [A]
+
+
+def test_without_suggestions_nothing_is_compared() -> None:
+    suggestions, after = prove_with({A: "why", B: "why"})
+    assert suggestions == Suggestions({}, {A: "why", B: "why"})
+    assert [item.acl for item in after.acls] == [A, B]
+
+
+def test_unexplained_difference_is_an_error() -> None:
+    with pytest.raises(UsageError, match="no suggestion is safe: with the suggested ACLs, 2 ev"):
+        prove_with({A: "why"}, {None: "2 events"})
 
 
 @given(acl_sets(unknown_codes=True), recorded_events(), st.integers(0, 3), asked_questions)
@@ -99,7 +141,7 @@ def test_suggestions_never_allow_a_denied_question(
     suggestions = suggested(acl_set, events, names_max=names_max)
     acls = [item.acl for item in acl_set.acls]
     allow_everyone = acl_set.allow_everyone_if_no_acl_found
-    if decide(suggestions.resulting(acls), allow_everyone, question)[0]:
+    if decide(suggestions.apply(acls), allow_everyone, question)[0]:
         assert decide(acls, allow_everyone, question)[0]
 
 
@@ -114,8 +156,7 @@ def test_agreeing_record_needs_one_pass(
         for event in events
     ]
     suggestions = suggested(acl_set, agreeing, names_max=names_max)
-    after = acl_set.with_acls(suggestions.resulting(acls), "after")
-    assert by_plain_scan(acl_set, agreeing, after).whole is None
+    assert not scan_differences(acl_set, agreeing, suggestions.apply(acls))
 
 
 @given(acl_sets(unknown_codes=True), recorded_events(), st.integers(0, 3))
@@ -124,12 +165,9 @@ def test_denials_and_used_literals_stay(
 ) -> None:
     suggestions = suggested(acl_set, events, names_max=names_max)
     used = usage_of(acl_set, events, names_max=names_max)
-    for acl in suggestions.removals:
-        assert acl.permission_type == PermissionType.ALLOW
-        assert acl not in used
-    for wide, names_count, narrower in suggestions.narrowings:
-        assert is_wide(wide)
-        assert names_count == used[wide].names_count
+    for wide, narrower in suggestions.replaced.items():
+        assert wide.permission_type == PermissionType.ALLOW
+        assert is_wide(wide) if narrower else wide not in used
         for acl in narrower:
             assert acl != wide
             same = {"resource_name": wide.resource_name, "pattern_type": wide.pattern_type}
@@ -160,30 +198,26 @@ def test_few_names_become_literals_and_many_a_prefix(
     name: str, prefixed: bool, names: tuple[str, ...], names_max: int, expected: list[Pattern]
 ) -> None:
     wide = topic_read(name, prefixed=prefixed)
-    listed = names[:names_max]
-    usage = AclUsage(Count(events=9, tuples=1), Count(), 1, len(names), names[0], names[-1], listed)
-    found = suggest([wide], {wide: usage}, names_max=names_max)
+    listed = names[: max(names_max, 1)]
+    usage = AclUsage(Count(events=9, tuples=1), Count(), 1, len(names), listed, names[-1])
+    found = suggest(acl_set_of([wide]), [wide], {wide: usage}, names_max=names_max)
     narrower = tuple(topic_read(*item[:1], prefixed=item[1]) for item in expected)
     if narrower and narrower[0].resource_name.endswith(" "):
         reason = "kafka-acls removes blanks at the ends of names"
-        assert found == Suggestions(left_out=(LeftOut(wide, reason),))
-    elif narrower:
-        assert found == Suggestions(narrowings=(Narrowing(wide, len(names), narrower),))
+        assert found == Suggestions({}, {wide: reason})
     else:
-        assert found == Suggestions()
+        assert found == Suggestions({wide: narrower} if narrower else {}, {})
 
 
 def test_last_acl_stays_with_allow_everyone() -> None:
     question = Question("User:b", "h", Operation.READ, ResourceType.TOPIC, "other")
     events = [Recorded(question, True, 1)]
-    alone = acl_set_of([topic_read("secret")], allow_everyone=True)
-    assert suggested(alone, events, names_max=5).removals == ()
-    assert suggested(alone, events, names_max=5).left_out[0].acl == topic_read("secret")
+    secret = topic_read("secret")
+    alone = suggested(acl_set_of([secret], allow_everyone=True), events, names_max=5)
+    assert (alone.replaced, list(alone.left_out)) == ({}, [secret])
     deny = msgspec.structs.replace(topic_read("se", prefixed=True), permission_type=2)
-    covered = acl_set_of([topic_read("secret"), deny], allow_everyone=True)
-    assert suggested(covered, events, names_max=5).removals == (topic_read("secret"),)
-    strict = acl_set_of([topic_read("secret")])
-    assert suggested(strict, events, names_max=5).removals == (topic_read("secret"),)
+    for others in (acl_set_of([secret, deny], allow_everyone=True), acl_set_of([secret])):
+        assert suggested(others, events, names_max=5) == Suggestions({secret: ()}, {})
 
 
 COVERED = [
@@ -207,7 +241,7 @@ def test_covered_pattern_may_be_removed(removed: Pattern, staying: Pattern, may_
     kept = topic_read(staying[0], prefixed=staying[1], principal="User:z")
     deny = msgspec.structs.replace(kept, permission_type=2)
     found = suggested(acl_set_of([gone, deny], allow_everyone=True), [], names_max=5)
-    assert found.removals == ((gone,) if may_go else ())
+    assert found.replaced == ({gone: ()} if may_go else {})
 
 
 @given(acl_sets(), recorded_events(), st.text("ab-*!", max_size=5))
@@ -216,7 +250,7 @@ def test_no_name_loses_its_last_acl_with_allow_everyone(
 ) -> None:
     assume(acl_set.allow_everyone_if_no_acl_found)
     acls = [item.acl for item in acl_set.acls]
-    resulting = suggested(acl_set, events, names_max=2).resulting(acls)
+    resulting = suggested(acl_set, events, names_max=2).apply(acls)
     for resource_type in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.USER):
         question = Question("User:nobody", None, Operation.READ, resource_type, name)
         before = any(meets(acl, question) for acl in acls)

@@ -8,7 +8,7 @@ import pytest
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.replay.acl_set import DatedAcl
 from authorizerd.replay.usage.errors import UsageError
-from authorizerd.replay.usage.window import Age, Window, age_of, check_ages, window_of
+from authorizerd.replay.usage.evaluation import Age, Window, age_of, check_ages, window_of
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.usage.recording import DAY_MS, ingested
 from tests.oracles.usage import Recorded

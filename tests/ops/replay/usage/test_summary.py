@@ -15,7 +15,7 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Addition, Removal, make_plan
-from authorizerd.replay.usage.commands import script
+from authorizerd.replay.usage.summary import script
 from tests.ops.replay.acl_sets import topic_read
 
 SERVER = ["--bootstrap-server", "h:9092"]
@@ -90,7 +90,7 @@ def test_script_adds_before_it_removes_and_quotes_names(
 ) -> None:
     kafka_acls, calls = recorded_calls
     wide, narrow = topic_read("*"), topic_read(f"x{NASTY}", principal=f"User:{NASTY}")
-    text = script([f"source\nexit 7 {NASTY}"], [narrow], [wide])
+    text = script([f"source\nexit 7 {NASTY}"], [wide], [narrow])
     ran = _run(tmp_path, text, kafka_acls, SERVER)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [json.loads(line) for line in calls.read_text().splitlines()] == [
@@ -102,7 +102,7 @@ def test_script_adds_before_it_removes_and_quotes_names(
 
 def test_script_stops_at_a_failure(recorded_calls: tuple[str, Path], tmp_path: Path) -> None:
     kafka_acls, calls = recorded_calls
-    text = script([], [topic_read("fails"), topic_read("b")], [topic_read("*")])
+    text = script([], [topic_read("*")], [topic_read("fails"), topic_read("b")])
     assert _run(tmp_path, text, kafka_acls, SERVER).returncode == 1
     assert len(calls.read_text().splitlines()) == 1
 
@@ -111,7 +111,7 @@ def test_script_without_arguments_prints_its_usage(
     recorded_calls: tuple[str, Path], tmp_path: Path
 ) -> None:
     kafka_acls, calls = recorded_calls
-    ran = _run(tmp_path, script([], [], [topic_read("a")]), kafka_acls, [])
+    ran = _run(tmp_path, script([], [topic_read("a")], []), kafka_acls, [])
     assert ran.returncode == 2
     assert "--bootstrap-server HOST:PORT" in ran.stderr
     assert not calls.exists()
