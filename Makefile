@@ -25,8 +25,9 @@ setup-dev: .venv/.setup-dev
 	$(INSTALL) --require-hashes -r requirements-docs.lock
 	@touch $@
 
+# PORT=19092 is the port of the Kafka listener, if 9092 is taken.
 run: setup
-	@$(BIN)/python -m ops.example
+	@$(BIN)/python -m ops.example $(if $(PORT),--override listeners=PLAINTEXT://127.0.0.1:$(PORT))
 
 # Follow a real Kafka cluster with two daemons, and create an ACL; needs Java 17 and Maven.
 run-cluster: setup

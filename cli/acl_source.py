@@ -28,6 +28,7 @@ from authorizerd.cli.configuration_file import (
     read_configuration,
 )
 from authorizerd.cli.offline import read_log
+from authorizerd.cli.profile import use_profile
 from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment, warn_of
 from authorizerd.cli.source_settings import (
     USE_CONFIG,
@@ -199,6 +200,7 @@ def open_source(arguments: argparse.Namespace) -> AclSource:
         StartError, ConfigurationError: the configuration is unusable, or no broker lists its ACLs.
         MetadataLogError: see ``offline.read_log``.
     """
+    use_profile(arguments, "log_dir", "acls", "config")
     if arguments.bootstrap_server is not None:
         _check_flags(arguments)
         return _open_brokers(arguments)

@@ -33,6 +33,7 @@ from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.connection_settings import read_settings
 from authorizerd.cli.acls.errors import CommandError
 from authorizerd.cli.acls.security import open_context
+from authorizerd.cli.profile import name_servers
 from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.source_settings import SETTING_KEYS
 from authorizerd.config.values import STANDARD_AUTHORIZER
@@ -97,14 +98,14 @@ def run_on_brokers(
     """Return what ``use`` returns. Blocks; failures that are retried are printed.
 
     Args:
-        place: what errors begin with; by default, the flag ``--bootstrap-server``.
+        place: what errors begin with; by default, the flag ``--bootstrap-server`` or the profile.
 
     Raises as ``read_brokers``, and whatever ``use`` raises.
     """
     given = {"bootstrap-server": [servers]}
     if command_config is not None:
         given["command-config"] = [command_config]
-    place = place or f"--bootstrap-server {servers}"
+    place = place or name_servers(servers, command_config)
     try:
         settings = read_settings(Arguments(given))
         return trio.run(_run, servers, settings, use, place)

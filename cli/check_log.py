@@ -9,11 +9,15 @@ invalid, 2 the log still has faults.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.cli.colours import paint
+from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.config.command_parser import CheckParser
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import REPAIR_PREFIX
@@ -33,6 +37,29 @@ COPY_ADVICE: Final = (
 )
 
 
+VALID: Final = "valid"
+FAULTY: Final = "faulty"
+UNREPAIRABLE: Final = "cannot be repaired"
+
+
+@dataclass(slots=True)
+class Report:
+    """What the command has found and done.
+
+    Attributes:
+        out: gets each line at once; None if only the document is printed, at the end.
+        document: the same as JSON.
+    """
+
+    out: TextIO | None
+    document: dict[str, Any] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        """Print a line, unless only the document is printed."""
+        if self.out is not None:
+            self.out.write(f"{paint(text, self.out)}\n")
+
+
 def new_parser() -> CheckParser:
     """Return the parser of the words after ``check-log``."""
     parser = CheckParser(
@@ -47,6 +74,7 @@ def new_parser() -> CheckParser:
         help="truncate the log before the first unreadable batch, after printing what will be lost "
         "and keeping a copy",
     )
+    add_json_argument(parser)
     return parser
 
 
@@ -63,86 +91,120 @@ def run_check_log(
     if isinstance(out, TextIOWrapper):
         out.reconfigure(errors="backslashreplace")  # a damaged name may not be valid text
     log_dir: Path = arguments.directory
+    report = Report(None if arguments.json else out)
     is_copy = read_mark(log_dir, storage) is not None
-    if is_copy and arguments.repair:
+    report.document |= {"log_dir": _encodable(log_dir), "is_copy": is_copy, "result": VALID}
+    if not arguments.repair:
+        _check(log_dir, storage, report)
+    elif is_copy:
         raise LogDirectoryError(
             f"{log_dir}: expected a log of its own, found a copy of a followed cluster, which is "
             "never repaired: stop the daemon, run `authorizerd reset-copy`, and start it again"
         )
+    else:
+        with locked(log_dir):
+            _repair(log_dir, storage, report, now or datetime.now(UTC))
+    if arguments.json:
+        print_document(report.document, out)
+    return 0 if report.document["result"] == VALID else EXIT_FAULTS
+
+
+def _check(log_dir: Path, storage: Storage, report: Report) -> None:
+    is_copy = report.document["is_copy"]
     if is_copy and is_copy_empty(log_dir, storage):
-        out.write(f"{log_dir}: an empty copy of a followed cluster\nvalid\n")
-        return 0
-    if not arguments.repair:
-        is_used = is_locked(log_dir)
-        if is_used:
-            out.write(
-                f"{log_dir}: in use by a daemon or a broker. The end of the log may look faulty "
-                "while it is being written: if there is a fault, check again\n"
-            )
-        faults = _inspect(log_dir, storage, out, is_used=is_used)
-        if faults and is_copy:
-            out.write(f"{COPY_ADVICE}\n")
-        return EXIT_FAULTS if faults else 0
-    with locked(log_dir):
-        return _repair(log_dir, storage, out, now or datetime.now(UTC))
+        report.say(f"{log_dir}: an empty copy of a followed cluster\n{VALID}")
+        return
+    is_used = is_locked(log_dir)
+    if is_used:
+        report.say(
+            f"{log_dir}: in use by a daemon or a broker. The end of the log may look faulty "
+            "while it is being written: if there is a fault, check again"
+        )
+    _inspect(log_dir, storage, report, is_used=is_used)
+    if is_copy and report.document["result"] == FAULTY:
+        report.say(COPY_ADVICE)
 
 
-def _inspect(log_dir: Path, storage: Storage, out: TextIO, *, is_used: bool = False) -> int:
-    """Print the findings and a summary; return the number of faults."""
+def _inspect(log_dir: Path, storage: Storage, report: Report, *, is_used: bool = False) -> None:
+    """Print the findings and a summary."""
     inspection = Inspection(log_dir, storage)
-    faults = 0
+    found: dict[str, list[str]] = {"fault": [], "note": []}
     for finding in inspection.findings():
-        is_fault = isinstance(finding, Fault)
-        faults += is_fault
-        out.write(f"{'fault' if is_fault else 'note'}: {finding}\n")
+        level = "fault" if isinstance(finding, Fault) else "note"
+        found[level].append(_encodable(finding))
+        report.say(f"{level}: {finding}")
+    faults = len(found["fault"])
     summary = inspection.summary
-    acls = "unknown" if inspection.snapshot is None else len(inspection.snapshot.acls)
-    epoch = "unknown" if inspection.last_epoch is None else inspection.last_epoch
+    acls = None if inspection.snapshot is None else len(inspection.snapshot.acls)
+    report.document |= {
+        "result": FAULTY if faults else VALID,
+        "is_used": is_used,
+        "faults": found["fault"],
+        "notes": found["note"],
+        "segments": summary.segments,
+        "checkpoints": summary.checkpoints,
+        "batches": summary.batches,
+        "records": summary.records,
+        "first_offset": summary.first_offset if summary.segments else None,
+        "last_offset": inspection.end_offset - 1,
+        "last_epoch": inspection.last_epoch,
+        "acls": acls,
+        "was_shut_down_cleanly": summary.was_shut_down_cleanly,
+    }
     shutdown = "clean" if summary.was_shut_down_cleanly else "not clean"
     state = "in use" if is_used else f"shutdown {shutdown}"
     first = f"first offset {summary.first_offset}"
     if not summary.segments:  # as after a restore: nobody has written since
         first, state = "all is in the checkpoint", "in use" if is_used else "no record since"
-    out.write(
+    epoch = "unknown" if inspection.last_epoch is None else inspection.last_epoch
+    report.say(
         f"segments {summary.segments}, checkpoints {summary.checkpoints}, "
         f"batches {summary.batches}, records {summary.records}\n"
         f"{first}, last offset {inspection.end_offset - 1}, "
-        f"last epoch {epoch}, ACLs at the end {acls}, {state}\n"
-        f"{_counted(faults) if faults else 'valid'}\n"
+        f"last epoch {epoch}, ACLs at the end {'unknown' if acls is None else acls}, {state}\n"
+        f"{count_of(faults, 'fault') if faults else VALID}"
     )
-    return faults
 
 
-def _counted(faults: int) -> str:
-    return "1 fault" if faults == 1 else f"{faults} faults"
+def _encodable(named: object) -> str:
+    """Return a text for JSON. A damaged name may not be valid text."""
+    return str(named).encode(errors="backslashreplace").decode()
 
 
-def _repair(log_dir: Path, storage: Storage, out: TextIO, now: datetime) -> int:
+def _repair(log_dir: Path, storage: Storage, report: Report, now: datetime) -> None:
     try:
         plan = plan_repair(log_dir, storage)
     except UnrepairableLogError as error:
-        out.write(f"cannot be repaired: {error}\n")
-        return EXIT_FAULTS
+        report.document |= {"result": UNREPAIRABLE, "reason": _encodable(error)}
+        report.say(f"{UNREPAIRABLE}: {error}")
+        return
     if plan.steps:
-        _announce(plan, out)
+        _announce(plan, report)
         name = f"{REPAIR_PREFIX}{now:%Y%m%dT%H%M%SZ}"
         copies = repair(plan, log_dir, name, storage)
-        out.write(
+        report.document["repair"] = {
+            "faults": [*map(_encodable, plan.faults)],
+            "steps": [*map(_encodable, plan.steps)],
+            "losses": [*map(_encodable, plan.losses.lines())],
+            "originals": _encodable(copies),
+        }
+        report.say(
             f"repaired; {copies} contains the original files (move it elsewhere before a Kafka "
-            "node starts here; otherwise the node treats it as a topic's directory)\n"
+            "node starts here; otherwise the node treats it as a topic's directory)"
         )
-    return EXIT_FAULTS if _inspect(log_dir, storage, out) else 0
+    _inspect(log_dir, storage, report)
 
 
-def _announce(plan: RepairPlan, out: TextIO) -> None:
+def _announce(plan: RepairPlan, report: Report) -> None:
     for fault in plan.faults:
-        out.write(f"fault: {fault}\n")
+        report.say(f"fault: {fault}")
     for step in plan.steps:
-        out.write(f"step: {step}\n")
+        report.say(f"step: {step}")
     for line in plan.losses.lines():
-        out.write(f"{line}\n")
-    out.write(
-        f"the log will end at offset {plan.end_offset - 1}, with {len(plan.snapshot.acls)} ACLs\n"
+        report.say(line)
+    report.say(
+        f"the log will end at offset {plan.end_offset - 1}, with {len(plan.snapshot.acls)} ACLs"
     )
     # What will be lost must be visible before the repair begins.
-    out.flush()
+    if report.out is not None:
+        report.out.flush()

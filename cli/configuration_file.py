@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from authorizerd.cli.profile import HELP
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.errors import StartError
 
@@ -42,7 +43,7 @@ def add_broker_arguments(parser: argparse._ActionsContainer, rights: str) -> Non
         "--bootstrap-server",
         metavar="HOST:PORT",
         help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
-        f"{rights}",
+        f"{rights}. {HELP}",
     )
     parser.add_argument(
         "--command-config",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.cli.scram import read_scram_arguments
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.values import PLAIN
@@ -31,6 +32,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="'MECHANISM=[name=USER,password=PASSWORD]'",
         help="add a user's SCRAM credential, in kafka-storage's syntax; may be repeated",
     )
+    add_json_argument(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -57,7 +59,11 @@ def _run(arguments: argparse.Namespace) -> int:
         storage=DISK,
         credentials=credentials,
     )
-    print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
+    if arguments.json:
+        named = {"cluster_id": properties.cluster_id, "node_id": properties.node_id}
+        print_document({"log_dir": str(log_dir), **named})
+    else:
+        print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
     if others:
         print(
             f"authorizerd: warning: {log_dir}: expected an empty directory, found {others[0]!r}: "

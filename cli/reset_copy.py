@@ -9,9 +9,11 @@ Exit codes: 0 the copy is removed, 1 a fault, 2 invalid arguments.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
+from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.copy_directory import (
     MARK_NAME,
@@ -28,6 +30,7 @@ def add_reset_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     add_config_arguments(parser)
+    add_json_argument(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -41,16 +44,31 @@ def _run(arguments: argparse.Namespace) -> int:
     configuration = read_configuration(arguments.config, arguments.override)
     log_dir = Path(configuration.metadata_log_dir)
     _check_mark(log_dir)  # before locking, which creates the lock's file
+    removed: list[Path] = []
     with locked(log_dir):
         _check_mark(log_dir)
-        try:
-            for path in remove_copy(log_dir, DISK):
+        for path in _remove(log_dir):
+            removed.append(path)
+            if not arguments.json:
                 print(f"Removed {path}")
-            print(f"Removed {remove_mark(log_dir, DISK)}")
-        except OSError as error:
-            raise LogDirectoryError(f"{log_dir}: {error}") from error
-    print("The next start of the daemon fetches everything from the cluster again.")
+    if arguments.json:
+        print_document({"log_dir": str(log_dir), "removed": [str(path) for path in removed]})
+    else:
+        print("The next start of the daemon fetches everything from the cluster again.")
     return 0
+
+
+def _remove(log_dir: Path) -> Iterator[Path]:
+    """Remove the copy, and then its mark; yield each path that is removed.
+
+    Raises:
+        LogDirectoryError: a file cannot be removed.
+    """
+    try:
+        yield from remove_copy(log_dir, DISK)
+        yield remove_mark(log_dir, DISK)
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error}") from error
 
 
 def _check_mark(log_dir: Path) -> None:

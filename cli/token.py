@@ -15,6 +15,7 @@ from typing import Final
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_principal_surprises
+from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.tokens import SECRET_BYTES, new_token, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens
@@ -41,6 +42,7 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="append the token's line to this tokens file (default: print the line)",
     )
+    add_json_argument(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -59,6 +61,9 @@ def _run(arguments: argparse.Namespace) -> int:
         _append(arguments.append, line)
     for text in find_principal_surprises(arguments.principal):
         sys.stderr.write(f"authorizerd: warning: {escape_unprintable(text)}\n")
+    if arguments.json:
+        print_document({"token": token, "id": token_id, "line": line})
+        return 0
     sys.stdout.write(f"{token}\n")
     if arguments.append is None:
         sys.stdout.write(f"{line}\n")

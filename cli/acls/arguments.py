@@ -1,4 +1,4 @@
-"""The flags of kafka-acls, ``--log-dir`` and ``--as-of``: parsed, and checked for conflicts.
+"""The flags of kafka-acls, ``--log-dir``, ``--as-of`` and ``--json``, and which can be combined.
 
 Arguments are parsed as kafka-acls parses them. Flags cannot be abbreviated, and begin with one
 hyphen or two. A required value may itself look like a flag. Words that are neither a flag nor a
@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from authorizerd.cli.acls.errors import CommandError, UsageError
+from authorizerd.cli.profile import HELP as HELP_OF_PROFILE
 
 HELP: Final = "This tool helps to manage acls on kafka."
 
@@ -40,7 +41,9 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "add": Flag(Argument.NONE, "Add ACLs."),
     "remove": Flag(Argument.NONE, "Remove ACLs."),
     "list": Flag(Argument.NONE, "List the ACLs of the named resources, or all."),
-    "bootstrap-server": Flag(Argument.REQUIRED, "Brokers to connect to: host:port,host:port."),
+    "bootstrap-server": Flag(
+        Argument.REQUIRED, f"Brokers to connect to: host:port,host:port. {HELP_OF_PROFILE}."
+    ),
     "bootstrap-controller": Flag(
         Argument.REQUIRED, "Controllers to connect to instead of brokers: host:port,host:port."
     ),
@@ -104,6 +107,10 @@ FLAGS: Final[Mapping[str, Flag]] = {
         "the groups.",
     ),
     "idempotent": Flag(Argument.NONE, "With --producer: also IdempotentWrite on the cluster."),
+    "json": Flag(
+        Argument.NONE,
+        "With --list: print one JSON document, which 'acls import' and 'acls plan' read.",
+    ),
     "force": Flag(Argument.NONE, "Do not ask for confirmation."),
     "help": Flag(Argument.NONE, "Print this help."),
     "version": Flag(Argument.NONE, "Print the version of authorizerd."),
@@ -135,6 +142,10 @@ class Arguments:
 
     def has(self, flag: str) -> bool:
         return flag in self._values
+
+    def with_values(self, values: Mapping[str, Sequence[str]]) -> Arguments:
+        """Return these flags and others."""
+        return Arguments({**self._values, **values})
 
     def values(self, flag: str) -> Sequence[str]:
         return self._values.get(flag, ())
@@ -238,8 +249,9 @@ def _check_conflicts(given: Arguments, used: str, refused: Iterable[str]) -> Non
 
 
 def _check_companions(given: Arguments) -> None:
-    if given.has("principal") and not given.has("list"):
-        raise UsageError("The --principal option is only available if --list is set")
+    for flag in ("principal", "json"):
+        if given.has(flag) and not given.has("list"):
+            raise UsageError(f"The --{flag} option is only available if --list is set")
     if given.has("producer") and not given.has("topic"):
         raise UsageError("With --producer you must specify a --topic")
     if given.has("idempotent") and not given.has("producer"):

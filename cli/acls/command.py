@@ -2,13 +2,15 @@
 
 The order of lines is also the same wherever kafka-acls defines one.
 
-Six things differ on purpose:
+Seven things differ on purpose:
 
 - If standard input is not a terminal, kafka-acls fails at its first question; this command reads
   the answers from it.
 - ``--add`` warns, on standard error, of ACLs that probably do not do what they should.
 - Nothing is logged: a failed connection that is retried prints one line on standard error.
-- ``--log-dir`` lists the ACLs of a log, without a server; ``--as-of`` those of another moment.
+- ``--log-dir`` lists the ACLs of a log, without a server; ``--as-of`` those of another moment;
+  ``--json`` lists them as a document.
+- If no flag names a server, ``AUTHORIZERD_PROFILE`` may name one.
 - Invalid flags print a line that names ``--help``, not the whole help.
 - If no server accepts a connection, or the security protocol, the log-in or a certificate is wrong,
   the command ends at once with advice.
@@ -36,12 +38,14 @@ from authorizerd.cli.acls.arguments import (
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclReader, Terminal, execute_listing
+from authorizerd.cli.profile import SERVERS, read_profile
 
 OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
 """Read the ACLs of a log, at a moment or at its end."""
 
 EXIT_FAULT: Final = 1
 EXIT_INTERRUPTED: Final = 130
+_PLACES: Final = ("bootstrap-server", "bootstrap-controller", "command-config", "log-dir")
 _NO_COMMANDS: Final[Mapping[str, str]] = MappingProxyType({})
 SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
 
@@ -61,7 +65,7 @@ def run_acl_command(
         execute_remotely: carries out the flags on a server; see ``remote``.
         commands: the help of each command that may follow ``acls`` instead of flags.
 
-    Raises whatever ``open_log`` raises.
+    Raises whatever ``open_log`` and ``read_profile`` raise.
     """
     try:
         given = parse_arguments(words)
@@ -72,6 +76,7 @@ def run_acl_command(
         if given.has("version"):
             terminal.tell(f"{version('authorizerd')}\n")
             return 0
+        given = _add_profile(given)
         check_arguments(given)
         if given.has("log-dir"):
             _list_log(given, terminal, open_log)
@@ -88,6 +93,17 @@ def run_acl_command(
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
+
+
+def _add_profile(given: Arguments) -> Arguments:
+    """Return the flags, with those of the profile if none names a server or a log."""
+    if any(map(given.has, _PLACES)):
+        return given
+    profile = read_profile()
+    if profile is None:
+        return given
+    flag = "bootstrap-server" if profile.key == SERVERS else "bootstrap-controller"
+    return given.with_values({flag: [profile.servers], "command-config": [str(profile.path)]})
 
 
 def _list_log(given: Arguments, terminal: Terminal, open_log: OpenLog) -> None:

@@ -61,6 +61,7 @@ class Listing:
 
     filters: tuple[AclFilter, ...]
     principals: tuple[str, ...]
+    as_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def make_plan(given: Arguments) -> Plan:
     """
     if given.has("list"):
         filters = tuple(_filters(given))
-        return Listing(filters, tuple(_principals(given, "principal")))
+        return Listing(filters, tuple(_principals(given, "principal")), given.has("json"))
     if given.has("remove"):
         return Removal(_groups(given), asks=not given.has("force"))
     pattern_type = _pattern_type(given)

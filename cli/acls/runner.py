@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TextIO, assert_never
 
+from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.printable import escape_unprintable
@@ -106,10 +107,21 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
     found: list[Acl] = []
     for wanted in listing.filters or (AclFilter(),):
         found += await reader.describe(wanted)
-    if listing.principals:
+    if listing.as_json:
+        _print_document(found, listing.principals, terminal)
+    elif listing.principals:
         terminal.tell(format_by_principal(found, listing.principals))
     else:
         terminal.tell(format_acls(found))
+
+
+def _print_document(acls: list[Acl], principals: Sequence[str], terminal: Terminal) -> None:
+    """Print the ACLs, of these principals or of all, as JSON; warn of those that are left out."""
+    theirs = [acl for acl in acls if not principals or acl.principal in principals]
+    written = FORMATS["json"].write(theirs)
+    for loss in written.losses:
+        terminal.complain(f"authorizerd: left out: {escape_unprintable(str(loss))}\n")
+    terminal.tell(written.text)
 
 
 def _warn_of(plan: Addition, terminal: Terminal) -> None:

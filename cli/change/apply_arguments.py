@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from authorizerd.cli.profile import HELP, use_profile
 from authorizerd.cli.questions.answers import add_json_argument
 
 
 def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, refuse=parser.error)
     parser.add_argument("plan", type=Path, metavar="PLAN", help="a file of acls plan --out")
     parser.add_argument(
         "--bootstrap-server",
-        required=True,
         metavar="SERVERS",
-        help="the brokers or the daemon whose ACLs are changed: host:port,host:port",
+        help=f"the brokers or the daemon whose ACLs are changed: host:port,host:port. {HELP}",
     )
     parser.add_argument(
         "--command-config",
@@ -42,6 +42,9 @@ def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    use_profile(arguments)
+    if arguments.bootstrap_server is None:
+        arguments.refuse("expected --bootstrap-server HOST:PORT, or a profile")
     from authorizerd.cli.change.applying import apply_plan
 
     return apply_plan(arguments)

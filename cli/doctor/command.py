@@ -15,6 +15,7 @@ from typing import Final, TextIO
 
 import msgspec
 
+from authorizerd.cli.colours import paint
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration_text
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
 from authorizerd.config.command_parser import CheckParser
@@ -53,7 +54,7 @@ def run_doctor(words: Sequence[str], out: TextIO) -> int:
     for finding in examine(arguments.config, arguments.override):
         found.append(finding)
         if not arguments.json:
-            out.write(f"{finding.line()}\n")
+            out.write(f"{paint(finding.line(), out)}\n")
             out.flush()  # some checks are slow
     worst = next(level for level in _ORDER if any(each.level is level for each in found))
     if arguments.json:

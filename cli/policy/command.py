@@ -19,7 +19,6 @@ from typing import Final
 from authorizerd.acl.explanation.description import ANY_SERVER
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.policy.wording import write_assertion
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import read_acl_file
 from authorizerd.cli.acl_source import AclSource, open_source
@@ -30,7 +29,7 @@ from authorizerd.cli.policy.junit import write_junit
 from authorizerd.cli.policy.planned import apply_plan
 from authorizerd.cli.policy.report import describe_result, propose_command, summarize
 from authorizerd.cli.policy.results import Result, run_tests
-from authorizerd.cli.questions.answers import print_document
+from authorizerd.cli.questions.answers import print_document, print_lines
 from authorizerd.daemon.errors import StartError
 
 EXIT_FAULT: Final = 1
@@ -113,7 +112,7 @@ def _describe_plan(plan: Plan | None) -> Iterator[str]:
 
 
 def _write_lines(lines: Iterable[str]) -> None:
-    sys.stdout.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
+    print_lines(lines)
     sys.stdout.flush()
 
 

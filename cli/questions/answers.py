@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TextIO
 
 import msgspec
 
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.cli.colours import paint
 
 EXIT_DENIED: Final = 3
 """The answer is: denied, nobody, or nothing."""
@@ -46,15 +47,20 @@ def print_answer(
     return 0 if is_positive else EXIT_DENIED
 
 
-def print_document(document: object) -> None:
-    """Print a document, which msgspec can encode, as indented JSON."""
+def print_document(document: object, out: TextIO | None = None) -> None:
+    """Print a document, which msgspec can encode, as indented JSON.
+
+    Args:
+        out: standard output by default.
+    """
     encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    sys.stdout.write(f"{encoded.decode()}\n")
+    (out or sys.stdout).write(f"{encoded.decode()}\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines of text."""
-    sys.stdout.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
+    out = sys.stdout
+    out.write("".join(f"{paint(escape_unprintable(line), out)}\n" for line in lines))
 
 
 def align(rows: Sequence[tuple[str, str]]) -> list[str]:

@@ -17,6 +17,7 @@ from authorizerd.cli.configuration_file import (
     add_config_arguments,
     read_configuration,
 )
+from authorizerd.cli.profile import use_profile
 from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment
 from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.shell.commands import Shell
@@ -129,6 +130,7 @@ def _run_lines(shell: Shell) -> int:
 
 def _open(arguments: argparse.Namespace) -> Opened:
     refuse: Refuse = arguments.refuse
+    use_profile(arguments, "log_dir", "snapshot", "config")
     _check_flags(arguments, refuse)
     servers: str | None = arguments.bootstrap_server
     if servers is not None:

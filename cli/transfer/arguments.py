@@ -16,6 +16,7 @@ import msgspec
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.model import Acl
 from authorizerd.cli.configuration_file import add_config_arguments
+from authorizerd.cli.profile import HELP, use_profile
 from authorizerd.cli.question_words import MOMENT_HELP
 from authorizerd.cli.questions.answers import add_json_argument
 from authorizerd.cli.selection_flags import add_selection_flags
@@ -127,8 +128,12 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_export(given: argparse.Namespace) -> Request:
-    """Return what ``acls export`` is to do. Invalid arguments exit with code 2."""
+    """Return what ``acls export`` is to do. Invalid arguments exit with code 2.
+
+    Raises as ``use_profile``.
+    """
     refuse: Refuse = given.refuse
+    use_profile(given, "log_dir", "config", "acls", "from_place", "from_config")
     source = _read_own_side(given, given.from_place, "--from", "source")
     if given.acls is not None:
         if source is not None:
@@ -144,8 +149,12 @@ def read_export(given: argparse.Namespace) -> Request:
 
 
 def read_import(given: argparse.Namespace) -> Request:
-    """Return what ``acls import`` is to do. Invalid arguments exit with code 2."""
+    """Return what ``acls import`` is to do. Invalid arguments exit with code 2.
+
+    Raises as ``use_profile``.
+    """
     refuse: Refuse = given.refuse
+    use_profile(given, "log_dir", "config", "to_place", "to_config")
     target = _read_own_side(given, given.to_place, "--to", "target")
     if target is None:
         refuse("expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE or --to PLACE")
@@ -166,7 +175,7 @@ def _add_own_side(group: argparse._ArgumentGroup, word: str) -> None:
     group.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="the brokers of a Kafka cluster, or a daemon; separate several with commas",
+        help=f"the brokers of a Kafka cluster, or a daemon; separate several with commas. {HELP}",
     )
     group.add_argument(
         "--log-dir",

@@ -67,7 +67,7 @@ _shtab_authorizerd_acls_options=(
   "--add[Add ACLs.]"
   "--remove[Remove ACLs.]"
   "--list[List the ACLs of the named resources, or all.]"
-  "*--bootstrap-server[Brokers to connect to\: host\:port,host\:port.]:bootstrap-server:"
+  "*--bootstrap-server[Brokers to connect to\: host\:port,host\:port. Without it, the profile that AUTHORIZERD_PROFILE names.]:bootstrap-server:"
   "*--bootstrap-controller[Controllers to connect to instead of brokers\: host\:port,host\:port.]:bootstrap-controller:"
   "*--command-config[A properties file for the connection, with Kafka\'s client keys\: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.\*, ssl.keystore.\*, request.timeout.ms, default.api.timeout.ms.]:command-config:_files"
   "*--log-dir[With --list\: read a directory with __cluster_metadata-0, or a .checkpoint file, instead of asking a server.]:log-dir:_files"
@@ -88,6 +88,7 @@ _shtab_authorizerd_acls_options=(
   "--producer[Add or remove the ACLs that a producer needs\: Write, Describe and Create on the topics, Write and Describe on the transactional ids.]"
   "--consumer[Add or remove the ACLs that a consumer needs\: Read and Describe on the topics, Read on the groups.]"
   "--idempotent[With --producer\: also IdempotentWrite on the cluster.]"
+  "--json[With --list\: print one JSON document, which \'acls import\' and \'acls plan\' read.]"
   "--force[Do not ask for confirmation.]"
   "--help[Print this help.]"
   "--version[Print the version of authorizerd.]"
@@ -98,7 +99,7 @@ _shtab_authorizerd_acls_defaults_added=0
 
 _shtab_authorizerd_acls_apply_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--bootstrap-server[the brokers or the daemon whose ACLs are changed\: host\:port,host\:port]:bootstrap_server:"
+  "--bootstrap-server[the brokers or the daemon whose ACLs are changed\: host\:port,host\:port. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[a properties file with Kafka\'s client keys\: log-in, TLS, timeouts]:command_config:"
   "--dry-run[compare the ACLs with the plan, and print the requests instead of sending them]"
   "--batches[apply a plan with more changes than one request of Kafka can make]"
@@ -112,7 +113,7 @@ _shtab_authorizerd_acls_apply_defaults_added=0
 
 _shtab_authorizerd_acls_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--bootstrap-server[the brokers of a Kafka cluster, or a daemon\; separate several with commas]:bootstrap_server:"
+  "--bootstrap-server[the brokers of a Kafka cluster, or a daemon\; separate several with commas. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file]:log_dir:"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
@@ -156,7 +157,7 @@ _shtab_authorizerd_acls_import_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--format[the format of the file that is read (default\: detected)\; see below]:format:(yaml json listing strimzi julie kafka-gitops terraform zookeeper)"
   "--as-of[with a log\: its ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970]:as_of:"
-  "--bootstrap-server[the brokers of a Kafka cluster, or a daemon\; separate several with commas]:bootstrap_server:"
+  "--bootstrap-server[the brokers of a Kafka cluster, or a daemon\; separate several with commas. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--log-dir[a log directory, which contains __cluster_metadata-0, or a .checkpoint file]:log_dir:"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
@@ -223,7 +224,7 @@ _shtab_authorizerd_acls_plan_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
-  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
   "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
@@ -260,7 +261,7 @@ _shtab_authorizerd_can_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
-  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
   "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
@@ -273,6 +274,7 @@ _shtab_authorizerd_can_defaults_added=0
 _shtab_authorizerd_check_log_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--repair[truncate the log before the first unreadable batch, after printing what will be lost and keeping a copy]"
+  "--json[print one JSON document instead of lines]"
   ":the log directory, which contains __cluster_metadata-0:_files"
 )
 
@@ -306,7 +308,7 @@ _shtab_authorizerd_explain_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
-  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
   "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
@@ -321,6 +323,7 @@ _shtab_authorizerd_format_options=(
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--cluster-id[the cluster\'s id (default\: a random one)]:cluster_id:"
   "*--add-scram[add a user\'s SCRAM credential, in kafka-storage\'s syntax\; may be repeated]:add_scram:"
+  "--json[print one JSON document instead of lines]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -521,6 +524,7 @@ _shtab_authorizerd_reset_copy_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
+  "--json[print one JSON document instead of lines]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -558,7 +562,7 @@ _shtab_authorizerd_shell_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[show the metadata of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
-  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. DESCRIBE and DESCRIBE_CONFIGS on the cluster show most]:bootstrap_server:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. DESCRIBE and DESCRIBE_CONFIGS on the cluster show most. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "(-)*::one command and its arguments\: ls, cat, find or tree:"
 )
@@ -579,7 +583,7 @@ _shtab_authorizerd_test_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
-  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
   "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
@@ -594,6 +598,7 @@ _shtab_authorizerd_token_options=(
   "--principal[the caller that will use the token\: Type\:name, for example User\:proxy]:principal:"
   "--id[the token\'s id (default\: a random one)]:id:"
   "--append[append the token\'s line to this tokens file (default\: print the line)]:append:_files"
+  "--json[print one JSON document instead of lines]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -611,7 +616,7 @@ _shtab_authorizerd_what_can_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
-  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
   "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"
@@ -636,7 +641,7 @@ _shtab_authorizerd_who_can_options=(
   "--config[the configuration\: a server.properties file]:config:_files"
   "*--override[set a key, with precedence over the file\; may be repeated]:override:"
   "--as-of[answer by the ACLs of this moment\: an offset of the log, a time with its zone such as 2026-01-02T03\:04\:05Z, or milliseconds since 1970. It needs --log-dir or --config]:as_of:"
-  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster]:bootstrap_server:"
+  "--bootstrap-server[ask the brokers of a Kafka cluster, or a daemon\; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names]:bootstrap_server:"
   "--command-config[with --bootstrap-server\: a properties file with Kafka\'s client keys for the log-in and TLS]:command_config:"
   "--super-users[super users as Type\:name\;Type\:name, instead of those in --config or on the broker]:super_users:"
   "--allow-everyone-if-no-acl-found[answer as if allow.everyone.if.no.acl.found were true]"

@@ -52,7 +52,7 @@ TAKEN: Final = re.compile(
     r"authorizerd: (?P<key>[\w.]+): .*:(?P<port>\d+): Address already in use\s*"
 )
 """The last line of a daemon that could not start because of a taken port."""
-SCHEMES: Final = {"listeners": "PLAINTEXT", "authorizerd.decision.stream": "tcp"}
+SCHEMES: Final = {"authorizerd.decision.stream": "tcp"}
 """The schemes of the addresses that are not HTTP, by key."""
 
 
@@ -107,6 +107,8 @@ def advise(line: str) -> str:
     if taken is None:
         return ""
     key, port = taken["key"], taken["port"]
+    if key == "listeners":
+        return f"make run: port {port} is taken: choose a free port with `make run PORT=19092`\n"
     scheme = SCHEMES.get(key, "http")
     return (
         f"make run: port {port} is taken: end its process, or choose a free port by a line"

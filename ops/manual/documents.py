@@ -46,6 +46,16 @@ after every accepted request is answered and written.
 .TP
 .B SIGHUP
 Reload the configuration, the tokens and the secret for masked audit lines."""
+_ENVIRONMENT: Final = """\
+.TP
+.B AUTHORIZERD_PROFILE
+The cluster that commands ask if no flag names a place: the path of a file with Kafka's
+client keys and bootstrap.servers, or the name of one in
+.IR ~/.config/authorizerd .
+If it has a password, it must have the mode 0600.
+.TP
+.B NO_COLOR
+If it is set, no output has colours."""
 _FILES: Final = """\
 .TP
 .I server.properties
@@ -99,6 +109,7 @@ def manual_page(parser: argparse.ArgumentParser) -> str:
         ("synopsis", _SYNOPSIS),
         ("description", _DESCRIPTION),
         ("exit status", _exit_status()),
+        ("environment", _ENVIRONMENT),
         ("signals", _SIGNALS),
         ("files", _FILES),
         ("see also", _SEE_ALSO),

@@ -143,8 +143,8 @@ COMMAND_MUTANTS: Final = (
     Mutant(
         name="a name in an ACL can control the terminal",
         file="cli/questions/answers.py",
-        text='f"{escape_unprintable(line)}\\n" for line in lines',
-        becomes='f"{line}\\n" for line in lines',
+        text="paint(escape_unprintable(line), out)",
+        becomes="paint(line, out)",
         found_by="tests/cli/questions/test_answers.py::test_names_cannot_control_a_terminal",
     ),
     Mutant(
@@ -188,5 +188,26 @@ COMMAND_MUTANTS: Final = (
         text='terminal.complain(f"authorizerd: warning: ',
         becomes='terminal.tell(f"authorizerd: warning: ',
         found_by="tests/cli/acls/test_command.py::test_addition_warns_of_each_surprise_once_on_standard_error",
+    ),
+    Mutant(
+        name="a password is read from a profile that others may read",
+        file="cli/profile.py",
+        text="if secret is not None and mode & ~MODE:",
+        becomes="if secret is not None and mode & 0o007:",
+        found_by="tests/cli/test_profile.py::test_unusable_profile_is_rejected",
+    ),
+    Mutant(
+        name="the password of a profile is sent to a server that a flag names",
+        file="cli/profile.py",
+        text="if any(getattr(arguments, name) is not None for name in names):",
+        becomes="if None not in (arguments.bootstrap_server, arguments.command_config):",
+        found_by="tests/cli/test_profile.py::test_profile_is_used_as_a_whole_or_not_at_all",
+    ),
+    Mutant(
+        name="a file or a pipe gets colours",
+        file="cli/colours.py",
+        text="return wanted and out.isatty()",
+        becomes="return wanted",
+        found_by="tests/cli/test_colours.py::test_mark_of_a_line_has_a_colour",
     ),
 )

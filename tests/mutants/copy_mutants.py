@@ -127,8 +127,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="check-log repairs a copy",
         file="cli/check_log.py",
-        text="if is_copy and arguments.repair:",
-        becomes="if is_copy and not arguments:",
+        text="elif is_copy:",
+        becomes="elif is_copy and not arguments:",
         found_by="tests/cli/test_check_log.py::test_copy_is_never_repaired",
     ),
     Mutant(

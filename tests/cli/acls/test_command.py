@@ -318,7 +318,7 @@ def test_moment_that_cannot_be_listed_is_named(words: str, said: str) -> None:
     assert (printed.code, said in printed.error) == (1, True)
 
 
-def test_help_lists_every_flag_of_kafka_acls_and_log_dir() -> None:
+def test_help_lists_every_flag_of_kafka_acls_and_ours() -> None:
     printed = run(FakeServer(), ["--help"])
     flags = {line.split()[0] for line in printed.error.splitlines() if line.startswith("--")}
     assert flags == {
@@ -328,6 +328,6 @@ def test_help_lists_every_flag_of_kafka_acls_and_log_dir() -> None:
         *("--help", "--idempotent", "--list", "--operation", "--principal", "--producer"),
         *("--remove", "--resource-pattern-type", "--topic", "--transactional-id"),
         *("--user-principal", "--version"),
-        "--log-dir",
+        *("--json", "--log-dir"),
     }
     assert max(map(len, printed.error.splitlines())) <= 100

@@ -74,7 +74,6 @@ def test_a_signal_ends_the_daemon_and_shows_its_last_lines(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("place", "setting"),
     [
-        ("listeners: PLAINTEXT", "listeners=PLAINTEXT"),
         ("authorizerd.decision.stream", "authorizerd.decision.stream=tcp"),
         ("authorizerd.decision.http", "authorizerd.decision.http=http"),
         ("authorizerd.admin.http", "authorizerd.admin.http=http"),
@@ -86,6 +85,15 @@ def test_advice_has_the_line_that_chooses_another_port(place: str, setting: str)
         "make run: port 8181 is taken: end its process, or choose a free port by a line"
         f" {setting}://127.0.0.1:PORT in .run/example/server.properties\n"
     )
+
+
+def test_advice_about_the_kafka_port_is_a_variable_of_make() -> None:
+    line = "authorizerd: listeners: PLAINTEXT: 127.0.0.1:9092: Address already in use\n"
+    assert "`make run PORT=19092`" in advise(line)
+    done = subprocess.run(
+        ["make", "--dry-run", "run", "PORT=19092"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert "-m ops.example --override listeners=PLAINTEXT://127.0.0.1:19092\n" in done.stdout
 
 
 def test_another_error_gets_no_advice() -> None:

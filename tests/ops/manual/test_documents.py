@@ -118,7 +118,7 @@ def test_troff_prints_the_page_without_a_warning() -> None:
     headings = [line for line in printed.splitlines() if line.isupper() and line[0] != " "]
     assert headings == [
         *("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS"),
-        *("EXIT STATUS", "SIGNALS", "FILES", "SEE ALSO"),
+        *("EXIT STATUS", "ENVIRONMENT", "SIGNALS", "FILES", "SEE ALSO"),
     ]
     for command, actions in each_command(command_tree()):
         assert command in printed

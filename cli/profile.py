@@ -1,0 +1,114 @@
+"""The profile: the cluster that commands ask if no flag names a place.
+
+``AUTHORIZERD_PROFILE`` names it: a path with a ``/``, or the name of a file in
+``~/.config/authorizerd``. The file is one for ``--command-config``, with ``bootstrap.servers``
+besides the keys for the log-in and TLS.
+
+**Invariant:** a profile is used as a whole, or not at all: its password is never sent to a server
+that a flag names. A file with a secret is read only if nobody but its owner has access to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from authorizerd.config.properties import parse_properties
+from authorizerd.daemon.errors import StartError
+
+VARIABLE: Final = "AUTHORIZERD_PROFILE"
+SERVERS: Final = "bootstrap.servers"
+CONTROLLERS: Final = "bootstrap.controllers"
+MODE: Final = 0o600
+HELP: Final = f"Without it, the profile that {VARIABLE} names"
+
+_BYTES_MAX: Final = 1024 * 1024
+_SECRETS: Final = ("sasl.jaas.config", ".password", "ssl.keystore.key")
+"""A key whose name ends with one of these has a secret value."""
+
+
+class Profile(NamedTuple):
+    """The addresses in a profile: those of brokers, or of controllers."""
+
+    path: Path
+    key: str
+    servers: str
+
+
+def find_profile() -> Path | None:
+    """Return the path of the profile's file, or None if the environment names none."""
+    name = os.environ.get(VARIABLE)
+    if not name:
+        return None
+    if os.sep in name:
+        return Path(name)
+    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Path(folder, "authorizerd", f"{name}.properties")
+
+
+def read_profile() -> Profile | None:
+    """Return the profile, or None if the environment names none. Blocks on the file.
+
+    Raises:
+        StartError: the file cannot be read, names no server, or others may read its secrets.
+        ConfigurationError: the file is malformed.
+    """
+    path = find_profile()
+    if path is None:
+        return None
+    place = f"{VARIABLE}: {path}"
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            data = file.read(_BYTES_MAX + 1)
+    except OSError as error:
+        raise StartError(f"{place}: {error.strerror or error}") from error
+    if len(data) > _BYTES_MAX:
+        raise StartError(f"{place}: expected at most {_BYTES_MAX} bytes, found more")
+    properties = parse_properties(data.decode("iso-8859-1"), source=str(path))
+    secret = next((key for key in properties if key.endswith(_SECRETS)), None)
+    if secret is not None and mode & ~MODE:
+        raise StartError(
+            f"{place}: expected mode {MODE:04o}, because {secret} is a secret, found {mode:04o}: "
+            f"run chmod {MODE:o} {path}"
+        )
+    named = [key for key in (SERVERS, CONTROLLERS) if key in properties]
+    if len(named) != 1:
+        found = "both" if named else "neither"
+        raise StartError(f"{place}: expected either {SERVERS} or {CONTROLLERS}, found {found}")
+    return Profile(path, named[0], properties[named[0]].value)
+
+
+def use_profile(arguments: argparse.Namespace, *places: str) -> None:
+    """Let ``--bootstrap-server`` and ``--command-config`` be those of the profile.
+
+    Nothing changes if one of these flags is given, or the environment names no profile.
+
+    Args:
+        places: other arguments that name a place of ACLs. If one is given, nothing changes.
+
+    Raises as ``read_profile``; also StartError if the profile is for controllers.
+    """
+    names = ("bootstrap_server", "command_config", *places)
+    if any(getattr(arguments, name) is not None for name in names):
+        return
+    profile = read_profile()
+    if profile is None:
+        return
+    if profile.key != SERVERS:
+        raise StartError(
+            f"{VARIABLE}: {profile.path}: expected {SERVERS}, found {CONTROLLERS}, which only "
+            "authorizerd acls --list, --add and --remove can ask"
+        )
+    arguments.bootstrap_server = profile.servers
+    arguments.command_config = str(profile.path)
+
+
+def name_servers(servers: str, command_config: str | None) -> str:
+    """Return what errors about a connection begin with: the flag or the profile."""
+    if command_config is not None and command_config == str(find_profile()):
+        return f"{VARIABLE}: {command_config}: {servers}"
+    return f"--bootstrap-server {servers}"

@@ -1,0 +1,94 @@
+"""``--json`` prints one document instead of lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizerd.cli.main import main
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from ops.manual.command_tree import command_tree, each_command
+from tests.support.acls import acl
+from tests.support.log_files import added, write_log
+
+WITHOUT = {
+    "authorizerd": "its version is for people",
+    "authorizerd serve": "it prints nothing; --ready-file writes JSON",
+    "authorizerd import-config": "it prints a configuration",
+    "authorizerd shell": "its files are JSON already",
+    "authorizerd replay": "its results are JSON files",
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], code: int, *words: str | Path) -> dict[str, Any]:
+    assert main([*map(str, words), "--json"]) == code
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_every_other_command_has_the_flag() -> None:
+    lacking = [
+        name
+        for name, actions in each_command(command_tree())
+        if not any("--json" in action.option_strings for action in actions)
+    ]
+    assert {name for name in lacking if not name.startswith("authorizerd replay ")} == {*WITHOUT}
+
+
+def test_format_and_token_print_what_they_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(f"node.id=3\nlog.dirs={tmp_path / 'log'}\n")
+    document = run(capsys, 0, "format", "--config", config, "--cluster-id", "c")
+    assert document == {"log_dir": str(tmp_path / "log"), "cluster_id": "c", "node_id": 3}
+    document = run(capsys, 0, "token", "--principal", "User:a", "--id", "i")
+    assert document["id"] == "i"
+    assert document["token"].startswith("i.")
+    assert document["line"].split()[0] == "i"
+
+
+def test_listing_is_a_document_that_import_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dir, copy = tmp_path / "log", tmp_path / "acls.json"
+    rejected = acl("User:b", topic="")  # Kafka's earliest releases accepted it
+    write_log(log_dir, [added(1, acl("User:a", topic="t")), added(2, acl("User:b", topic="t"))])
+    document = run(capsys, 0, "acls", "--list", "--log-dir", log_dir)
+    assert [entry["principal"] for entry in document["acls"]] == ["User:a", "User:b"]
+    copy.write_text(json.dumps(document))
+    assert main(["acls", "import", str(copy), "--to", str(tmp_path / "copied.yaml")]) == 0
+    capsys.readouterr()
+    narrowed = run(capsys, 0, "acls", "--list", "--log-dir", log_dir, "--principal", "User:b")
+    assert [entry["principal"] for entry in narrowed["acls"]] == ["User:b"]
+    write_log(tmp_path / "odd", [added(1, rejected)])
+    assert main(["acls", "--list", "--json", "--log-dir", str(tmp_path / "odd")]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"acls": []}
+    assert printed.err.startswith("authorizerd: left out: ")
+
+
+def test_flag_without_a_listing_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["acls", "--add", "--json", "--bootstrap-server", "a:1"]
+    assert main(words) == 1
+    assert "The --json option is only available if --list is set" in capsys.readouterr().err
+
+
+def test_check_log_prints_what_it_found_and_repaired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log(tmp_path, [added(1)], [added(2)])
+    document = run(capsys, 0, "check-log", tmp_path)
+    assert (document["result"], document["faults"], document["acls"]) == ("valid", [], 2)
+    path = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
+    data = path.read_bytes()
+    path.write_bytes(data[:70] + bytes([data[70] ^ 1]) + data[71:])
+    document = run(capsys, 2, "check-log", tmp_path)
+    assert document["result"] == "faulty"
+    assert str(path) in document["faults"][0]
+    assert document["acls"] is None
+    document = run(capsys, 2, "check-log", tmp_path, "--repair")
+    assert document["result"] == "cannot be repaired"
