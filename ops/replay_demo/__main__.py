@@ -26,8 +26,7 @@ from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.java import find_java
-from authorizerd.replay.submit.spark_home import find_spark_home
+from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import decode_whatif
 from ops.bench.daemon_process import ready_daemon
@@ -71,7 +70,7 @@ _FAULTS: Final = (
 def main() -> int:
     """Run all steps and return the exit code."""
     try:
-        find_java(os.environ)
+        check_java(os.environ)
         find_spark_home(None, os.environ)
         _demonstrate()
     except _FAULTS as error:

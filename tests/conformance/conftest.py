@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.java import find_java
+from authorizerd.replay.submit.prerequisites import check_java
 from ops.kafka_rig.broker import Broker, format_storage, running_broker
 from ops.kafka_rig.cluster import Cluster, running_cluster
 from ops.kafka_rig.cluster_settings import ClusterSettings
@@ -126,7 +126,7 @@ def connector() -> str:
     if isinstance(prepared, Absent):
         pytest.skip(f"no connector: {prepared.reason}")
     try:
-        find_java(os.environ)
+        check_java(os.environ)
     except SubmissionError as error:
         pytest.skip(str(error))
     return ",".join(jar for jar in prepared.classpath.split(os.pathsep) if jar.endswith(".jar"))

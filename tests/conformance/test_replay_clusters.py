@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from authorizerd.replay.submit.spark_home import find_spark_home
+from authorizerd.replay.submit.prerequisites import find_spark_home
 from tests.end_to_end.spark_cluster import (
     CLUSTER_SETTINGS,
     LOAD_SETTINGS,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.java import find_java
+from authorizerd.replay.submit.prerequisites import check_java
 
 TIMEOUT_SECONDS = 600.0
 AUTHORIZERD = (sys.executable, "-P", "-m", "authorizerd.cli.main", "replay")
@@ -34,7 +34,7 @@ STEPS: dict[str, tuple[str, int]] = {
 def spark_runs_here() -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     try:
-        find_java(os.environ)
+        check_java(os.environ)
     except SubmissionError as error:
         pytest.skip(str(error))
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from authorizerd.replay.submit.spark_home import find_spark_home
+from authorizerd.replay.submit.prerequisites import find_spark_home
 
 SECONDS_MAX = 120.0
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short programs need little compilation

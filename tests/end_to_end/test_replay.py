@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.java import find_java
-from authorizerd.replay.submit.spark_home import find_spark_home
+from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 from tests.end_to_end.spark_cluster import QUICK_START
 from tests.support.daemon_process import COMMAND, ROOT
 
@@ -22,7 +21,7 @@ LINES = 13_518  # in the broker's audit log
 SECONDS_MAX = 600.0
 
 try:
-    find_java(os.environ)
+    check_java(os.environ)
     find_spark_home(None, os.environ)
 except SubmissionError as error:
     pytest.skip(str(error), allow_module_level=True)

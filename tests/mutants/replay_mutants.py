@@ -21,7 +21,7 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="the token of a server of Spark Connect is shown",
         file="ops/replay/submit/line.py",
-        text='f"{url};{REDACTED}" if has_parameters else value',
+        text='re.sub("(?s);.*", f";{REDACTED}", value)',
         becomes="value",
         found_by="tests/ops/replay/submit/test_line.py::test_remote_line_hides_the_servers_token",
     ),

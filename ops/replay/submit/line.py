@@ -38,16 +38,14 @@ _LOCAL_DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "8",  # the default of 200 takes longer than most local jobs
 }
-_DEFAULTS_OF: Final = {
-    "load": {
-        # A task that runs twice would send its load twice.
-        "spark.speculation": "false",
-        "spark.task.maxFailures": "1",
-        "spark.stage.maxConsecutiveAttempts": "1",
-        # Wait 20 s for enough slots; Spark's default is ten minutes.
-        "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
-        "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "20",
-    },
+_LOAD_DEFAULTS: Final = {
+    # A task that runs twice would send its load twice.
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    # Wait 20 s for enough slots; Spark's default is ten minutes.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "20",
 }
 
 
@@ -64,14 +62,12 @@ class Line:
         for place, word in enumerate(shown[1:], start=1):
             if shown[place - 1] == "--conf" and _SECRET.search(word):
                 shown[place] = f"{word.partition('=')[0]}={REDACTED}"
-        variables = [f"{name}={_show_value(value)}" for name, value in self.variables.items()]
+        # What follows a URL's ``;`` may be a token.
+        values = {
+            name: re.sub("(?s);.*", f";{REDACTED}", value) for name, value in self.variables.items()
+        }
+        variables = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
         return " ".join([*variables, shlex.join(shown)])
-
-
-def _show_value(value: str) -> str:
-    """Return the value of a variable; what follows a URL's ``;`` may be a token."""
-    url, has_parameters, _ = value.partition(";")
-    return shlex.quote(f"{url};{REDACTED}" if has_parameters else value)
 
 
 def spark_submit_line(
@@ -79,8 +75,17 @@ def spark_submit_line(
 ) -> Line:
     """Return the line that runs the job ``name`` with the plan in ``files``."""
     named = {key: value for key, _, value in (setting.partition("=") for setting in options.conf)}
-    defaults = _DEFAULTS | _LOCAL_DEFAULTS if options.is_local else _DEFAULTS
-    settings = defaults | _DEFAULTS_OF.get(name, {}) | _python_settings(options) | named
+    settings = dict(_DEFAULTS)
+    if options.is_local:
+        settings |= _LOCAL_DEFAULTS
+    if name == "load":
+        settings |= _LOAD_DEFAULTS
+    if options.deploy_mode == "client":
+        settings["spark.pyspark.driver.python"] = sys.executable
+    python = options.python or (sys.executable if options.is_local else None)
+    if python is not None:
+        settings["spark.pyspark.python"] = python
+    settings |= named
     if options.deploy_mode == "client":
         logging = f"-Dlog4j2.configurationFile={files.logging.as_uri()}"
         settings[_JAVA_OPTIONS] = " ".join(filter(None, (logging, named.get(_JAVA_OPTIONS))))
@@ -106,14 +111,3 @@ def connect_line(url: str, files: WorkDirectory) -> Line:
     words = [sys.executable, "-P", str(files.entry), PLAN_FLAG, str(files.plan)]
     # In the environment, because every user of this machine can read the words.
     return Line(words, {REMOTE_VARIABLE: url, "PYTHONPATH": str(files.archive)})
-
-
-def _python_settings(options: SparkOptions) -> dict[str, str]:
-    """Return the settings that select the job's Python; a local job uses this process's."""
-    settings = {}
-    if options.deploy_mode == "client":
-        settings["spark.pyspark.driver.python"] = sys.executable
-    python = options.python or (sys.executable if options.is_local else None)
-    if python is not None:
-        settings["spark.pyspark.python"] = python
-    return settings

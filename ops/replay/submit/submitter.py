@@ -1,27 +1,23 @@
 """Submit a job: from its plan to the exit code of spark-submit.
 
-**Invariant:** every problem that can be detected here is reported in one line before anything
-starts.
+**Invariant:** a missing Spark or Java is reported in one line before anything starts. Each other
+fault is one line too, and the rest of Spark's output is in a file.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT, MESSAGE, STOP_FILE
 from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.submit.archive import make_archive
-from authorizerd.replay.submit.connect import check_connect
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.java import find_java
 from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
-from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions, check_files
+from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
+from authorizerd.replay.submit.prerequisites import check_connect, check_java, find_spark_home
 from authorizerd.replay.submit.process import Sorter, StoppedError, run_submission
-from authorizerd.replay.submit.spark_home import find_spark_home
 from authorizerd.replay.submit.work_directory import WorkDirectory, make_work_directory
 
 _SIGNAL_EXIT: Final = 128
@@ -36,13 +32,23 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     environment = dict(os.environ)
     environment["PYTHONSAFEPATH"] = "1"  # do not import a folder "authorizerd" here
     environment.pop(REMOTE_VARIABLE, None)  # PySpark would use its server in place of a master
-    make_line = _prepare(options, environment, _name(plan))
+    if options.remote is None:
+        spark_home = find_spark_home(options.spark_home, environment)
+        environment["SPARK_HOME"] = str(spark_home)
+        if not options.only_print:
+            check_java(environment)
+    elif not options.only_print:
+        check_connect(options.remote)
     archive = make_archive()
     try:
         files = make_work_directory(plan, archive)
     except OSError as error:
         raise SubmissionError(f"cannot write the job's files: {error}") from error
-    line = make_line(files)
+    if options.remote is None:
+        name = str(plan.__struct_config__.tag)
+        line = spark_submit_line(options, files, spark_home, name)
+    else:
+        line = connect_line(options.remote, files)
     shown = line.show()
     _say(f"the job's code is {archive.name}, sha256 {archive.sha256}")
     if options.only_print:
@@ -54,40 +60,17 @@ def submit(plan: Plan, options: SparkOptions) -> int:
     _say(shown)
     if isinstance(plan, FollowPlan) and options.deploy_mode == "client":
         environment[STOP_FILE] = str(files.stop)
-    return _run(line.words, environment | line.variables, files, options)
-
-
-def _prepare(
-    options: SparkOptions, environment: dict[str, str], name: str
-) -> Callable[[WorkDirectory], Line]:
-    """Check what the job ``name`` needs, and return a function that makes its line.
-
-    Raises:
-        SubmissionError: Spark, Java, the client of Spark Connect, or a file that an option names is
-            missing or unusable.
-    """
-    if options.remote is not None:
-        if not options.only_print:
-            check_connect(options.remote)
-        return partial(connect_line, options.remote)
-    spark_home = find_spark_home(options.spark_home, environment)
-    environment["SPARK_HOME"] = str(spark_home)
-    if not options.only_print:
-        check_files(options)
-        find_java(environment)
-    return partial(spark_submit_line, options, spark_home=spark_home, name=name)
+    return _run(line, environment, files, options)
 
 
 def _run(
-    line: list[str], environment: dict[str, str], files: WorkDirectory, options: SparkOptions
+    line: Line, environment: dict[str, str], files: WorkDirectory, options: SparkOptions
 ) -> int:
+    is_verbose = options.verbose or options.deploy_mode == "cluster"
     is_log_wanted = False
     try:
         code, sorter = run_submission(
-            line,
-            environment,
-            files.log,
-            verbose=options.verbose or options.deploy_mode == "cluster",
+            line.words, environment | line.variables, files.log, verbose=is_verbose
         )
         is_log_wanted = _report(code, sorter, files)
     except StoppedError as stopped:
@@ -114,10 +97,6 @@ def _report(code: int, sorter: Sorter, files: WorkDirectory) -> bool:
     if is_log_wanted:
         _say(f"Spark's output is in {files.log}")
     return is_log_wanted
-
-
-def _name(plan: Plan) -> str:
-    return str(plan.__struct_config__.tag)
 
 
 def _say(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from authorizerd.replay.submit.errors import SubmissionError
-from authorizerd.replay.submit.java import find_java
+from authorizerd.replay.submit.prerequisites import check_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Yield a local session with two threads; its workers use this interpreter and source tree."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     try:
-        find_java(os.environ)
+        check_java(os.environ)
     except SubmissionError as error:
         pytest.skip(str(error))
     from authorizerd.replay.spark.session import session_builder

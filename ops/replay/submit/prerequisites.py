@@ -1,0 +1,115 @@
+"""Check what a submission needs: Spark and Java, or a server of Spark Connect.
+
+**Invariant:** the checked programs are those that ``spark-submit`` starts. Without these checks,
+Spark fails late, with a message that does not name the cause.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from authorizerd.replay.submit.errors import SubmissionError
+
+_SPARK_MIN: Final = (4, 1)
+_SPARK_BELOW: Final = (5,)
+_CORE_JAR: Final = re.compile(r"spark-core_[\d.]+-((\d+)\.(\d+).*)\.jar")
+_JAVA_MIN: Final = 17
+_JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_JAVA_SECONDS_MAX: Final = 60
+_CONNECT_PORT: Final = 15002
+_CONNECT_SECONDS_MAX: Final = 20.0
+
+
+def find_spark_home(named: Path | None, environment: Mapping[str, str]) -> Path:
+    """Return the home of Spark: the named one, SPARK_HOME's, or the installed pyspark's.
+
+    Raises:
+        SubmissionError: there is no Spark, or it is not Spark 4.1 or a later 4.x.
+    """
+    home, origin = _home(named, environment)
+    # The jar's name has the version, so no program has to be started.
+    jars = (_CORE_JAR.fullmatch(path.name) for path in home.glob("jars/spark-core_*.jar"))
+    found = next(filter(None, jars), None)
+    if found is None:
+        raise SubmissionError(f"{origin} is {home}, but no Spark was found in {home}/jars")
+    if not _SPARK_MIN <= (int(found[2]), int(found[3])) < _SPARK_BELOW:
+        raise SubmissionError(
+            f"{origin} is {home}, with Spark {found[1]}: expected Spark 4.1 or a later 4.x"
+        )
+    return home
+
+
+def _home(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, str]:
+    if named is not None:
+        return named.absolute(), "--spark-home"
+    if environment.get("SPARK_HOME"):
+        return Path(environment["SPARK_HOME"]).absolute(), "SPARK_HOME"
+    installed = find_spec("pyspark")
+    if installed is None or installed.origin is None:
+        raise SubmissionError(
+            "Spark not found: install authorizerd[replay], set SPARK_HOME, or use --spark-home"
+        )
+    return Path(installed.origin).parent, "pyspark"
+
+
+def check_java(environment: Mapping[str, str]) -> None:
+    """Check the ``java`` that Spark would start.
+
+    Raises:
+        SubmissionError: Java is missing, does not run, or is older than 17.
+
+    Source: Spark 4's ``bin/spark-class``: JAVA_HOME takes precedence over PATH.
+    """
+    home = environment.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else "java"
+    try:
+        # Java prints its version to standard error.
+        printed = subprocess.run(
+            [java, "-version"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            timeout=_JAVA_SECONDS_MAX,
+            check=False,
+        ).stderr.decode(errors="replace")
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SubmissionError(
+            f"Java not found: {error}: install Java {_JAVA_MIN} or later, or set JAVA_HOME"
+        ) from error
+    found = _JAVA_VERSION.search(printed)
+    if found is None or int(found[1]) < _JAVA_MIN:
+        version = found[1] if found else "of an unknown version"
+        raise SubmissionError(
+            f"{java} is Java {version}; Spark 4 needs {_JAVA_MIN} or later: set JAVA_HOME"
+        )
+
+
+def check_connect(url: str) -> None:
+    """Check that the client of Spark Connect is installed, and that a server listens at ``url``.
+
+    Its client would retry for ten minutes before it reports.
+
+    Raises:
+        SubmissionError: the client is missing, or the server cannot be reached.
+    """
+    if find_spec("pyspark") is None or find_spec("grpc") is None:
+        raise SubmissionError("--remote: not installed: install authorizerd[replay-connect]")
+    shown = url.partition(";")[0].rstrip("/")  # without a token
+    try:
+        address = urlsplit(shown)
+        place = (address.hostname or "", address.port or _CONNECT_PORT)
+        socket.create_connection(place, _CONNECT_SECONDS_MAX).close()
+    except (OSError, ValueError) as error:
+        server = shown.removeprefix("sc://").partition("/")[0]
+        raise SubmissionError(
+            f"--remote: sc://{server}: cannot connect: {error}: start Spark Connect there, or "
+            "correct the address"
+        ) from error
