@@ -109,6 +109,7 @@ class Configuration:
     decision_http: HttpEndpoint
     decision_stream: StreamEndpoint | None
     admin_http: HttpEndpoint
+    console: bool
     http_tls: TlsSettings | None
     metrics_http: HttpEndpoint | None
     tokens_file: str | None
@@ -203,6 +204,7 @@ def _configure(keys: KeyValues) -> Configuration:
         decision_http=values["authorizerd.decision.http"],
         decision_stream=values["authorizerd.decision.stream"],
         admin_http=read_admin_http(keys),
+        console=values["authorizerd.console"],
         http_tls=read_http_tls(keys),
         metrics_http=read_metrics_http(keys),
         tokens_file=read_tokens_file(keys),

@@ -150,6 +150,16 @@ OWN_KEYS = (
         ),
     ),
     Key(
+        name="authorizerd.console",
+        parse=boolean,
+        default="false",
+        doc=(
+            "If true, the admin port also serves the web console, at /console/ (docs/console.md)."
+            " With authorizerd.tokens.file or client certificates, its visitors log in, on a"
+            " loopback address too."
+        ),
+    ),
+    Key(
         name="authorizerd.metrics.http",
         parse=parse_optional_http_endpoint,
         doc=(

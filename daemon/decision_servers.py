@@ -96,17 +96,16 @@ def end_identified(servers: Collection[ConnectionServer], tls: TlsServer) -> Non
             server.end_identified()
 
 
-def new_decision_server(
+def new_decision_handler(
     configuration: Configuration,
     decider: Decider,
     callers: Callers,
     watchers: Watchers,
-    tls: TlsServer | None,
     image: View[ClusterImage],
     page_secret: bytes,
     past: Past,
-) -> HttpServer:
-    """Return the server of AuthZEN, of OPA's data API, and of the ACLs, on one port.
+) -> PathsHandler:
+    """Return what answers the requests of AuthZEN and of OPA's data API, and those for ACLs.
 
     Args:
         page_secret: see ``PageTokens``.
@@ -114,7 +113,6 @@ def new_decision_server(
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
-    is_tls = configuration.decision_http.is_tls
     opa = OpaHandler(decider, callers)
     handlers: dict[str, PathHandler] = {HEALTH_PATH: opa}
     explainer = None
@@ -132,13 +130,24 @@ def new_decision_server(
         DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, callers.accepted_schemes
     )
     handlers[DISCOVERY_PATH] = DiscoveryHandler(
-        configuration.authzen_base_url, is_tls=is_tls, has_searches=explainer is not None
+        configuration.authzen_base_url,
+        is_tls=configuration.decision_http.is_tls,
+        has_searches=explainer is not None,
     )
     # Another authorizer does not decide by the ACLs that the daemon knows.
     if configuration.authorizer_class_name == STANDARD_AUTHORIZER:
         handlers[ACLS_PATH] = AclListHandler(decider, callers, past)
         handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
-    handler = PathsHandler(handlers, {DATA_PATH: opa})
+    return PathsHandler(handlers, {DATA_PATH: opa})
+
+
+def new_decision_server(
+    configuration: Configuration,
+    callers: Callers,
+    tls: TlsServer | None,
+    handler: PathsHandler,
+) -> HttpServer:
+    """Return the HTTP server of the decision port."""
     return new_http_server(
         configuration,
         DECISION_HTTP,
@@ -147,7 +156,7 @@ def new_decision_server(
         configuration.overload_turn_ms,
         # Without credentials, a web page could send requests through its visitor's browser.
         LOOPBACK_HOSTS if callers.trusts_all else None,
-        tls if is_tls else None,
+        tls if configuration.decision_http.is_tls else None,
         handler.route,
     )
 

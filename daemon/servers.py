@@ -24,12 +24,14 @@ from authorizerd.config.endpoints import Endpoint, is_loopback
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.decision_servers import (
     end_identified,
+    new_decision_handler,
     new_decision_server,
     new_http_server,
     new_limits,
     new_stream_server,
 )
 from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
@@ -81,23 +83,8 @@ def new_servers(
     registry = CollectorRegistry()
     kafka = _new_kafka_listeners(parts, cluster, derive_secret(parts.properties))
     own_tls = parts.certificates.own_ports
-    http = _new_health_servers(parts, registry, readiness)
+    http: dict[str, HttpServer] = {}
     streams: dict[str, StreamServer] = {}
-    if parts.workers is None:
-        http[DECISION_HTTP] = new_decision_server(
-            configuration,
-            parts.authorizer,
-            parts.callers,
-            parts.watchers,
-            own_tls,
-            parts.applier.cluster,
-            secrets.token_bytes(SECRET_BYTES),
-            parts.past,
-        )
-        if configuration.decision_stream is not None:
-            streams[DECISION_STREAM] = new_stream_server(
-                configuration, parts.authorizer, parts.callers, own_tls
-            )
     measured = Measured(
         authorizer=parts.authorizer,
         applier=parts.applier,
@@ -114,6 +101,22 @@ def new_servers(
         watch=parts.watchers.statistics,
         workers=parts.workers,
     )
+    decisions = new_decision_handler(
+        configuration,
+        parts.authorizer,
+        parts.callers,
+        parts.watchers,
+        parts.applier.cluster,
+        secrets.token_bytes(SECRET_BYTES),
+        parts.past,
+    )
+    http |= _new_health_servers(parts, registry, readiness, decisions, measured)
+    if parts.workers is None:
+        http[DECISION_HTTP] = new_decision_server(configuration, parts.callers, own_tls, decisions)
+        if configuration.decision_stream is not None:
+            streams[DECISION_STREAM] = new_stream_server(
+                configuration, parts.authorizer, parts.callers, own_tls
+            )
     register_metrics(registry, measured)
     servers = {**http, **kafka, **streams}
     parts.certificates.on_lost_trust(partial(end_identified, servers.values()))
@@ -121,19 +124,21 @@ def new_servers(
 
 
 def _new_health_servers(
-    parts: Parts, registry: CollectorRegistry, readiness: Readiness
+    parts: Parts,
+    registry: CollectorRegistry,
+    readiness: Readiness,
+    decisions: PathsHandler,
+    measured: Measured,
 ) -> dict[str, HttpServer]:
     """Return the admin server, and the metrics server if it is configured.
 
     They never shed load: an operator or probe that investigates an overload needs an answer.
+
+    Args:
+        decisions: answers the questions of the console.
     """
     configuration, certificates = parts.configuration, parts.certificates
-    new_server = partial(
-        new_http_server,
-        configuration,
-        body_bytes_max=_HEALTH_REQUEST_BYTES_MAX,
-        turn_ms_max=math.inf,
-    )
+    new_server = partial(new_http_server, configuration, turn_ms_max=math.inf)
     admin, metrics = configuration.admin_http, configuration.metrics_http
     is_local = is_loopback(admin)
     document = ApiDocument(
@@ -143,10 +148,21 @@ def _new_health_servers(
         frozenset if is_local else parts.callers.accepted_schemes,
     )
     handler: Handler = AdminHandler(registry, readiness, document=document)
+    if not is_local:
+        handler = require_credentials(handler, parts.callers)
+    body_bytes_max = _HEALTH_REQUEST_BYTES_MAX
+    if configuration.console:
+        # Loaded only here: most daemons have no console, and would start later.
+        from authorizerd.daemon.console.setup import new_console
+
+        console = new_console(configuration, parts.callers, decisions, readiness, measured)
+        handler = console.mount(handler)
+        body_bytes_max = configuration.http_request_max_bytes
     servers = {
         ADMIN_HTTP: new_server(
             ADMIN_HTTP,
-            handler if is_local else require_credentials(handler, parts.callers),
+            handler,
+            body_bytes_max,
             allowed_hosts=LOOPBACK_HOSTS if is_local else None,
             tls=certificates.own_ports if admin.is_tls else None,
         )
@@ -157,6 +173,7 @@ def _new_health_servers(
             AdminHandler(
                 registry, readiness, metrics_age_max_s=METRICS_SECONDS_MAX, is_public=True
             ),
+            _HEALTH_REQUEST_BYTES_MAX,
             allowed_hosts=None,  # anyone may read the metrics, so DNS rebinding gains nothing
             tls=certificates.metrics_port if metrics.is_tls else None,
         )

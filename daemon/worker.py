@@ -24,6 +24,7 @@ from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decision_servers import (
     end_identified,
+    new_decision_handler,
     new_decision_server,
     new_stream_server,
     reconfigure_servers,
@@ -129,13 +130,17 @@ class Worker(Follower):
         self._servers: dict[str, HttpServer | StreamServer] = {
             DECISION_HTTP: new_decision_server(
                 configuration,
-                self._decider,
                 self._callers,
-                self._watchers,
                 own_tls,
-                self._applier.cluster,
-                page_secret,
-                self._past,
+                new_decision_handler(
+                    configuration,
+                    self._decider,
+                    self._callers,
+                    self._watchers,
+                    self._applier.cluster,
+                    page_secret,
+                    self._past,
+                ),
             )
         }
         if configuration.decision_stream is not None:

@@ -22,11 +22,12 @@ from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
-from authorizerd.replay.report.rendering import ENVIRONMENT
 from ops.reference import reference
 from tests.ops.replay.report.examples import write_results
 
 ROOT = Path(__file__).parents[1]
+ROOMS = ("daemon/console", "replay/report")
+"""The rooms that have files other than modules."""
 FREE_PORTS = (
     "--override=authorizerd.decision.http=http://127.0.0.1:0",
     "--override=authorizerd.decision.stream=",
@@ -117,9 +118,10 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
     ours = {
         f"{link.name}/{path.relative_to(link)}" for link in links for path in link.rglob("*.py")
     }
-    folder = "replay/report"
-    ours |= {f"{folder}/{path}" for path in ("static/report.css", "static/report.js")}
-    ours |= {f"{folder}/templates/{name}" for name in ENVIRONMENT.list_templates()}
+    for folder in (f"{room}/{kind}" for room in ROOMS for kind in ("static", "templates")):
+        files = [*(source / "src/authorizerd" / folder).iterdir()]
+        assert files
+        ours |= {f"{folder}/{path.name}" for path in files}
     assert modules == {f"authorizerd/{name}" for name in {"__init__.py", *ours}}
     assert entry_points.split() == (
         b"[console_scripts] authorizerd = authorizerd.cli.__main__:run_and_exit".split()

@@ -75,6 +75,28 @@ class Measured:
     workers: WorkerPool | None = None
 
 
+def sum_decisions(measured: Measured) -> Mapping[str, DecisionCounts]:
+    """Return the numbers of questions by surface, of all processes.
+
+    Workers serve the decision ports. This process then counts the console's questions, and Kafka's.
+    """
+    own, workers = measured.authorizer.counts, measured.workers
+    if workers is None:
+        return own
+    theirs = workers.sums().decisions
+    none = DecisionCounts()
+    return {
+        surface: DecisionCounts(
+            *(
+                getattr(own.get(surface, none), field.name)
+                + getattr(theirs.get(surface, none), field.name)
+                for field in fields(DecisionCounts)
+            )
+        )
+        for surface in {**own, **theirs}
+    }
+
+
 class DaemonCollector(Collector):
     """Read the parts' counters at each scrape, and name them as metrics."""
 
@@ -132,11 +154,7 @@ class DaemonCollector(Collector):
             "Questions asked, by surface and result.",
             labels=["surface", "result"],
         )
-        workers = self._measured.workers
-        counts_of = dict(self._measured.authorizer.counts)
-        if workers is not None:  # they serve the decision ports instead of this process
-            counts_of |= workers.sums().decisions
-        for surface, counts in counts_of.items():
+        for surface, counts in sum_decisions(self._measured).items():
             for field in fields(DecisionCounts):
                 family.add_metric([surface, field.name], getattr(counts, field.name))
         return family

@@ -22,6 +22,7 @@ SLOW = frozenset(
         "cryptography",
         "httptools",
         "immutables",
+        "jinja2",  # only for the console
         "kazoo",  # only for zookeeper://
         "kio.static.primitive",  # every one of Kafka's message definitions imports it
         "msgspec",

@@ -77,6 +77,14 @@ def test_disabled_stream_takes_no_memory() -> None:
     assert difference == sum(gone)
 
 
+def test_console_has_a_bound_only_if_it_is_on() -> None:
+    off, on = (
+        {each.what for each in memory_bounds(configured(each), 0)}
+        for each in ("authorizerd.console=false", "authorizerd.console=true")
+    )
+    assert on - off == {"console, pages"}
+
+
 def test_endpoint_budget_fits_its_largest_request() -> None:
     """Kafka's default of socket.request.max.bytes exceeds the configured budget."""
     usual = configured("socket.request.max.bytes=104857600")

@@ -41,6 +41,7 @@ def test_two_keys_suffice() -> None:
         decision_http=HttpEndpoint(host="127.0.0.1", port=8181),
         decision_stream=StreamEndpoint(host="127.0.0.1", port=8183),
         admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
+        console=False,
         http_tls=None,
         listener_tls={},
         metrics_http=None,

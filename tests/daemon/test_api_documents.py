@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.published import Published
 from authorizerd.config.configuration import parse
-from authorizerd.daemon.decision_servers import new_decision_server
+from authorizerd.daemon.decision_servers import new_decision_handler
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.endpoints import (
@@ -117,18 +117,15 @@ def places(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
 
 def decision_handler(place: Place) -> PathsHandler:
     watchers = Watchers(AclJournal(1), 8)
-    handler = new_decision_server(
+    return new_decision_handler(
         CONFIGURATION,
         place.authorizer,
         place.callers,
         watchers,
-        None,
         Published(EMPTY_IMAGE),
         bytes(32),
         Past(place.authorizer, Path("none")),
-    ).handler
-    assert isinstance(handler, PathsHandler)
-    return handler
+    )
 
 
 def admin_handler(*, is_ready: bool) -> AdminHandler:

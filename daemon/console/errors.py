@@ -1,0 +1,18 @@
+"""Why a page of the console cannot show what its visitor asks for."""
+
+from __future__ import annotations
+
+from authorizerd.protocol.http.messages import Response
+
+
+class QuestionRefusedError(Exception):
+    """The decision port has refused a request; the text is its reason."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.body.decode("utf-8", "replace").strip())
+        self.status = response.status
+        self.headers = response.headers
+
+
+class LoggedOutError(Exception):
+    """The visitor has no valid token any more: a reload has just removed it from the file."""

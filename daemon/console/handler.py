@@ -1,0 +1,253 @@
+"""The console's handler: it finds the page, the visitor and the rights, and sends HTML.
+
+**Invariant:** a page is made only for a known caller, and only of answers that this caller gets
+from the decision port. No request changes anything but the visitor's own session. No page can run
+or load code that is not the console's own, even if it shows a hostile name. The pages that are made
+at once, and their memory, are bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from authorizerd.config.bounds import CONSOLE_PAGES_AT_ONCE_MAX
+from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
+from authorizerd.daemon.console.rendering import StaticFile, render
+from authorizerd.daemon.console.requests import (
+    COOKIE,
+    find_session_secret,
+    is_refused_as_foreign,
+    read_form,
+)
+from authorizerd.daemon.console.sessions import LogInLimit, Sessions
+from authorizerd.daemon.console.visits import (
+    DecisionHandler,
+    Page,
+    View,
+    Visit,
+)
+from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.http.server import Handler
+from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
+from authorizerd.protocol.http.endpoints import GET
+from authorizerd.protocol.http.messages import (
+    Request,
+    Response,
+    bearer_token,
+    method_not_allowed,
+    text_response,
+)
+from authorizerd.protocol.http.streamed import StreamedResponse
+
+ROOT_PATH: Final = "/console/"
+LOG_IN_PATH: Final = f"{ROOT_PATH}login"
+LOG_OUT_PATH: Final = f"{ROOT_PATH}logout"
+_STATIC_PATH: Final = f"{ROOT_PATH}static/"
+_SURFACE: Final = "Console"
+_HTML: Final = "text/html; charset=utf-8"
+_POLICY: Final = (
+    b"default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+    b" form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_SAFETY: Final = (
+    (b"Content-Security-Policy", _POLICY),
+    (b"X-Content-Type-Options", b"nosniff"),
+    # Not no-referrer: with it, a form's Origin would be null.
+    (b"Referrer-Policy", b"same-origin"),
+    (b"Cross-Origin-Opener-Policy", b"same-origin"),
+    (b"Cross-Origin-Resource-Policy", b"same-origin"),
+)
+_NO_STORE: Final = (b"Cache-Control", b"no-store")
+_LASTING: Final = (b"Cache-Control", b"max-age=31536000, immutable")
+_COOKIE_FLAGS: Final = f"Path={ROOT_PATH}; Secure; HttpOnly; SameSite=Strict"
+_QUERY: Final = re.compile(r"[!-~]*")
+_UNAUTHORIZED: Final = 401
+
+
+class Console:
+    """Answer the requests whose path is ``/console/`` or below.
+
+    Args:
+        callers: those of the decision port.
+        decisions: the handler of the decision port.
+        pages: by path. ``navigation`` lists those that every page links to, with their titles.
+        posted: the paths of the pages that answer POST requests, too.
+    """
+
+    def __init__(
+        self,
+        callers: Callers,
+        decisions: DecisionHandler,
+        statics: Mapping[str, StaticFile],
+        pages: Mapping[str, Page],
+        navigation: Mapping[str, str],
+        posted: frozenset[str] = frozenset(),
+    ) -> None:
+        self._callers: Final = callers
+        self._decisions: Final = decisions
+        self._statics: Final = {_STATIC_PATH + name: each for name, each in statics.items()}
+        self._pages: Final = dict(pages)
+        self._navigation: Final = dict(navigation)
+        self._posted: Final = posted
+        self._sessions: Final = Sessions()
+        self._limit: Final = LogInLimit()
+        self._making = 0
+
+    def mount(self, other: Handler) -> Handler:
+        """Return a handler that answers the console's requests, and passes on all others."""
+
+        async def answer(request: Request) -> Response | StreamedResponse:
+            if request.path.startswith(ROOT_PATH):
+                return await self(request)
+            if request.path in ("/", ROOT_PATH.removesuffix("/")) and request.method in GET:
+                return _redirect(ROOT_PATH)
+            return await other(request)
+
+        return answer
+
+    async def __call__(self, request: Request) -> Response | StreamedResponse:
+        """Answer one request."""
+        await trio.lowlevel.checkpoint()  # as the admin port: one answer per turn and connection
+        response = await self._answer(request)
+        return msgspec.structs.replace(response, headers=(*_SAFETY, *response.headers))
+
+    async def _answer(self, request: Request) -> Response | StreamedResponse:
+        static = self._statics.get(request.path)
+        if static is not None:
+            if request.method not in GET:
+                return method_not_allowed(", ".join(GET).encode())
+            return Response(
+                status=200, body=static.body, content_type=static.media_type, headers=(_LASTING,)
+            )
+        if is_refused_as_foreign(request):
+            return text_response(403, "a page of another site must not send requests to this one")
+        if request.path in (LOG_IN_PATH, LOG_OUT_PATH):
+            if request.method != "POST":
+                return method_not_allowed(b"POST")
+            is_log_in = request.path == LOG_IN_PATH
+            return await self._log_in(request) if is_log_in else self._log_out(request)
+        if self._making >= CONSOLE_PAGES_AT_ONCE_MAX:
+            busy = text_response(503, "too many pages are being made: try again")
+            return msgspec.structs.replace(busy, headers=((b"Retry-After", b"1"),))
+        self._making += 1
+        try:
+            return await self._make_page(request)
+        finally:
+            self._making -= 1
+
+    async def _make_page(self, request: Request) -> Response | StreamedResponse:
+        token, caller = self._identify(request)
+        if caller is None:
+            return await self._ask_to_log_in(request)
+        page = self._pages.get(request.path)
+        if page is None:
+            view = _describe_error(404, "There is no such page.")
+            return await self._show(request, view, caller)
+        methods = ("GET", "HEAD", "POST") if request.path in self._posted else GET
+        if request.method not in methods:
+            return method_not_allowed(", ".join(methods).encode())
+        try:
+            fields = read_form(request) if request.method == "POST" else parse_query(request.query)
+            visit = Visit(request, caller, token, fields, self._decisions)
+            view_or_answer = await page(visit)
+        except QueryError as error:
+            view_or_answer = _describe_error(400, str(error))
+        except LoggedOutError:
+            return await self._ask_to_log_in(request)
+        except QuestionRefusedError as error:
+            view_or_answer = _describe_error(error.status, str(error), error.headers)
+        if isinstance(view_or_answer, View):
+            return await self._show(request, view_or_answer, caller)
+        return view_or_answer
+
+    def _identify(self, request: Request) -> tuple[bytes | None, Caller | None]:
+        """Return the visitor's token, if it has one, and the visitor, if it is known."""
+        token = bearer_token(request)
+        secret = find_session_secret(request)
+        if token is None and secret is not None and not self._callers.trusts_all:
+            token = self._sessions.find(secret)
+            if token is not None and self._callers.identify(token, _SURFACE) is None:
+                self._sessions.close(secret)
+                token = None
+        return token, self._callers.identify(token, _SURFACE, certified=request.principal)
+
+    async def _ask_to_log_in(self, request: Request, failure: str = "") -> Response:
+        target = request.path if request.path in self._pages else ROOT_PATH
+        if request.path in self._pages and request.query:
+            target += f"?{request.query}"
+        view = View(
+            template="login.html.jinja",
+            context={"target": target, "failure": failure},
+            status=_UNAUTHORIZED,
+            headers=((b"WWW-Authenticate", b"Bearer"),),
+        )
+        return await self._show(request, view, None)
+
+    async def _log_in(self, request: Request) -> Response:
+        try:
+            fields = read_form(request)
+        except QueryError as error:
+            return text_response(400, str(error))
+        if self._limit.is_reached:
+            refused = text_response(429, "too many failed log-ins: try again in some seconds")
+            return msgspec.structs.replace(refused, headers=((b"Retry-After", b"2"),))
+        target = self._check_target(fields.get("target", ""))
+        if self._callers.trusts_all:
+            return _redirect(target)
+        token = fields.get("token", "").strip().encode()
+        if self._callers.identify(token, _SURFACE) is None:
+            await self._limit.delay()
+            path, _, query = target.partition("?")
+            asked = msgspec.structs.replace(request, path=path, query=query)
+            return await self._ask_to_log_in(asked, "This token is not valid.")
+        secret = self._sessions.open(token)
+        return _redirect(target, f"{COOKIE}={secret}; {_COOKIE_FLAGS}")
+
+    def _log_out(self, request: Request) -> Response:
+        secret = find_session_secret(request)
+        if secret is not None:
+            self._sessions.close(secret)
+        return _redirect(ROOT_PATH, f"{COOKIE}=; Max-Age=0; {_COOKIE_FLAGS}")
+
+    def _check_target(self, target: str) -> str:
+        """Return the page to show after a log-in: one of ours, whatever the form says."""
+        path, _, query = target.partition("?")
+        return target if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH
+
+    async def _show(self, request: Request, view: View, caller: Caller | None) -> Response:
+        """Return a page with what all pages have."""
+        context: dict[str, Any] = {
+            "navigation": self._navigation if caller is not None else {},
+            "here": request.path,
+            "principal": None if caller is None else caller.principal,
+            "is_known": caller is not None,
+            "has_session": caller is not None and find_session_secret(request) is not None,
+            **view.context,
+        }
+        body = await render(view.template, context)
+        return Response(
+            status=view.status, body=body, content_type=_HTML, headers=(_NO_STORE, *view.headers)
+        )
+
+
+def _describe_error(
+    status: int, reason: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> View:
+    return View(
+        template="error.html.jinja",
+        context={"status": status, "reason": reason},
+        status=status,
+        headers=headers,
+    )
+
+
+def _redirect(path: str, cookie: str | None = None) -> Response:
+    """Return a redirection to one of our pages, which the browser requests by GET."""
+    cookies = () if cookie is None else ((b"Set-Cookie", cookie.encode()),)
+    location = (b"Location", path.encode())
+    return Response(status=303, body=b"", headers=(location, _NO_STORE, *cookies))

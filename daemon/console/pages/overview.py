@@ -1,0 +1,47 @@
+"""The first page: whether the daemon is ready, and what it decides by."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Final
+
+from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.console.visits import View, Visit
+from authorizerd.daemon.telemetry.metrics import Measured
+from authorizerd.daemon.telemetry.readiness import Readiness
+
+
+class OverviewPage:
+    """Show the daemon's state, which the admin port shows as /readyz and /metrics, too."""
+
+    def __init__(
+        self, configuration: Configuration, readiness: Readiness, measured: Measured
+    ) -> None:
+        self._configuration: Final = configuration
+        self._readiness: Final = readiness
+        self._measured: Final = measured
+        self._version: Final = version("authorizerd")
+
+    async def __call__(self, visit: Visit) -> View:
+        """Show the page."""
+        measured, configuration = self._measured, self._configuration
+        applier = measured.applier.statistics()
+        gate = measured.gate
+        follow = configuration.follow
+        return View(
+            template="overview.html.jinja",
+            context={
+                "is_ready": self._readiness.is_ready,
+                "readiness": self._readiness.text,
+                "acls": measured.authorizer.acl_count(),
+                "offset": applier.offset,
+                "high_watermark": measured.origin.source.high_watermark,
+                "origin": None if follow is None else follow.kind.value,
+                "authorizer": configuration.authorizer_class_name,
+                "cluster_id": measured.origin.cluster_id,
+                "node_id": configuration.node_id,
+                "processes": configuration.workers,
+                "version": self._version,
+                "endpoints": {name: gate.is_open(name) for name in sorted(gate.endpoints)},
+            },
+        )

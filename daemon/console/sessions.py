@@ -1,0 +1,113 @@
+"""Log-ins to the console: sessions that stand for tokens, and the limit on failed attempts.
+
+**Invariant:** a session has the rights of its token, and no more: the token is checked again for
+each request, so removing it from the tokens file ends its sessions. The browser gets a random
+secret, of which only the SHA-256 is kept; a look-up by it reveals nothing about other secrets. The
+number of sessions and their times are bounded.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+import trio
+
+SESSIONS_MAX: Final = 256
+SESSIONS_PER_TOKEN_MAX: Final = 8
+IDLE_SECONDS: Final = 30 * 60.0
+"""A session ends if it is not used for this time."""
+SECONDS_MAX: Final = 12 * 3600.0
+"""A session ends after this time, however much it is used."""
+FAILED_SECONDS: Final = 1.0
+"""How long a failed log-in waits for its answer."""
+FAILED_AT_ONCE_MAX: Final = 8
+"""How many failed log-ins may wait. While they do, every other log-in is refused unchecked."""
+
+_SECRET_BYTES: Final = 32
+
+
+class _Session(msgspec.Struct):
+    """``token`` is what the visitor has logged in with."""
+
+    token: bytes
+    begun: float
+    used: float
+
+    def is_over(self, now: float) -> bool:
+        return now - self.used >= IDLE_SECONDS or now - self.begun >= SECONDS_MAX
+
+
+class Sessions:
+    """The sessions of all visitors, in the order of their last use."""
+
+    def __init__(self) -> None:
+        self._sessions: Final[OrderedDict[bytes, _Session]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, token: bytes) -> str:
+        """Return the secret of a new session for a valid token.
+
+        If there are too many sessions, of this token or of all, the one that was not used for the
+        longest time ends.
+        """
+        now = trio.current_time()
+        for digest in [key for key, each in self._sessions.items() if each.is_over(now)]:
+            del self._sessions[digest]
+        same = [key for key, each in self._sessions.items() if each.token == token]
+        if len(same) >= SESSIONS_PER_TOKEN_MAX:
+            del self._sessions[same[0]]
+        elif len(self._sessions) >= SESSIONS_MAX:
+            self._sessions.popitem(last=False)
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        self._sessions[_digest(secret)] = _Session(token, now, now)
+        return secret
+
+    def find(self, secret: str) -> bytes | None:
+        """Return the token of a session, or None if there is no such session now."""
+        digest, now = _digest(secret), trio.current_time()
+        session = self._sessions.get(digest)
+        if session is None:
+            return None
+        if session.is_over(now):
+            del self._sessions[digest]
+            return None
+        session.used = now
+        self._sessions.move_to_end(digest)
+        return session.token
+
+    def close(self, secret: str) -> None:
+        """End a session, if it exists."""
+        self._sessions.pop(_digest(secret), None)
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+class LogInLimit:
+    """Slow down those who guess tokens: ``FAILED_AT_ONCE_MAX`` in ``FAILED_SECONDS``.
+
+    A correct token is accepted at once, unless that many failed log-ins wait.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = 0
+
+    @property
+    def is_reached(self) -> bool:
+        """True if no log-in may be checked now."""
+        return self._waiting >= FAILED_AT_ONCE_MAX
+
+    async def delay(self) -> None:
+        """Wait before a failed log-in is answered."""
+        self._waiting += 1
+        try:
+            await trio.sleep(FAILED_SECONDS)
+        finally:
+            self._waiting -= 1

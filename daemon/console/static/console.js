@@ -1,0 +1,2 @@
+// Every page is complete without this script.
+"use strict";

@@ -1,0 +1,95 @@
+"""The console without sockets, in front of the handlers of a decision port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlencode
+
+from authorizerd.acl.model import Acl
+from authorizerd.actors.acl_journal import AclJournal
+from authorizerd.actors.published import Published
+from authorizerd.config.configuration import parse
+from authorizerd.daemon.console.requests import COOKIE
+from authorizerd.daemon.console.setup import new_console
+from authorizerd.daemon.decision_servers import new_decision_handler
+from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.decisions.watchers import Watchers
+from authorizerd.daemon.telemetry.metrics import Measured
+from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.streamed import StreamedResponse
+from tests.daemon.decision_place import Place
+from tests.daemon.search_place import image_of
+
+CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
+OWN_SITE = {"sec-fetch-site": "same-origin"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+EXPLAIN = "/console/explain"
+
+
+class ConsolePlace(Place):
+    """The parts behind a console; without a folder, every visitor is trusted."""
+
+    def __init__(self, folder: Path | None, *acls: Acl, topics: tuple[str, ...] = ()) -> None:
+        super().__init__(folder, *acls)
+        past = Past(self.authorizer, Path("none"))
+        decisions = new_decision_handler(
+            CONFIGURATION,
+            self.authorizer,
+            self.callers,
+            Watchers(AclJournal(1), 8),
+            Published(image_of(*topics)),
+            bytes(32),
+            past,
+        )
+        # Only the pages about the daemon itself use these two; tests/end_to_end visits them.
+        no_measured, no_readiness = cast(Measured, None), cast(Readiness, None)
+        self.console = new_console(
+            CONFIGURATION, self.callers, decisions, no_readiness, no_measured
+        )
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        *,
+        body: str = "",
+        headers: dict[str, str] | None = None,
+        principal: str | None = None,
+    ) -> Response | StreamedResponse:
+        lines = {name.encode(): value.encode() for name, value in (headers or {}).items()}
+        return await self.console(
+            Request(
+                method=method,
+                path=path,
+                query=query,
+                headers={b"host": b"localhost", **lines},
+                body=body.encode(),
+                keep_alive=True,
+                principal=principal,
+            )
+        )
+
+    async def get(self, path: str, caller: str = "", **fields: str) -> tuple[int, str]:
+        """Return the status and the HTML of a page. ``caller`` is the id of a token."""
+        headers = {"authorization": f"Bearer {caller}.secret"} if caller else {}
+        response = await self.send("GET", path, urlencode(fields), headers=headers)
+        assert isinstance(response, Response)
+        return response.status, response.body.decode()
+
+    async def log_in(self, token: str, target: str = "/console/explain") -> Response:
+        body = urlencode({"token": token, "target": target})
+        response = await self.send("POST", "/console/login", body=body, headers=OWN_SITE | FORM)
+        assert isinstance(response, Response)
+        return response
+
+    async def open_session(self, caller: str) -> str:
+        """Log in with a token, and return the cookie that the browser sends from then on."""
+        response = await self.log_in(f"{caller}.secret")
+        assert response.status == 303, response.body
+        cookie = dict(response.headers)[b"Set-Cookie"].decode()
+        assert cookie.endswith("; Path=/console/; Secure; HttpOnly; SameSite=Strict")
+        assert cookie.startswith(f"{COOKIE}=")
+        return cookie.partition(";")[0]

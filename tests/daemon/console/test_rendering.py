@@ -1,0 +1,142 @@
+"""Hostile names are shown safely, and rendering leaves no garbage."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import trio
+from jinja2 import UndefinedError
+
+from authorizerd.daemon.console.rendering import NAME_CHARACTERS_MAX, cut, render
+from tests.daemon.console.console_place import EXPLAIN, ConsolePlace
+from tests.daemon.console.page_check import check_page
+from tests.support.acls import acl
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "' onfocus='alert(1)' autofocus='",
+    "{{ 7 * 7 }}{% raw %}",
+    "</title></textarea></table><h1>owned",
+    "javascript:alert(1)",
+    "\u202egnp.exe\u202c\u2066",
+    "tab\tline\nfeed\r\x00\x1b[31mred\x7f\x9b",
+    "&lt;b&gt;&amp;#x27;",
+    "x" * 2_000,
+    "\u0627\u0644\u0639\u0631\u0628\u064a\u0629",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+async def test_hostile_name_is_only_text(name: str) -> None:
+    """It is the principal, the host, the resource, and a part of each sentence about them."""
+    place = ConsolePlace(
+        None,
+        acl(f"User:{name}", "READ", topic=name),
+        acl(f"User:{name}", "WRITE", topic=name, host="10.0.0.1"),
+        acl(f"User:{name}", "ALL", topic=name, deny=True, host="10.0.0.2"),
+    )
+    for operation, word in (("READ", "Allowed"), ("WRITE", "Denied")):
+        status, page = await place.get(
+            EXPLAIN,
+            principal=f"User:{name}",
+            operation=operation,
+            resource_type="TOPIC",
+            resource_name=name,
+            host="10.0.0.3",
+        )
+        assert status == 200
+        text = check_page(page)
+        assert word in text
+        if len(name) < NAME_CHARACTERS_MAX and name.isprintable():
+            assert name in text
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("field", ["principal", "operation", "resource_type", "host", "as_of", "x"])
+async def test_hostile_field_is_only_text(field: str, name: str) -> None:
+    """The error repeats it, and so does the form."""
+    fields = {
+        "principal": "User:a",
+        "operation": "READ",
+        "resource_type": "TOPIC",
+        "resource_name": "t",
+    }
+    status, page = await ConsolePlace(None).get(EXPLAIN, **(fields | {field: name}))
+    assert status in (200, 400)
+    check_page(page)
+
+
+async def test_form_repeats_a_field_exactly() -> None:
+    """An escape sequence in its place would be another question."""
+    _, page = await ConsolePlace(None).get(EXPLAIN, principal="User:\u202e\"a'")
+    assert 'value="User:\u202e&#34;a&#39;"' in page
+
+
+async def test_misspelled_name_in_a_template_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        await render("error.html.jinja", {"status": 404})
+
+
+def test_long_name_is_cut() -> None:
+    assert cut("a" * NAME_CHARACTERS_MAX) == "a" * NAME_CHARACTERS_MAX
+    assert cut("a" * 1301) == "a" * NAME_CHARACTERS_MAX + "… (1,301 characters)"
+
+
+async def test_rendering_leaves_no_garbage_in_cycles() -> None:
+    """The daemon freezes all objects every 50 ms, so it would never free them."""
+    place = ConsolePlace(
+        None, acl("User:a", "READ", topic="t"), acl("User:b", "ALL", topic="t", deny=True)
+    )
+    question = {"operation": "WRITE", "resource_type": "TOPIC", "resource_name": "t"}
+
+    async def visit() -> None:
+        for principal in ("User:a", "User:b", "x:"):
+            await place.get(EXPLAIN, principal=principal, **question)
+
+    await visit()
+    gc.collect()
+    gc.disable()
+    try:
+        await visit()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left: list[Any] = [each for each in gc.garbage if "jinja2" in repr(type(each))]
+        count = len(gc.garbage)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == []
+    assert count == 0
+
+
+async def test_long_page_is_rendered_in_turns() -> None:
+    """Each part may be followed by other tasks: with turns of no time, all of them are."""
+    context = {
+        "navigation": {f"/{number}": "x" for number in range(500)},
+        "here": "",
+        "principal": None,
+        "is_known": False,
+        "has_session": False,
+        "status": 404,
+        "reason": "r",
+    }
+    turns = 0
+    is_done = False
+
+    async def count() -> None:
+        nonlocal turns
+        while not is_done:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("authorizerd.actors.steps.TURN_SECONDS", 0.0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            await render("error.html.jinja", context)
+            is_done = True
+    assert turns > 500

@@ -1,0 +1,79 @@
+"""The console of a real daemon: where it is served, and what its first page shows."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support.daemon_process import SECONDS_MAX, Answer, DaemonProcess, ask, new_log, running
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def browse(daemon: DaemonProcess, path: str, body: str | None = None, **headers: str) -> Answer:
+    """Request a page; with a body, send a form."""
+    connection = HTTPConnection(daemon.ready["admin_http"], timeout=SECONDS_MAX)
+    try:
+        lines = {name.replace("_", "-"): value for name, value in headers.items()}
+        method, data = ("GET", None) if body is None else ("POST", body.encode())
+        return ask(connection, method, path, data, lines if body is None else FORM | lines)
+    finally:
+        connection.close()
+
+
+def test_console_is_off_by_default(tmp_path: Path) -> None:
+    with running(tmp_path, new_log(tmp_path)) as daemon:
+        for path in ("/console/", "/console/static/console.css", "/"):
+            assert browse(daemon, path).status == 404
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_console_is_beside_the_metrics(tmp_path: Path, workers: str) -> None:
+    with running(
+        tmp_path, new_log(tmp_path), {"authorizerd.console": "true"}, authorizerd_workers=workers
+    ) as daemon:
+        page = browse(daemon, "/console/")
+        assert page.status == 200
+        assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+        text = page.body.decode()
+        assert "<strong>Ready:</strong> ready: 0 ACLs at log offset" in text
+        assert '<th scope="row">PLAINTEXT</th><td class="good">open</td>' in text
+        assert f"<dt>Processes that decide</dt><dd>{workers}</dd>" in text
+        assert ask(daemon.admin, "GET", "/healthz").body == b"alive\n"
+        fields = {
+            "principal": "User:a",
+            "operation": "READ",
+            "resource_type": "TOPIC",
+            "resource_name": "t",
+        }
+        explained = browse(daemon, f"/console/explain?{urlencode(fields)}")
+        assert explained.status == 200
+        assert b"Denied" in explained.body
+        as_of = browse(daemon, f"/console/explain?{urlencode(fields | {'as_of': '0'})}")
+        assert b"As of offset 0" in as_of.body
+        assert browse(daemon, "/console/", Host="evil.example").status == 403
+        assert daemon.stop()[0] == 0
+
+
+def test_visitors_log_in_where_callers_need_tokens(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"admin {sha256(b'secret').hexdigest()} User:admin\n")
+    settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}
+    with running(tmp_path, new_log(tmp_path), settings, super_users="User:admin") as daemon:
+        assert browse(daemon, "/console/").status == 401
+        body = urlencode({"token": "admin.secret", "target": "/console/explain"})
+        done = browse(daemon, "/console/login", body)
+        assert (done.status, done.headers["Location"]) == (303, "/console/explain")
+        cookie = done.headers["Set-Cookie"]
+        assert {"Secure", "HttpOnly", "SameSite=Strict"} < set(cookie.split("; "))
+        page = browse(daemon, "/console/explain", Cookie=cookie.partition(";")[0])
+        assert page.status == 200
+        assert b"Logged in as <bdi>User:admin</bdi>" in page.body
+        code, errors = daemon.stop()
+    assert code == 0
+    assert "secret" not in errors
+    assert cookie.partition(";")[0].partition("=")[2] not in errors
