@@ -22,24 +22,14 @@ def test_thresholds_are_parsed(text: str, figure: str, comparison: str, limit: f
     assert (threshold.figure, threshold.comparison, threshold.limit) == (figure, comparison, limit)
 
 
-@pytest.mark.parametrize(("text", "complaint"), [
-    ("p98<5ms", "unknown figure 'p98': expected one of p50"),
-    ("p99<5", "expected a unit after the duration"),
-    ("p99<5min", "expected a unit after the duration"),
-    ("p99>5ms", "expected < or <= after p99"),
-    ("p99=5ms", "expected < or <= after p99"),
-    ("mismatch=1", "expected 0 for mismatch"),
-    ("mismatch<1", "expected = after mismatch"),
-    ("rate<5", "expected >= after rate"),
-    ("rate>=5ms", "expected no unit after rate"),
-    ("p99<5ms,", "threshold ''"),
-    ("fast", "threshold 'fast': expected the form"),
-    ("p99<-5ms", "expected the form"),
+@pytest.mark.parametrize("text", [
+    "p98<5ms", "p99<5", "p99<5min", "p99>5ms", "p99=5ms", "p99<-5ms", "mismatch=1", "mismatch<1",
+    "rate<5", "rate>=5ms", "fast", "",
 ])  # fmt: skip
-def test_malformed_threshold_is_named(text: str, complaint: str) -> None:
-    with pytest.raises(LoadError, match="threshold") as raised:
-        parse_thresholds(text)
-    assert complaint in str(raised.value)
+def test_malformed_threshold_is_named_with_the_valid_ones(text: str) -> None:
+    with pytest.raises(LoadError) as raised:
+        parse_thresholds(f"p99<5ms,{text}")
+    assert str(raised.value).startswith(f"threshold {text!r}: expected p50, p90, p99, p99.9 or max")
 
 
 @given(st.text("p950.<>=msu, rate1", max_size=12))
