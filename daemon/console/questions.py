@@ -36,6 +36,11 @@ class Questions:
             kafka.name: ours for ours, kafka in configuration.authzen_resource_types.items()
         }
 
+    @property
+    def principal_types(self) -> tuple[str, ...]:
+        """Kafka's names of the principal types that can be asked about."""
+        return tuple(self._subject_types)
+
     def subject(self, fields: Mapping[str, str]) -> dict[str, Any]:
         """Return the principal ``Type:name``. A name without a type is a user's."""
         principal = fields.get("principal", "")

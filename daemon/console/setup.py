@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.console.exports import CSV_SUFFIX, LINES_SUFFIX
 from authorizerd.daemon.console.handler import ROOT_PATH, Console
+from authorizerd.daemon.console.pages.access import (
+    WHAT_FIELDS,
+    WHO_FIELDS,
+    AccessPage,
+    ask_what,
+    ask_who,
+)
+from authorizerd.daemon.console.pages.acls import AclsPage, download_acls
 from authorizerd.daemon.console.pages.explain import ExplainPage
 from authorizerd.daemon.console.pages.overview import OverviewPage
 from authorizerd.daemon.console.questions import Questions
@@ -16,6 +25,9 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 NAVIGATION = {
     ROOT_PATH: "Overview",
     f"{ROOT_PATH}explain": "Explain",
+    f"{ROOT_PATH}who": "Who can",
+    f"{ROOT_PATH}what": "What can",
+    f"{ROOT_PATH}acls": "ACLs",
 }
 """The titles of the pages, by path, in the order of the links."""
 
@@ -30,8 +42,19 @@ def new_console(
     """Return the console with all its pages. This blocks for some 50 ms: it compiles templates."""
     load_templates()
     questions = Questions(configuration)
+    who = AccessPage(questions, "who", WHO_FIELDS, ask_who)
+    what = AccessPage(questions, "what", WHAT_FIELDS, ask_what)
     pages: dict[str, Page] = {
         ROOT_PATH: OverviewPage(configuration, readiness, measured),
         f"{ROOT_PATH}explain": ExplainPage(questions),
+        f"{ROOT_PATH}who": who,
+        f"{ROOT_PATH}what": what,
+        f"{ROOT_PATH}acls": AclsPage(),
+    }
+    downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
+    pages |= {
+        f"{ROOT_PATH}{name}{suffix}": page
+        for name, page in downloads.items()
+        for suffix in (CSV_SUFFIX, LINES_SUFFIX)
     }
     return Console(callers, decisions, load_static_files(), pages, NAVIGATION)

@@ -40,7 +40,7 @@ def test_console_is_beside_the_metrics(tmp_path: Path, workers: str) -> None:
         assert page.status == 200
         assert page.headers["Content-Type"] == "text/html; charset=utf-8"
         text = page.body.decode()
-        assert "<strong>Ready:</strong> ready: 0 ACLs at log offset" in text
+        assert "<strong>Ready:</strong> 0 ACLs at log offset" in text
         assert '<th scope="row">PLAINTEXT</th><td class="good">open</td>' in text
         assert f"<dt>Processes that decide</dt><dd>{workers}</dd>" in text
         assert ask(daemon.admin, "GET", "/healthz").body == b"alive\n"

@@ -20,12 +20,14 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import Place
+from tests.daemon.decisions.acl_place import read_streamed
 from tests.daemon.search_place import image_of
 
 CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
 OWN_SITE = {"sec-fetch-site": "same-origin"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
-EXPLAIN = "/console/explain"
+EXPLAIN, ACLS = "/console/explain", "/console/acls"
+WHO, WHAT = "/console/who", "/console/what"
 
 
 class ConsolePlace(Place):
@@ -78,6 +80,13 @@ class ConsolePlace(Place):
         response = await self.send("GET", path, urlencode(fields), headers=headers)
         assert isinstance(response, Response)
         return response.status, response.body.decode()
+
+    async def download(self, path: str, caller: str = "", **fields: str) -> str:
+        """Return the whole content of a file."""
+        headers = {"authorization": f"Bearer {caller}.secret"} if caller else {}
+        response = await self.send("GET", path, urlencode(fields), headers=headers)
+        assert b"attachment" in dict(response.headers)[b"Content-Disposition"]
+        return (await read_streamed(response)).decode()
 
     async def log_in(self, token: str, target: str = "/console/explain") -> Response:
         body = urlencode({"token": token, "target": target})

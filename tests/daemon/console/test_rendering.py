@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from jinja2 import UndefinedError
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.daemon.console.rendering import NAME_CHARACTERS_MAX, cut, render
-from tests.daemon.console.console_place import EXPLAIN, ConsolePlace
+from tests.daemon.console.console_place import ACLS, EXPLAIN, WHAT, WHO, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl
 
@@ -30,28 +32,33 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-async def test_hostile_name_is_only_text(name: str) -> None:
-    """It is the principal, the host, the resource, and a part of each sentence about them."""
+async def test_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
+    """It is the principal, the resource, and a part of each sentence about them."""
     place = ConsolePlace(
-        None,
+        tmp_path,
         acl(f"User:{name}", "READ", topic=name),
         acl(f"User:{name}", "WRITE", topic=name, host="10.0.0.1"),
         acl(f"User:{name}", "ALL", topic=name, deny=True, host="10.0.0.2"),
     )
-    for operation, word in (("READ", "Allowed"), ("WRITE", "Denied")):
-        status, page = await place.get(
-            EXPLAIN,
-            principal=f"User:{name}",
-            operation=operation,
-            resource_type="TOPIC",
-            resource_name=name,
-            host="10.0.0.3",
-        )
-        assert status == 200
+    question = {"resource_type": "TOPIC", "resource_name": name, "host": "10.0.0.3"}
+    principal = {"principal": f"User:{name}"}
+    for path, fields in (
+        (EXPLAIN, question | principal | {"operation": "READ"}),
+        (EXPLAIN, question | principal | {"operation": "WRITE"}),
+        (WHO, question | {"operation": "READ"}),
+        (WHAT, principal | {"resource_type": "TOPIC", "operation": "READ", "host": "10.0.0.3"}),
+        (WHAT, question | principal),
+        (ACLS, {}),
+        (ACLS, principal),
+        (ACLS, {"contains": name}),
+    ):
+        status, page = await place.get(path, "root", **fields)
+        assert status == 200, page
         text = check_page(page)
-        assert word in text
         if len(name) < NAME_CHARACTERS_MAX and name.isprintable():
             assert name in text
+        if path != WHAT and not set(name) & set("\t\n\r"):
+            assert escape_unprintable(name)[:NAME_CHARACTERS_MAX] in text
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -85,16 +92,20 @@ def test_long_name_is_cut() -> None:
     assert cut("a" * 1301) == "a" * NAME_CHARACTERS_MAX + "… (1,301 characters)"
 
 
-async def test_rendering_leaves_no_garbage_in_cycles() -> None:
+async def test_rendering_leaves_no_garbage_in_cycles(tmp_path: Path) -> None:
     """The daemon freezes all objects every 50 ms, so it would never free them."""
     place = ConsolePlace(
-        None, acl("User:a", "READ", topic="t"), acl("User:b", "ALL", topic="t", deny=True)
+        tmp_path, acl("User:a", "READ", topic="t"), acl("User:b", "ALL", topic="t", deny=True)
     )
     question = {"operation": "WRITE", "resource_type": "TOPIC", "resource_name": "t"}
 
     async def visit() -> None:
         for principal in ("User:a", "User:b", "x:"):
-            await place.get(EXPLAIN, principal=principal, **question)
+            await place.get(EXPLAIN, "root", principal=principal, **question)
+            await place.get(WHAT, "root", principal=principal, **question)
+        await place.get(WHAT, "root", principal="User:a", resource_type="TOPIC", operation="READ")
+        await place.get(WHO, "root", **question)
+        await place.get(ACLS, "root", contains="a")
 
     await visit()
     gc.collect()

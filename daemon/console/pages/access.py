@@ -1,0 +1,263 @@
+"""The pages *Who can* and *What can*: AuthZEN's searches as tables, and their downloads.
+
+**Invariant:** all rows of a table or a download are of one state of the ACLs. If it changes in
+between, the search fails, and the visitor asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from authorizerd.daemon.console.errors import QuestionRefusedError
+from authorizerd.daemon.console.exports import Add, export
+from authorizerd.daemon.console.questions import (
+    OPERATION_NAMES,
+    RESOURCE_TYPE_NAMES,
+    Questions,
+)
+from authorizerd.daemon.console.tables import (
+    TABLE_FIELDS,
+    FullError,
+    ReadCells,
+    Rows,
+    make_table,
+)
+from authorizerd.daemon.console.visits import View, Visit
+from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
+from authorizerd.protocol.decisions.discovery import (
+    SEARCH_ACTION_PATH,
+    SEARCH_RESOURCE_PATH,
+    SEARCH_SUBJECT_PATH,
+)
+from authorizerd.protocol.decisions.searches import (
+    SHOWN_EXCEPTIONS_MAX,
+    ActionSearchAnswer,
+    FoundAction,
+    FoundResource,
+    FoundSubject,
+    ResourceSearchAnswer,
+    SearchContext,
+    SubjectSearchAnswer,
+)
+from authorizerd.protocol.http.streamed import StreamedResponse
+
+RESULTS_PER_REQUEST: Final = 250
+WHO_FIELDS: Final = (
+    "operation",
+    "resource_type",
+    "resource_name",
+    "host",
+    "principal_type",
+    "as_of",
+)
+WHAT_FIELDS: Final = (
+    "principal",
+    "resource_type",
+    "operation",
+    "resource_name",
+    "host",
+    "as_of",
+)
+
+_Answer: TypeAlias = SubjectSearchAnswer | ResourceSearchAnswer | ActionSearchAnswer
+_DEFAULTS: Final = {"operation": "READ", "resource_type": "TOPIC", "principal_type": "User"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A search: where it is sent, its document, and what its answers are.
+
+    ``columns`` are the titles of the columns by name, in the order of ``cells``.
+    """
+
+    path: str
+    document: Mapping[str, Any]
+    answer: type[_Answer]
+    columns: Mapping[str, str]
+    cells: ReadCells
+
+
+MakeQuery: TypeAlias = Callable[[Questions, Mapping[str, str]], Query]
+
+
+def ask_who(questions: Questions, fields: Mapping[str, str]) -> Query:
+    """Return the search for the principals that may do something to a resource."""
+    kind = fields.get("principal_type", "") or _DEFAULTS["principal_type"]
+
+    def cells(found: FoundSubject) -> tuple[str, ...]:
+        return (f"{kind}:{found.id}",)
+
+    return Query(
+        path=SEARCH_SUBJECT_PATH,
+        document={
+            "subject": {"type": questions.subject_type(kind)},
+            "action": questions.action(fields),
+            "resource": questions.resource(fields),
+            "context": questions.context(fields),
+        },
+        answer=SubjectSearchAnswer,
+        columns={"principal": "Principal"},
+        cells=cells,
+    )
+
+
+def ask_what(questions: Questions, fields: Mapping[str, str]) -> Query:
+    """Return the search for a principal's resources, or for what it may do to a named one."""
+    document = {"subject": questions.subject(fields), "context": questions.context(fields)}
+    if fields.get("resource_name"):
+        return Query(
+            path=SEARCH_ACTION_PATH,
+            document={**document, "resource": questions.resource(fields)},
+            answer=ActionSearchAnswer,
+            columns={"operation": "Operation"},
+            cells=_read_action,
+        )
+    return Query(
+        path=SEARCH_RESOURCE_PATH,
+        document={
+            **document,
+            "resource": questions.resource_type(fields),
+            "action": questions.action(fields),
+        },
+        answer=ResourceSearchAnswer,
+        columns={"name": "Name", "pattern": "Meaning", "except": "Except"},
+        cells=_read_resource,
+    )
+
+
+def _read_action(found: FoundAction) -> tuple[str, ...]:
+    return (found.name.upper(),)
+
+
+def _read_resource(found: FoundResource) -> tuple[str, ...]:
+    properties = found.properties
+    if properties is None:
+        return found.id, "this name", ""
+    is_prefix = properties.pattern_type == "PREFIXED"
+    left_out = properties.exceptions_left_out
+    exceptions = ", ".join(
+        f"{each.id}{'…' if each.pattern_type == 'PREFIXED' else ''}"
+        for each in properties.exceptions
+    )
+    more = f", and {left_out} more" if left_out else ""
+    return found.id, "every name that begins so" if is_prefix else "every name", exceptions + more
+
+
+class Search:
+    """The results of a query, request after request."""
+
+    def __init__(self, visit: Visit, query: Query) -> None:
+        self._visit: Final = visit
+        self._query: Final = query
+        self._first: _Answer | None = None
+        self._contexts: Final[list[SearchContext]] = []
+
+    async def begin(self) -> None:
+        """Ask for the first results, so that a refusal is known before anything is sent.
+
+        Raises:
+            QuestionRefusedError, LoggedOutError: see ``Visit.ask``.
+        """
+        self._first = await self._ask("")
+
+    async def read(self, add: Add[Any]) -> None:
+        """Pass on all results, some at a time. Call ``begin`` before."""
+        answer, self._first = self._first, None
+        while answer is not None:
+            await add(answer.results)
+            token = answer.page.next_token
+            answer = await self._ask(token) if token else None
+
+    async def _ask(self, token: str) -> _Answer:
+        page: dict[str, Any] = {"limit": RESULTS_PER_REQUEST}
+        if token:
+            page["token"] = token
+        document = {**self._query.document, "page": page}
+        answer: _Answer = await self._visit.ask(self._query.path, document, self._query.answer)
+        self._contexts.append(answer.context)
+        return answer
+
+    @property
+    def context(self) -> SearchContext:
+        """The facts of all answers so far, as if they were one."""
+        first, all_of_them = self._contexts[0], self._contexts
+        excluded = [name for each in all_of_them for name in each.everyone_except]
+        left_out = sum(each.everyone_except_left_out for each in all_of_them)
+        return msgspec.structs.replace(
+            first,
+            everyone_except=tuple(excluded[:SHOWN_EXCEPTIONS_MAX]),
+            everyone_except_left_out=left_out + max(0, len(excluded) - SHOWN_EXCEPTIONS_MAX),
+            patterns_left_out=sum(each.patterns_left_out for each in all_of_them),
+            some_hosts=sum(each.some_hosts for each in all_of_them),
+        )
+
+
+class AccessPage:
+    """Show the results of a search, sorted, or send them as a file.
+
+    Args:
+        name: ``who`` or ``what``, the name of the template and of the files.
+        fields: what the form has.
+    """
+
+    def __init__(
+        self, questions: Questions, name: str, fields: tuple[str, ...], make_query: MakeQuery
+    ) -> None:
+        self._questions: Final = questions
+        self._name: Final = name
+        self._fields: Final = fields
+        self._make_query: Final = make_query
+
+    async def __call__(self, visit: Visit) -> View:
+        """Show the form; with a question in the query, the table, too."""
+        fields = visit.parameters
+        context: dict[str, Any] = {"table": None, "facts": None, "failure": ""}
+        status = 200
+        if fields:
+            try:
+                context |= await self._make_table(visit)
+            except QueryError as error:
+                context["failure"], status = str(error), 400
+            except QuestionRefusedError as error:
+                context["failure"], status = str(error), error.status
+        empty = dict.fromkeys((*self._fields, *TABLE_FIELDS), "") | _DEFAULTS
+        return View(
+            template=f"{self._name}.html.jinja",
+            context={
+                **context,
+                "fields": {**empty, **fields},
+                "operations": OPERATION_NAMES,
+                "resource_types": RESOURCE_TYPE_NAMES,
+                "principal_types": self._questions.principal_types,
+                "query": visit.request.query,
+            },
+            status=status,
+        )
+
+    async def _make_table(self, visit: Visit) -> dict[str, Any]:
+        query = self._read_query(visit)
+        search = Search(visit, query)
+        await search.begin()
+        rows: Rows[Any] = Rows(query.cells, visit.parameters.get("contains", ""))
+        with suppress(FullError):  # the table says so
+            await search.read(rows.add)
+        table = await make_table(
+            visit.request.path, visit.parameters, query.columns, rows, query.cells
+        )
+        return {"table": table, "facts": search.context, "cells": query.cells}
+
+    def _read_query(self, visit: Visit) -> Query:
+        check_names(dict(visit.parameters), (*self._fields, *TABLE_FIELDS))
+        return self._make_query(self._questions, visit.parameters)
+
+    async def download(self, visit: Visit) -> StreamedResponse:
+        """Send all results as a file."""
+        query = self._read_query(visit)
+        search = Search(visit, query)
+        await search.begin()
+        return export(f"{self._name}-can", visit, query.columns, query.cells, search.read)

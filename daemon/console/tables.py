@@ -1,0 +1,179 @@
+"""Tables: rows are collected, filtered, sorted and cut into pages, all in turns.
+
+**Invariant:** a table has at most ``ROWS_MAX`` rows, and says so if there are more. No step is
+long, however many rows there are: they are also freed in steps.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+from urllib.parse import urlencode
+
+from authorizerd.acl.steps import Steps, free
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.protocol.decisions.acl_filters import QueryError
+
+T = TypeVar("T")
+
+ROWS_MAX: Final = 10_000
+ROWS_PER_PAGE: Final = 100
+TABLE_FIELDS: Final = ("contains", "sort", "order", "page")
+"""The fields of a query that choose rows of a table, their order, and the page."""
+
+_ROWS_PER_RUN: Final = 256
+_ROWS_PER_STEP: Final = 64
+_DESCENDING: Final = "descending"
+
+ReadCells: TypeAlias = Callable[[Any], tuple[str, ...]]
+"""Returns the texts of a row, one for each column."""
+
+
+class FullError(Exception):
+    """A table has ``ROWS_MAX`` rows, and there are more."""
+
+
+class RowSelection:
+    """Select the rows that have the text ``contains`` in one of their cells, in any case."""
+
+    def __init__(self, cells: ReadCells, contains: str) -> None:
+        self._cells: Final = cells
+        self._wanted: Final = contains.casefold()
+
+    def __call__(self, rows: Sequence[T]) -> Sequence[T]:
+        """Return the selected rows; call it with few at a time."""
+        wanted, cells = self._wanted, self._cells
+        if not wanted:
+            return rows
+        return [row for row in rows if any(wanted in each.casefold() for each in cells(row))]
+
+
+class Rows(Generic[T]):
+    """The rows of a table while they are collected: those with the text ``contains``."""
+
+    def __init__(self, cells: ReadCells, contains: str) -> None:
+        self._select: Final = RowSelection(cells, contains)
+        self.kept: list[T] = []
+        self.is_whole = True
+
+    async def add(self, rows: Sequence[T]) -> None:
+        """Add the next rows; few at a time, since they are filtered in one step.
+
+        Raises:
+            FullError: there are more than ``ROWS_MAX``.
+        """
+        rows = self._select(rows)
+        left = ROWS_MAX - len(self.kept)
+        self.kept += rows[:left]
+        if len(rows) > left:
+            self.is_whole = False
+            raise FullError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The head of a column. ``link`` sorts by it; ``sorted`` is the value of aria-sort."""
+
+    title: str
+    link: str
+    sorted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One page of the sorted rows, with the links to others.
+
+    ``first`` is the place of its first row, from 1. ``limit`` is the number of rows after which no
+    more were collected, or None if the table is whole.
+    """
+
+    rows: Sequence[Any]
+    heads: Sequence[Head]
+    total: int
+    first: int
+    previous: str | None
+    next: str | None
+    limit: int | None
+
+
+async def make_table(
+    path: str,
+    fields: Mapping[str, str],
+    columns: Mapping[str, str],
+    rows: Rows[T],
+    cells: ReadCells,
+) -> Table:
+    """Return the page of a table that a query asks for; the collected rows are freed.
+
+    Args:
+        path: that of the page, for links.
+        columns: their titles by name, in the order of ``cells``.
+
+    Raises:
+        QueryError: the column, the order or the page is invalid.
+    """
+    names = list(columns)
+    sort = fields.get("sort", "") or names[0]
+    order = fields.get("order", "") or "ascending"
+    page = fields.get("page", "") or "1"
+    if sort not in columns:
+        raise QueryError(f"sort: expected one of {', '.join(names)}")
+    if order not in ("ascending", _DESCENDING):
+        raise QueryError(f"order: expected ascending or {_DESCENDING}")
+    if not (page.isascii() and page.isdigit() and 0 < int(page[:9]) <= ROWS_MAX):
+        raise QueryError("page: expected a number from 1")
+    column, number, total = names.index(sort), int(page[:9]), len(rows.kept)
+
+    def key(row: T) -> tuple[str, tuple[str, ...]]:
+        texts = cells(row)
+        return texts[column], texts
+
+    start = (number - 1) * ROWS_PER_PAGE
+    shown = await finish_in_turns(
+        sort_page(rows.kept, key, start, ROWS_PER_PAGE, is_descending=order == _DESCENDING)
+    )
+
+    def link(**changed: str) -> str:
+        return f"{path}?{urlencode({k: v for k, v in {**fields, **changed}.items() if v})}"
+
+    def head(name: str, title: str) -> Head:
+        is_sorted = name == sort
+        next_order = _DESCENDING if is_sorted and order != _DESCENDING else "ascending"
+        href = link(sort=name, order=next_order, page="")
+        return Head(title=title, link=href, sorted=order if is_sorted else "none")
+
+    has_next = start + ROWS_PER_PAGE < total
+    return Table(
+        rows=shown,
+        heads=[head(name, title) for name, title in columns.items()],
+        total=total,
+        first=start + 1,
+        previous=link(page=str(number - 1)) if number > 1 else None,
+        next=link(page=str(number + 1)) if has_next else None,
+        limit=None if rows.is_whole else ROWS_MAX,
+    )
+
+
+def sort_page(
+    rows: list[T], key: Callable[[T], Any], start: int, size: int, *, is_descending: bool
+) -> Steps[list[T]]:
+    """Return, in steps, ``size`` of the sorted rows, from ``start``. Empty ``rows``."""
+    runs: list[list[T]] = []
+    while rows:
+        run = rows[-_ROWS_PER_RUN:]
+        del rows[-_ROWS_PER_RUN:]
+        run.sort(key=key, reverse=is_descending)
+        runs.append(run)
+        yield
+    merged = heapq.merge(*runs, key=key, reverse=is_descending)
+    for skipped in range(0, start, _ROWS_PER_STEP):
+        for _ in islice(merged, min(_ROWS_PER_STEP, start - skipped)):
+            pass
+        yield
+    page = list(islice(merged, size))
+    del merged
+    yield from free(runs, 1)
+    return page

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from authorizerd.daemon.console import tables
+from tests.daemon.console.console_place import ACLS, ConsolePlace
+from tests.daemon.console.page_check import check_page
+from tests.daemon.decision_place import PROXY
+from tests.support.acls import acl
+
+SET = (
+    acl("User:alice", "READ", topic="orders"),
+    acl("User:alice", "WRITE", topic="=orders", host="10.0.0.1"),
+    acl("User:bob", "ALL", topic="orders", deny=True),
+    acl(PROXY, "DESCRIBE", cluster=True),
+)
+
+
+def rows_of(page: str) -> list[str]:
+    """Return the principals of the table's rows."""
+    return [
+        each.partition("</bdi>")[0] for each in page.split('<th scope="row"><bdi class="name">')[1:]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "principals"),
+    [
+        ({}, [PROXY, "User:alice", "User:alice", "User:bob"]),
+        ({"order": "descending"}, ["User:bob", "User:alice", "User:alice", PROXY]),
+        (
+            {"sort": "permission_type", "order": "descending"},
+            ["User:bob", "User:alice", "User:alice", PROXY],
+        ),
+        ({"principal": "User:alice"}, ["User:alice", "User:alice"]),
+        ({"principal": "User:alice", "operation": "WRITE"}, ["User:alice"]),
+        ({"resource_name": "orders", "resource_type": "TOPIC"}, ["User:alice", "User:bob"]),
+        ({"permission_type": "DENY"}, ["User:bob"]),
+        ({"contains": "CLUSTER"}, [PROXY]),
+        ({"contains": "10.0."}, ["User:alice"]),
+        ({"host": "", "operation": ""}, [PROXY, "User:alice", "User:alice", "User:bob"]),
+        ({"principal": "User:nobody"}, []),
+    ],
+)
+async def test_acls_that_match_are_shown(
+    fields: dict[str, str], principals: list[str], tmp_path: Path
+) -> None:
+    place = ConsolePlace(tmp_path, *SET)
+    status, page = await place.get(ACLS, "root", **fields)
+    assert status == 200
+    assert rows_of(page) == principals
+    assert f"ACLs: {len(principals)}." in check_page(page)
+
+
+async def test_right_to_list_is_that_of_everybody(tmp_path: Path) -> None:
+    place = ConsolePlace(tmp_path, *SET)
+    assert (await place.get(ACLS, "proxy"))[0] == 200
+    status, page = await place.get(ACLS, "other")
+    assert status == 403
+    assert "User:other needs DESCRIBE on the cluster" in check_page(page)
+    assert "alice" not in page.replace("such as User:alice", "")
+    status, page = await ConsolePlace(None, *SET).get(ACLS)
+    assert status == 403
+    assert "set authorizerd.tokens.file" in check_page(page)
+    assert "bob" not in page
+
+
+@pytest.mark.parametrize("path", [f"{ACLS}.csv", f"{ACLS}.jsonl"])
+async def test_download_needs_the_same_right(path: str, tmp_path: Path) -> None:
+    status, page = await ConsolePlace(tmp_path, *SET).get(path, "other")
+    assert status == 403
+    assert "needs DESCRIBE" in check_page(page)
+
+
+async def test_downloads_have_all_acls_that_match(tmp_path: Path) -> None:
+    place = ConsolePlace(tmp_path, *SET)
+    lines = (await place.download(f"{ACLS}.jsonl", "root", contains="orders")).splitlines()
+    assert {json.loads(line)["resource_name"] for line in lines} == {"orders", "=orders"}
+    assert len(lines) == 3
+    text = await place.download(f"{ACLS}.csv", "root", principal="User:alice")
+    head, *rows = text.split("\r\n")[:-1]
+    assert (
+        head == "principal,permission_type,operation,resource_type,resource_name,pattern_type,host"
+    )
+    assert sorted(rows) == [
+        "User:alice,ALLOW,READ,TOPIC,orders,LITERAL,*",
+        "User:alice,ALLOW,WRITE,TOPIC,'=orders,LITERAL,10.0.0.1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"operation": "FLY"}, "operation: unknown value 'FLY'"),
+        ({"as_of": "x"}, "as_of:"),
+        ({"sort": "x"}, "sort: expected one of principal"),
+        ({"x": "y"}, "unknown parameter 'x'"),
+    ],
+)
+async def test_invalid_filter_is_explained(
+    fields: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    status, page = await ConsolePlace(tmp_path).get(ACLS, "root", **fields)
+    assert status == 400
+    assert reason in check_page(page)
+
+
+async def test_page_says_that_there_are_more_acls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS_MAX", 3)
+    status, page = await ConsolePlace(tmp_path, *SET).get(ACLS, "root")
+    assert status == 200
+    assert "ACLs: more than 3." in check_page(page)
+    assert len(rows_of(page)) == 3
+    lines = await ConsolePlace(tmp_path, *SET).download(f"{ACLS}.jsonl", "root")
+    assert lines.count("\n") == len(SET)
+
+
+async def test_pages_follow_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ROWS_PER_PAGE", 3)
+    place = ConsolePlace(tmp_path, *SET)
+    _, first = await place.get(ACLS, "root")
+    _, second = await place.get(ACLS, "root", page="2")
+    assert [*rows_of(first), *rows_of(second)] == [PROXY, "User:alice", "User:alice", "User:bob"]
+    assert 'href="/console/acls?page=2" rel="next"' in first
+    assert 'href="/console/acls?page=1" rel="prev"' in second

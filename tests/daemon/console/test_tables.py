@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.steps import finish
+from authorizerd.daemon.console.tables import (
+    ROWS_MAX,
+    ROWS_PER_PAGE,
+    FullError,
+    Rows,
+    Table,
+    make_table,
+    sort_page,
+)
+from authorizerd.protocol.decisions.acl_filters import QueryError
+
+COLUMNS = {"name": "Name", "other": "Other"}
+ROWS = [(f"{number:05}", str(number % 7)) for number in range(ROWS_PER_PAGE * 2 + 1)]
+
+
+def read_cells(row: tuple[str, ...]) -> tuple[str, ...]:
+    return row
+
+
+async def table_of(rows: Sequence[tuple[str, ...]], **fields: str) -> Table:
+    collected: Rows[tuple[str, ...]] = Rows(read_cells, fields.get("contains", ""))
+    await collected.add(rows)
+    return await make_table("/path", fields, COLUMNS, collected, read_cells)
+
+
+@given(
+    st.lists(st.integers(0, 20), max_size=1500),
+    st.integers(0, 1500),
+    st.integers(1, 200),
+    st.booleans(),
+)
+def test_page_is_a_part_of_the_sorted_rows(
+    numbers: list[int], start: int, size: int, is_descending: bool
+) -> None:
+    """The oracle sorts everything at once."""
+    expected = sorted(numbers, reverse=is_descending)[start : start + size]
+    rows = list(numbers)
+    assert finish(sort_page(rows, int, start, size, is_descending=is_descending)) == expected
+    assert rows == []
+
+
+async def test_pages_link_to_each_other() -> None:
+    first = await table_of(ROWS, x="ä")
+    assert (first.rows, first.first, first.total) == (ROWS[:ROWS_PER_PAGE], 1, len(ROWS))
+    assert (first.previous, first.next) == (None, "/path?x=%C3%A4&page=2")
+    last = await table_of(ROWS, page="3")
+    assert (last.rows, last.next) == (ROWS[-1:], None)
+    assert last.previous == "/path?page=2"
+
+
+async def test_head_sorts_by_its_column_and_then_reverses_the_order() -> None:
+    table = await table_of(ROWS, sort="other", page="2")
+    assert [each.sorted for each in table.heads] == ["none", "ascending"]
+    assert [each.link for each in table.heads] == [
+        "/path?sort=name&order=ascending",
+        "/path?sort=other&order=descending",
+    ]
+    assert [row[1] for row in table.rows] == sorted(row[1] for row in ROWS)[100:200]
+    reverse = await table_of(ROWS, sort="other", order="descending")
+    assert reverse.rows[0] == ("00195", "6")
+    assert reverse.heads[1].link == "/path?sort=other&order=ascending"
+
+
+async def test_contained_text_is_found_in_any_column_and_case() -> None:
+    rows = [("Straße", "a"), ("b", "STRASSE"), ("c", "d")]
+    assert {row[0] for row in (await table_of(rows, contains="strasse")).rows} == {"Straße", "b"}
+
+
+async def test_table_says_that_it_is_cut() -> None:
+    rows: Rows[tuple[str, ...]] = Rows(read_cells, "")
+    await rows.add([("a", "b")] * (ROWS_MAX - 1))
+    assert rows.is_whole
+    with pytest.raises(FullError):
+        await rows.add([("a", "b")] * 2)
+    table = await make_table("/path", {}, COLUMNS, rows, read_cells)
+    assert (table.total, table.limit) == (ROWS_MAX, ROWS_MAX)
+    assert (await table_of([("a", "b")] * ROWS_MAX)).limit is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"sort": "x"},
+        {"order": "up"},
+        {"page": "0"},
+        {"page": "-1"},
+        {"page": "x"},
+        {"page": "\u0661"},
+        {"page": "9" * 5000},
+    ],
+)
+async def test_invalid_place_in_a_table_is_rejected(fields: dict[str, str]) -> None:
+    with pytest.raises(QueryError):
+        await table_of(ROWS, **fields)
+
+
+async def test_page_after_the_last_is_empty() -> None:
+    table = await table_of(ROWS, page="9")
+    assert (table.rows, table.next) == ([], None)
