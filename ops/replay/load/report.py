@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
+from authorizerd.replay.load.lanes.histogram import bucket_of
 from authorizerd.replay.load.lanes.tally import Mismatch
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, EXIT_FAULT
@@ -69,7 +72,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
     p99_ms: float | None
     p99_9_ms: float | None
     max_ms: float | None
-    buckets: list[tuple[int, int]]
+    buckets: list[tuple[Annotated[int, msgspec.Meta(le=bucket_of(2**63))], int]]
 
 
 class Latencies(msgspec.Struct, frozen=True, kw_only=True):

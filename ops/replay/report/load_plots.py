@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from authorizerd.replay.load.lanes.histogram import bucket_of, last_of
+from authorizerd.replay.load.lanes.histogram import last_of
 from authorizerd.replay.load.report import LoadReport, Percentiles, SecondReport
 from authorizerd.replay.report.plots import Curve, Plot, Point, linear_axis, log_axis
 from authorizerd.replay.text import format_count
@@ -23,8 +23,6 @@ _TIME: Final = "seconds since the start"
 _NS_PER_MS: Final = 1e6
 _GROUPS_MIN: Final = 2
 _BINS_PER_DECADE: Final = 10
-_BUCKET_MAX: Final = bucket_of(2**63)
-"""Only a damaged file has a higher bucket, whose bound could be a number that takes all memory."""
 
 
 def group_seconds(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondReport]]:
@@ -152,7 +150,7 @@ def _list_latencies(percentiles: Percentiles) -> Iterator[tuple[float, int]]:
     """Yield the upper bound in milliseconds, and the samples, of each bucket."""
     highest = math.inf if percentiles.max_ms is None else percentiles.max_ms
     for bucket, samples in sorted(percentiles.buckets):
-        yield min(last_of(min(bucket, _BUCKET_MAX)) / _NS_PER_MS, highest), samples
+        yield min(last_of(bucket) / _NS_PER_MS, highest), samples
 
 
 class Bin(NamedTuple):

@@ -1,4 +1,4 @@
-"""Check what a submission needs: Spark and Java, or a server of Spark Connect.
+"""Check what a submission needs: Spark, Java and named files, or a server of Spark Connect.
 
 **Invariant:** the checked programs are those that ``spark-submit`` starts. Without these checks,
 Spark fails late, with a message that does not name the cause.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.options import SparkOptions
 
 _SPARK_MIN: Final = (4, 1)
 _SPARK_BELOW: Final = (5,)
@@ -24,6 +26,8 @@ _CORE_JAR: Final = re.compile(r"spark-core_[\d.]+-((\d+)\.(\d+).*)\.jar")
 _JAVA_MIN: Final = 17
 _JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _JAVA_SECONDS_MAX: Final = 60
+_ELSEWHERE: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|[*?\[{]")
+"""The beginning of a URI, or a part of a glob, which Spark resolves."""
 _CONNECT_PORT: Final = 15002
 _CONNECT_SECONDS_MAX: Final = 20.0
 
@@ -90,6 +94,22 @@ def check_java(environment: Mapping[str, str]) -> None:
         raise SubmissionError(
             f"{java} is Java {version}; Spark 4 needs {_JAVA_MIN} or later: set JAVA_HOME"
         )
+
+
+def check_files(options: SparkOptions) -> None:
+    """Check the Python and the archives that are on this machine.
+
+    Raises:
+        SubmissionError: one does not exist, or the Python cannot be run.
+    """
+    if options.is_local and options.python is not None and shutil.which(options.python) is None:
+        raise SubmissionError(
+            f"--python: {options.python}: expected a program that can be run, found none"
+        )
+    for archive in (options.archives or "").split(","):
+        path = archive.partition("#")[0]
+        if path and not _ELSEWHERE.search(path) and not Path(path).is_file():
+            raise SubmissionError(f"--archives: {path}: expected a file, found none")
 
 
 def check_connect(url: str) -> None:

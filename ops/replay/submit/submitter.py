@@ -1,7 +1,6 @@
 """Submit a job: from its plan to the exit code of spark-submit.
 
-**Invariant:** a missing Spark or Java is reported in one line before anything starts. Each other
-fault is one line too, and the rest of Spark's output is in a file.
+**Invariant:** a missing Spark, Java or file is reported in one line before anything starts.
 """
 
 from __future__ import annotations
@@ -16,7 +15,12 @@ from authorizerd.replay.submit.archive import make_archive
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_submit_line
 from authorizerd.replay.submit.options import REMOTE_VARIABLE, SparkOptions
-from authorizerd.replay.submit.prerequisites import check_connect, check_java, find_spark_home
+from authorizerd.replay.submit.prerequisites import (
+    check_connect,
+    check_files,
+    check_java,
+    find_spark_home,
+)
 from authorizerd.replay.submit.process import Sorter, StoppedError, run_submission
 from authorizerd.replay.submit.work_directory import WorkDirectory, make_work_directory
 
@@ -36,6 +40,7 @@ def submit(plan: Plan, options: SparkOptions) -> int:
         spark_home = find_spark_home(options.spark_home, environment)
         environment["SPARK_HOME"] = str(spark_home)
         if not options.only_print:
+            check_files(options)
             check_java(environment)
     elif not options.only_print:
         check_connect(options.remote)

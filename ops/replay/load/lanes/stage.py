@@ -17,7 +17,6 @@ import msgspec
 import pyarrow as pa
 from pyspark import BarrierTaskContext, SparkFiles
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import connect
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 _ATTEMPTS: Final = ("spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts")
-_PARTITIONS_MAX: Final = 100_000
 _TOO_FEW_SLOTS: Final = "SPARK-24819"
 """In Spark's error for a barrier stage with more tasks than the cluster can run at once."""
 
@@ -55,18 +53,12 @@ def check_lanes(spark: SparkSession, plan: LoadPlan) -> None:
         if _TOO_FEW_SLOTS not in str(error):
             raise
         raise LoadError(
-            f"{plan.lanes} lanes need {plan.lanes} task slots, and Spark has fewer (its default "
-            f"parallelism is {_default_parallelism(spark)}): use fewer --lanes, or give the "
-            "executors more cores"
+            f"{plan.lanes} lanes need {plan.lanes} task slots, and Spark has fewer: use fewer "
+            "--lanes, or give the executors more cores"
         ) from None
     for row in rows:
         if row.refused is not None:
             raise LoadError(row.refused)
-
-
-def _default_parallelism(spark: SparkSession) -> int:
-    # A range without a number of partitions has this many. Spark Connect offers no other way.
-    return spark.range(_PARTITIONS_MAX).select(sql.spark_partition_id()).distinct().count()
 
 
 def attempts_refusal(setting: Callable[[str], str | None]) -> str | None:

@@ -6,7 +6,7 @@ Latencies and rates exclude the warm-up; counts and comparisons include it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -32,7 +32,7 @@ COUNTS: Final = (
 class Mismatch(msgspec.Struct, frozen=True):
     """A question whose answer, by the ACLs at ``offset``, differs from the recorded one."""
 
-    question: list[object]
+    question: Annotated[list[object], msgspec.Meta(min_length=5, max_length=5)]
     recorded: bool
     answered: bool
     offset: int

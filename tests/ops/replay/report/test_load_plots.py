@@ -79,11 +79,6 @@ def test_point_counts_the_questions_that_took_longer() -> None:
     assert [one_in for one_in, _ in points] == [4 / 3, 2, 4, 4]
 
 
-def test_impossible_bucket_is_not_computed() -> None:
-    """Its upper bound would be a number with 2**60 bits."""
-    assert exceedances(replace(measure(), buckets=[(2**60, 1)], samples=1))
-
-
 def test_lost_target_is_marked() -> None:
     for plot in (plot_latency(load()), plot_rates(load())):
         assert plot is not None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from authorizerd.replay.judging.report import JudgedBy
@@ -91,4 +92,20 @@ def test_directory_without_results_is_rejected(tmp_path: Path, name: str, expect
 def test_invalid_result_is_rejected_with_its_path(tmp_path: Path, kind: str, text: bytes) -> None:
     (tmp_path / f"{kind}.json").write_bytes(text)
     with pytest.raises(ReportError, match=rf"{kind}\.json: not a result of {kind}: "):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize(("found", "damaged"), [
+    # The upper bound of such a bucket would be a number with 2**53 bits.
+    (b'"buckets":[[', b'"buckets":[[1152921504606846976,1],['),
+    (b'"question":["daemon:8183",null,', b'"question":['),
+])  # fmt: skip
+def test_impossible_figure_of_a_load_is_rejected(
+    tmp_path: Path, found: bytes, damaged: bytes
+) -> None:
+    text = msgspec.json.encode(examples.load())
+    (tmp_path / "load.json").write_bytes(text)
+    assert read_results(tmp_path).load == examples.load()
+    (tmp_path / "load.json").write_bytes(text.replace(found, damaged, 1))
+    with pytest.raises(ReportError, match=r"load\.json: not a result of load: Expected `"):
         read_results(tmp_path)

@@ -122,6 +122,34 @@ def test_fault_of_spark_is_one_line(tmp_path: Path, script: str, said: str) -> N
     assert submission.left() == ["spark.log"]
 
 
+@pytest.mark.parametrize(("words", "said"), [
+    ("--python missing/python", "--python: missing/python: expected a program that can be run"),
+    ("--python audit.log", "--python: audit.log: expected a program that can be run"),
+    ("--archives missing.tgz#env", "--archives: missing.tgz: expected a file, found none"),
+    ("--archives audit.log,missing.tgz --master yarn", "--archives: missing.tgz: expected a file"),
+])  # fmt: skip
+def test_missing_file_of_an_option_is_named_before_spark_starts(
+    tmp_path: Path, words: str, said: str
+) -> None:
+    submission = Submission(tmp_path, "open('started', 'w').close()")
+    code, _, (line,) = submission.run(*words.split())
+    assert code == 1
+    assert line.startswith(f"authorizerd replay: {said}")
+    assert not (tmp_path / "started").exists()
+    assert submission.left() == []
+
+
+@pytest.mark.parametrize("words", [
+    "--python ./env/bin/python --archives s3://a/env.tgz#env --master yarn",
+    "--archives file:/env/*.tgz,*.tgz,[ab].tgz",
+    f"--python {Path(sys.executable).name} --archives audit.log#env",
+])  # fmt: skip
+def test_files_that_only_spark_can_find_are_left_to_it(tmp_path: Path, words: str) -> None:
+    submission = Submission(tmp_path, "sys.exit(0)")
+    submission.environment["PATH"] += f":{Path(sys.executable).parent}"
+    assert submission.run(*words.split())[0] == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_ends_the_process_group(tmp_path: Path, number: signal.Signals) -> None:
     script = """inner = os.fork()
