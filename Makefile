@@ -5,7 +5,7 @@ BIN := .venv/bin
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs wheel clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs wheel release clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -103,6 +103,17 @@ wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/authorizerd-*.whl
 
+# Build what a version publishes into dist/VERSION: a wheel, a source package, hashes, and a bill of
+# materials. The commit needs the version's tag; UNTAGGED=1 tries it without one.
+release: .venv-release/.setup
+	@.venv-release/bin/python -m ops.release $(if $(UNTAGGED),--untagged)
+
+.venv-release/.setup: requirements-release.lock
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  -r requirements-release.lock
+	@touch $@
+
 # Build the client libraries: a wheel, and a tarball if npm is installed.
 clients: setup
 	@rm -rf clients/python/build
@@ -121,7 +132,10 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --constraint requirements-dev.lock \
 	  --output-file requirements-docs.lock requirements-docs.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --constraint requirements.lock \
+	  --output-file requirements-release.lock requirements-release.in
 
 clean:
 	rm -rf clients/python/build clients/python/src/*.egg-info
-	rm -rf .venv .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-release .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 import venv
 import zipfile
@@ -22,6 +23,7 @@ from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
+from ops.manual.documents import COMPLETIONS
 from ops.reference import reference
 from tests.ops.replay.report.examples import write_results
 
@@ -34,6 +36,7 @@ FREE_PORTS = (
     "--override=authorizerd.admin.http=http://127.0.0.1:0",
     "--override=listeners=PLAINTEXT://127.0.0.1:0",
 )
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 QUESTION = b"""
 {"subject": {"type": "user", "id": "alice"}, "action": {"name": "read"},
  "resource": {"type": "topic", "id": "orders"}}
@@ -113,7 +116,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         names = archive.namelist()
         (name,) = (name for name in names if name.endswith("entry_points.txt"))
         entry_points = archive.read(name)
-    modules = {name for name in names if ".dist-info/" not in name}
+    modules = {name for name in names if ".dist-info/" not in name and ".data/" not in name}
     links = [path for path in (source / "src/authorizerd").iterdir() if path.is_symlink()]
     ours = {
         f"{link.name}/{path.relative_to(link)}" for link in links for path in link.rglob("*.py")
@@ -122,7 +125,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         files = [*(source / "src/authorizerd" / folder).iterdir()]
         assert files
         ours |= {f"{folder}/{path.name}" for path in files}
-    assert modules == {f"authorizerd/{name}" for name in {"__init__.py", *ours}}
+    assert modules == {f"authorizerd/{name}" for name in {"__init__.py", "py.typed", *ours}}
     assert entry_points.split() == (
         b"[console_scripts] authorizerd = authorizerd.cli.__main__:run_and_exit".split()
     )
@@ -131,7 +134,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
 @pytest.mark.parametrize(
     ("words", "code", "expected"),
     [
-        ("--version", 0, "authorizerd 0.1.0\n"),
+        ("--version", 0, f"authorizerd {VERSION}\n"),
         ("serve --help", 0, "--ready-file"),
         ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1, too
         ("explain --help", 0, "--allow-everyone-if-no-acl-found"),
@@ -150,6 +153,26 @@ def test_installed_wheel_runs_each_command(
     assert expected in printed
     if "[replay]" in expected:
         assert printed.count("\n") == 1
+
+
+def test_wheel_installs_manual_completions_and_units(environment: Path) -> None:
+    share = environment / "share"
+    installed = {path.relative_to(share) for path in share.rglob("*") if path.is_file()}
+    units = {Path("authorizerd/systemd", path.name) for path in (ROOT / "ops/systemd").iterdir()}
+    scripts = {Path(path).relative_to("/usr/share") for path in COMPLETIONS.values()}
+    assert installed == {Path("man/man1/authorizerd.1")} | units | scripts
+
+
+def test_version_is_written_in_one_place() -> None:
+    """Others would be forgotten at the next release."""
+    found = run("git", "grep", "-l", "-F", VERSION, "--", ":!*.lock", ":!*/[Dd]ata/*", cwd=ROOT)
+    holders = {*found.split()} - {"CHANGELOG.md", "SECURITY.md", "pyproject.toml"}
+    holding = [
+        name
+        for name in holders
+        if re.search(rf"authorizerd[^\n]{{0,12}}{re.escape(VERSION)}", (ROOT / name).read_text())
+    ]
+    assert holding == []
 
 
 def test_wheel_contains_what_the_report_needs(wheel: Path, tmp_path: Path) -> None:
@@ -175,7 +198,7 @@ def test_installed_wheel_answers_a_question(environment: Path, tmp_path: Path) -
         [program, "serve", *options, *FREE_PORTS, "--ready-file", ready], cwd=tmp_path
     ) as daemon:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while not ready.exists():
                 assert daemon.poll() is None
                 assert time.monotonic() < deadline

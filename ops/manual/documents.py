@@ -71,8 +71,8 @@ docs/configuration.md, docs/errors.md, docs/metrics.md and docs/runbook.md of th
 def documents() -> Mapping[str, str]:
     """Return each file's path in the project, and its content."""
     completions = {
-        f"ops/completion/authorizerd.{shell}": completion(command_tree(), shell)
-        for shell in COMPLETIONS
+        f"ops/completion/{Path(installed).name}": completion(command_tree(), shell)
+        for shell, installed in COMPLETIONS.items()
     }
     return {"docs/authorizerd.1": manual_page(command_tree()), **completions}
 

@@ -35,6 +35,10 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
+def script_of(shell: str) -> Path:
+    return ROOT / "ops/completion" / Path(COMPLETIONS[shell]).name
+
+
 @pytest.mark.parametrize("name", documents())
 def test_committed_file_is_up_to_date(name: str) -> None:
     """If this fails, run ``make manual``."""
@@ -50,7 +54,7 @@ def test_committed_file_is_up_to_date(name: str) -> None:
     ],
 )
 def test_every_option_appears_with_its_command(shell: str, section: str, option: str) -> None:
-    script = (ROOT / f"ops/completion/authorizerd.{shell}").read_text()
+    script = script_of(shell).read_text()
     flags = re.MULTILINE | (re.DOTALL if shell == "zsh" else 0)
     for command, actions in each_command(command_tree()):
         name = re.sub(r"\W", "_", command)
@@ -83,7 +87,7 @@ def test_bash_completes_commands_flags_choices_and_files(
     words: list[str], expected: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "server.properties").touch()
-    script = ROOT / "ops/completion/authorizerd.bash"
+    script = script_of("bash")
     answer = run("bash", "--norc", "-c", ASK, "bash", script, "authorizerd", *words, cwd=tmp_path)
     assert answer.split() == expected
     assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]
@@ -109,7 +113,7 @@ def test_help_text_is_never_executed(shell: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", [pytest.param(shell, marks=need(shell)) for shell in COMPLETIONS])
 def test_shell_accepts_the_script(shell: str) -> None:
-    run(shell, "-n", ROOT / f"ops/completion/authorizerd.{shell}")
+    run(shell, "-n", script_of(shell))
 
 
 @need("groff")

@@ -1,0 +1,1 @@
+"""Build the packages of a version, and their bills of materials."""

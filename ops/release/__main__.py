@@ -1,0 +1,48 @@
+"""``make release``: build what a version publishes into ``dist/VERSION``.
+
+The version is that of ``pyproject.toml``, the only place that has it. A release also needs the tag
+``vVERSION`` on the commit, and a section of CHANGELOG.md with the version and its date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ops.release.packages import ReleaseError, build_packages, write_checksums
+from ops.release.source import export_commit, read_release
+from ops.release.trial import try_wheel
+
+ROOT = Path(__file__).parents[2]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build and check everything; return 1 and name the reason if something is wrong."""
+    parser = argparse.ArgumentParser(prog="make release", description=__doc__)
+    parser.add_argument(
+        "--untagged",
+        action="store_true",
+        help="build without the version's tag, as a trial",
+    )
+    untagged: bool = parser.parse_args(arguments).untagged
+    try:
+        release = read_release(ROOT, is_tagged=not untagged)
+        out = ROOT / "dist" / release.version
+        with TemporaryDirectory() as folder:
+            source = export_commit(ROOT, Path(folder) / "source")
+            sdist, wheel = build_packages(source, out, release.epoch)
+            try_wheel(wheel, source, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json")
+        write_checksums(out)
+    except (ReleaseError, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f"make release: {error}\n")
+        return 1
+    sys.stdout.write((out / "SHA256SUMS").read_text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Build the source package and the wheel, so that each build gives the same bytes.
+
+**Invariant:** the wheel is built from the source package, so that this has all that is needed. The
+bytes depend only on the source, the version's date, and the tools that are pinned in
+``requirements-release.lock``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+SUMS: Final = "SHA256SUMS"
+_EXECUTABLE: Final = 0o111
+_UMASK: Final = 0o022
+"""Wheels contain the modes of files."""
+
+
+class ReleaseError(Exception):
+    """There is nothing to release, or the packages are unusable; the text says why."""
+
+
+def build_packages(source: Path, out: Path, epoch: int) -> tuple[Path, Path]:
+    """Write the source package and the wheel into ``out``, which is emptied first.
+
+    Args:
+        source: the files; setuptools writes into this folder.
+        epoch: the time of every file in the packages, in seconds since 1970.
+
+    Returns: their paths.
+
+    Raises:
+        CalledProcessError: the build fails, or twine finds a fault.
+    """
+    shutil.rmtree(out, ignore_errors=True)
+    _build("--sdist", source, out, epoch)
+    (sdist,) = out.glob("*.tar.gz")
+    sdist.write_bytes(normalize(sdist.read_bytes(), epoch))
+    with TemporaryDirectory() as folder:
+        with tarfile.open(sdist) as archive:
+            archive.extractall(folder, filter="data")
+        (unpacked,) = Path(folder).iterdir()
+        _build("--wheel", unpacked, out, epoch)
+    (wheel,) = out.glob("*.whl")
+    _run("-m", "twine", "check", "--strict", str(sdist), str(wheel))
+    return sdist, wheel
+
+
+def _build(kind: str, source: Path, out: Path, epoch: int) -> None:
+    _run(
+        *("-m", "build", "--no-isolation", kind, "--outdir", str(out), str(source)),
+        SOURCE_DATE_EPOCH=str(epoch),
+    )
+
+
+def _run(*words: str, **environment: str) -> None:
+    subprocess.run(  # noqa: S603 - pinned tools
+        [sys.executable, *words],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        umask=_UMASK,
+        env={**os.environ, "PYTHONHASHSEED": "0", **environment},
+    )
+
+
+def normalize(data: bytes, epoch: int) -> bytes:
+    """Return a packed tar archive with sorted entries, which do not tell who made it, or when."""
+    out = BytesIO()
+    with (
+        tarfile.open(fileobj=BytesIO(data)) as read,
+        gzip.GzipFile(filename="", fileobj=out, mode="wb", mtime=epoch) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as written,
+    ):
+        for entry in sorted(read.getmembers(), key=lambda each: each.name):
+            entry.mtime = epoch
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            entry.mode = 0o755 if entry.isdir() or entry.mode & _EXECUTABLE else 0o644
+            entry.pax_headers = {}
+            written.addfile(entry, read.extractfile(entry) if entry.isfile() else None)
+    return out.getvalue()
+
+
+def write_checksums(out: Path) -> None:
+    """Write the SHA-256 of each file, as ``sha256sum --check`` reads it."""
+    files = sorted(path for path in out.iterdir() if path.name != SUMS)
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
+    (out / SUMS).write_text("".join(lines))
