@@ -100,8 +100,10 @@ def _refusal(parsed: argparse.Namespace) -> str | None:
 
 
 def _run_plan_file(path: str) -> int:
+    from authorizerd.replay.command_lock import LOCK_NAME, end_with_command
     from authorizerd.replay.plans import decode_plan
 
+    end_with_command(Path(path).with_name(LOCK_NAME))
     plan = decode_plan(Path(path).read_bytes())
     return _run(lambda is_local: plan)
 

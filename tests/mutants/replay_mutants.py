@@ -529,4 +529,28 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/submit/test_process.py"
         "::test_signal_that_interrupts_no_wait_is_noticed",
     ),
+    Mutant(
+        name="a job goes on after its command was killed",
+        file="ops/replay/application.py",
+        text="end_with_command(Path(path).with_name(LOCK_NAME))",
+        becomes="end_with_command(Path(LOCK_NAME))",
+        found_by="tests/ops/replay/submit/test_work_directory.py"
+        "::test_job_ends_when_its_command_is_killed",
+    ),
+    Mutant(
+        name="the plan of a killed command stays",
+        file="ops/replay/submit/work_directory.py",
+        text="    _remove_abandoned()\n",
+        becomes="",
+        found_by="tests/ops/replay/submit/test_work_directory.py"
+        "::test_only_the_files_of_a_killed_command_are_removed",
+    ),
+    Mutant(
+        name="a command removes the files of one that is still running",
+        file="ops/replay/submit/work_directory.py",
+        text=" and not is_held(path / LOCK_NAME):",
+        becomes=":",
+        found_by="tests/ops/replay/submit/test_work_directory.py"
+        "::test_only_the_files_of_a_killed_command_are_removed",
+    ),
 )

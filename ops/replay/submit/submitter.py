@@ -60,6 +60,7 @@ def submit(plan: Plan, options: SparkOptions) -> int:
         _say(f"nothing was run; the files of the line are in {files.path}")
         if REDACTED in shown:
             _say(f"replace {REDACTED} in the line: it hides settings that may be secret")
+        files.keep()
         print(shown)
         return EXIT_DONE
     _say(shown)

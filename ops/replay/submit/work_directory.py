@@ -1,6 +1,7 @@
 """The temporary directory of one submission: the files for Spark, and its log.
 
-**Invariant:** only the owner can read it, since a plan contains ACLs and principals.
+**Invariant:** only the owner can read it, since a plan contains ACLs, principals and passwords. It
+contains the lock of its command, until it is removed or kept on purpose.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from authorizerd.replay.command_lock import LOCK_NAME, hold_lock, is_held
 from authorizerd.replay.plans import Plan, encode_plan
 from authorizerd.replay.submit.archive import ENTRY, ENTRY_NAME, Archive
 
 PLAN_NAME: Final = "plan.json"
 
+_PREFIX: Final = "authorizerd-replay-"
 _PRIVATE: Final = 0o600
 # Spark logs to standard error, so that ``Sorter`` can separate its log from the driver's output.
 _LOGGING: Final = """\
@@ -57,6 +61,10 @@ class WorkDirectory:
     def stop(self) -> Path:
         return self.path / "stop"
 
+    def keep(self) -> None:
+        """Keep the directory after this command has ended."""
+        (self.path / LOCK_NAME).unlink()
+
     def remove(self) -> None:
         """Delete the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -69,18 +77,29 @@ class WorkDirectory:
 
 
 def make_work_directory(plan: Plan, archive: Archive) -> WorkDirectory:
-    """Create the directory, with all files except the log.
+    """Create the directory, with all files except the log, and remove those of killed commands.
 
     Raises:
         OSError: the directory or a file cannot be written.
     """
-    path = Path(tempfile.mkdtemp(prefix="authorizerd-replay-"))
+    _remove_abandoned()
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    hold_lock(path / LOCK_NAME)
     made = WorkDirectory(path=path, archive=path / archive.name)
     _write(made.archive, archive.data)
     _write(made.plan, encode_plan(plan))
     _write(made.entry, ENTRY)
     _write(made.logging, _LOGGING.encode())
     return made
+
+
+def _remove_abandoned() -> None:
+    """Delete the directories of this user's commands that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        # It may be another user's, or removed meanwhile. One without the lock's file was kept.
+        with suppress(OSError):
+            if path.lstat().st_uid == os.geteuid() and not is_held(path / LOCK_NAME):
+                shutil.rmtree(path)
 
 
 def _write(path: Path, data: bytes) -> None:
