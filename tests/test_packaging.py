@@ -189,7 +189,7 @@ def test_wheel_contains_what_the_report_needs(wheel: Path, tmp_path: Path) -> No
 
 
 def test_installed_wheel_answers_a_question(environment: Path, tmp_path: Path) -> None:
-    (text,) = whole_configurations()
+    (text,) = properties_in("docs/install.md")
     (tmp_path / "server.properties").write_text(text)
     program, options = environment / "bin/authorizerd", ("--config", "server.properties")
     run(program, "format", *options, cwd=tmp_path)
@@ -221,44 +221,44 @@ def test_configuration_page_is_up_to_date() -> None:
     assert (ROOT / "docs/configuration.md").read_text() == reference()
 
 
-def readme_blocks(language: str) -> list[str]:
-    text = (ROOT / "README.md").read_text()
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+def properties_in(page: str) -> list[str]:
+    text = (ROOT / page).read_text()
+    return re.findall(r"^```properties\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def whole_configurations() -> list[str]:
-    return [block for block in readme_blocks("properties") if "node.id=" in block]
-
-
-def test_three_lines_of_the_readme_follow_a_cluster() -> None:
-    (text,) = {*readme_blocks("properties")} - {*whole_configurations()}
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_three_lines_follow_a_cluster(page: str) -> None:
+    (text,) = properties_in(page)
     assert text.count("\n") == 3
-    configuration = parse(text, source="README.md")
+    configuration = parse(text, source=page)
     assert configuration.follow is not None
     assert configuration.ignored_keys == ()
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/install.md"])
 def test_named_make_targets_and_linked_files_exist(document: str) -> None:
     text = (ROOT / document).read_text()
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"make ([a-z][a-z-]*)", text)) <= targets
+    assert set(re.findall(r"(?:`|\$ )make ([a-z][a-z-]*)", text)) <= targets
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (ROOT / link).exists(), link
+        assert ((ROOT / document).parent / link).exists(), link
 
 
-def test_readme_lists_every_page() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert {*re.findall(r"^\| \[[a-z-]+\]\((docs/[a-z-]+\.md)\)", text, re.MULTILINE)} == {
-        f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")
-    }
+def test_list_of_pages_has_every_page() -> None:
+    text = (ROOT / "docs/pages.md").read_text()
+    listed = re.findall(r"^\| \[[a-z-]+\]\(([a-z-]+\.md)\)", text, re.MULTILINE)
+    assert sorted([*listed, "pages.md"]) == sorted(
+        page.name for page in (ROOT / "docs").glob("*.md")
+    )
 
 
-def test_configuration_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (text,) = whole_configurations()
+def test_configuration_of_the_installation_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (text,) = properties_in("docs/install.md")
     monkeypatch.chdir(tmp_path)
     Path("server.properties").write_text(text)
-    configuration = parse(text, source="README.md")
+    configuration = parse(text, source="install.md")
     assert main(["format", "--config", "server.properties"]) == 0
     found = [*examine_access(Path("server.properties"), configuration)]
     assert not [each for each in found if each.level is Level.ERROR]
