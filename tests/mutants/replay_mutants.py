@@ -364,7 +364,7 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a load sends its token in clear although files for TLS are given",
         file="ops/replay/load/lanes/target.py",
-        text="if given and not parse_target(plan.target, plan.surface).is_tls:",
+        text="if given and not target.is_tls:",
         becomes="if False:",
         found_by="tests/ops/replay/load/test_checks.py::test_unusable_value_is_named",
     ),

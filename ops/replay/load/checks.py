@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.target import check_tls, parse_target
+from authorizerd.replay.load.lanes.target import parse_target
 from authorizerd.replay.load.plan.pacing import parse_profile
 from authorizerd.replay.load.plan.questions import BATCH_MAX, SURFACES
 from authorizerd.replay.load.thresholds import parse_thresholds
@@ -58,9 +58,8 @@ def check_plan(plan: LoadPlan) -> None:
     for name, value, choices in (("surface", plan.surface, SURFACES), ("mode", plan.mode, MODES)):
         if value not in choices:
             raise LoadError(f"{name} {value!r}: expected {' or '.join(choices)}")
-    parse_target(plan.target, plan.surface)
+    parse_target(plan)
     parse_thresholds(plan.fail_on)
-    check_tls(plan)
     token = plan.token
     if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
         raise LoadError("token: expected one line of printable ASCII")

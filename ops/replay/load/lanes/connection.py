@@ -14,8 +14,15 @@ from typing import Final
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.surfaces import Answer, Surface, check_welcome, surface_of
+from authorizerd.replay.load.lanes.surfaces import (
+    Answer,
+    HttpSurface,
+    StreamSurface,
+    Surface,
+    check_welcome,
+)
 from authorizerd.replay.load.lanes.target import Target, new_context, parse_target, tls_reason
+from authorizerd.replay.load.plan.questions import HTTP
 from authorizerd.replay.plans import LoadPlan
 
 CONNECT_SECONDS: Final = 10.0
@@ -32,8 +39,9 @@ def connect(plan: LoadPlan) -> tuple[socket.socket, Surface]:
     Raises:
         LoadError: the target does not answer, or rejects this client; the text names the target.
     """
-    target = parse_target(plan.target, plan.surface)
-    surface, tls = surface_of(plan.surface, plan.target, plan.token), new_context(plan)
+    target, tls = parse_target(plan), new_context(plan)
+    is_http = plan.surface == HTTP
+    surface = HttpSurface(target.host, plan.token) if is_http else StreamSurface(plan.token)
     with ExitStack() as stack:
         try:
             connected = stack.enter_context(_connected(target, tls))

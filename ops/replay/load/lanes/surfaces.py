@@ -19,9 +19,7 @@ from authorizerd.protocol.decisions.stream import (
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.replay.load.errors import LoadError
-from authorizerd.replay.load.lanes.target import host_of
 from authorizerd.replay.load.plan.questions import (
-    HTTP,
     RecordedQuestion,
     http_body,
     http_question,
@@ -141,10 +139,10 @@ class HttpSurface:
     Its methods are those of ``StreamSurface``.
     """
 
-    def __init__(self, target: str, token: str | None) -> None:
+    def __init__(self, host: str, token: str | None) -> None:
         authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
         self._head = (
-            f"POST /access/v1/evaluations HTTP/1.1\r\nHost: {target}\r\n{authorization}"
+            f"POST /access/v1/evaluations HTTP/1.1\r\nHost: {host}\r\n{authorization}"
             "Content-Type: application/json\r\nContent-Length: "
         ).encode()
         self._received = bytearray()
@@ -178,11 +176,6 @@ class HttpSurface:
 
 Surface: TypeAlias = StreamSurface | HttpSurface
 """The protocol of one connection."""
-
-
-def surface_of(name: str, target: str, token: str | None) -> Surface:
-    """Return the protocol of a new connection."""
-    return HttpSurface(host_of(target), token) if name == HTTP else StreamSurface(token)
 
 
 def _answered(status: int, body: bytes) -> Answer:

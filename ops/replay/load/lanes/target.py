@@ -36,45 +36,40 @@ class Target(msgspec.Struct, frozen=True):
     address: tuple[str, int] | str
     is_tls: bool = False
 
+    @property
+    def host(self) -> str:
+        """An HTTP target as in the header Host."""
+        return self.text.removeprefix(_TLS_PREFIXES[HTTP])
 
-def parse_target(target: str, surface: str = STREAM) -> Target:
-    """Return the target that the text names.
+
+def parse_target(plan: LoadPlan) -> Target:
+    """Return the target of a plan. Files are not read.
 
     Raises:
-        LoadError: the text is not a target, or not one of this surface.
+        LoadError: it is not a target of the plan's surface, or a TLS option would have no effect.
     """
+    text, surface = plan.target, plan.surface
     prefix = _TLS_PREFIXES[surface]
-    host, _, port = target.removeprefix(prefix).rpartition(":")
-    if surface == STREAM and target.startswith(_UNIX_PREFIX) and len(target) > len(_UNIX_PREFIX):
-        return Target(target, target.removeprefix(_UNIX_PREFIX))
+    host, _, port = text.removeprefix(prefix).rpartition(":")
     is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
-    if not host or "/" in host or not is_port or target.startswith(_UNIX_PREFIX):
+    if surface == STREAM and text.startswith(_UNIX_PREFIX) and len(text) > len(_UNIX_PREFIX):
+        target = Target(text, text.removeprefix(_UNIX_PREFIX))
+    elif host and "/" not in host and is_port and not text.startswith(_UNIX_PREFIX):
+        # An IPv6 address is written in brackets.
+        target = Target(text, (host.strip("[]"), int(port)), is_tls=text.startswith(prefix))
+    else:
         raise LoadError(
-            f"target {target!r}: expected {_EXPECTED[surface]}, since the surface is {surface}"
+            f"target {text!r}: expected {_EXPECTED[surface]}, since the surface is {surface}"
         )
-    # An IPv6 address is written in brackets.
-    return Target(target, (host.strip("[]"), int(port)), is_tls=target.startswith(prefix))
-
-
-def host_of(target: str) -> str:
-    """Return an HTTP target without its scheme, as in the header Host."""
-    return target.removeprefix(_TLS_PREFIXES[HTTP])
-
-
-def check_tls(plan: LoadPlan) -> None:
-    """Check the TLS options without reading their files.
-
-    Raises:
-        LoadError: an option would have no effect.
-    """
     given = [name for name in TLS_FILES if getattr(plan, name) is not None]
-    if given and not parse_target(plan.target, plan.surface).is_tls:
+    if given and not target.is_tls:
         raise LoadError(
-            f"{given[0]}: has no effect, because the target {plan.target!r} has no TLS: "
-            f"expected {_TLS_PREFIXES[plan.surface]}HOST:PORT"
+            f"{given[0]}: has no effect, because the target {text!r} has no TLS: "
+            f"expected {prefix}HOST:PORT"
         )
     if plan.key is not None and plan.cert is None:
         raise LoadError("key: has no effect without cert")
+    return target
 
 
 def new_context(plan: LoadPlan) -> ssl.SSLContext | None:
@@ -83,7 +78,7 @@ def new_context(plan: LoadPlan) -> ssl.SSLContext | None:
     Raises:
         LoadError: a file cannot be read or used; the text names it.
     """
-    if not parse_target(plan.target, plan.surface).is_tls:
+    if not parse_target(plan).is_tls:
         return None
     try:
         context = ssl.create_default_context(cafile=plan.cafile)

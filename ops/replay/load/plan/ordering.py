@@ -7,6 +7,7 @@ record is divided. A gap above the maximum counts as the maximum.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -23,7 +24,7 @@ class Stretch(msgspec.Struct, frozen=True):
     elapsed_ms: int
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(NamedTuple):
     """What a part adds to the numbers and to the elapsed times of its events."""
 
     part: int

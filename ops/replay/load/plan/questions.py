@@ -12,6 +12,7 @@ import msgspec
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.protocol.decisions.stream import OPERATION_OF, RESOURCE_TYPE_OF
+from authorizerd.protocol.framing import frame
 
 STREAM: Final = "stream"
 HTTP: Final = "http"
@@ -82,8 +83,7 @@ def http_question(question: RecordedQuestion) -> bytes:
 
 def stream_body(number: int, questions: list[bytes]) -> bytes:
     """Return a whole frame; ``number`` is its correlation ID."""
-    content = _pack((number, [msgspec.Raw(question) for question in questions]))
-    return len(content).to_bytes(4, "big") + content
+    return frame(_pack((number, [msgspec.Raw(question) for question in questions])))
 
 
 def http_body(number: int, questions: list[bytes]) -> bytes:

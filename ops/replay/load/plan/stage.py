@@ -110,8 +110,7 @@ def _divide(asked: DataFrame, layout: Layout, lanes: int) -> DataFrame:
     counts = [(row.principal, row["count"]) for row in frequent.limit(PLACED_MAX).collect()]
     spark = asked.sparkSession
     lane_of = spark.createDataFrame(spread(counts, lanes), "principal string, lane int")
-    begins = [(each.part, each.number, each.elapsed_ms) for each in layout.places]
-    places = spark.createDataFrame(begins, "part int, begin bigint, begin_ms bigint")
+    places = spark.createDataFrame(layout.places, "part int, begin bigint, begin_ms bigint")
     placed = asked.join(sql.broadcast(places), "part").join(
         sql.broadcast(lane_of), "principal", "left"
     )
