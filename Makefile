@@ -5,7 +5,7 @@ BIN := .venv/bin
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs wheel release clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs chart wheel release clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -88,6 +88,15 @@ peers:
 conformance: setup-dev
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
 
+# Render the chart as ops/container/kubernetes.yaml, for kubectl; needs helm (HELM=… names it).
+HELM ?= helm
+KUBERNETES := 1.31.0
+chart:
+	$(HELM) lint --strict --kube-version $(KUBERNETES) ops/helm
+	(echo '# Written by `make chart` from ops/helm; docs/container.md says how to use it.'; \
+	  $(HELM) template authorizerd ops/helm --kube-version $(KUBERNETES) --namespace authorizerd \
+	  --values ops/helm/ci/all-values.yaml) > ops/container/kubernetes.yaml
+
 # Regenerate the manual page and the shell completions from the command-line parsers.
 manual: setup-dev
 	$(BIN)/python -m ops.manual
@@ -103,10 +112,10 @@ wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/authorizerd-*.whl
 
-# Build what a version publishes into dist/VERSION: a wheel, a source package, hashes, and a bill of
-# materials. The commit needs the version's tag; UNTAGGED=1 tries it without one.
+# Build what a version publishes into dist/VERSION: a wheel, a source package, a bill of materials,
+# hashes, and, if helm is installed, the Helm chart. The commit needs the version's tag; UNTAGGED=1 tries it without one.
 release: .venv-release/.setup
-	@.venv-release/bin/python -m ops.release $(if $(UNTAGGED),--untagged)
+	@HELM=$(HELM) .venv-release/bin/python -m ops.release $(if $(UNTAGGED),--untagged)
 
 .venv-release/.setup: requirements-release.lock
 	$(PYTHON) -m venv .venv-release

@@ -7,13 +7,15 @@ The version is that of ``pyproject.toml``, the only place that has it. A release
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ops.release.packages import ReleaseError, build_packages, write_checksums
+from ops.release.packages import ReleaseError, build_packages, package_chart, write_checksums
 from ops.release.source import export_commit, read_release
 from ops.release.trial import try_wheel
 
@@ -36,6 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             source = export_commit(ROOT, Path(folder) / "source")
             sdist, wheel = build_packages(source, out, release.epoch)
             try_wheel(wheel, source, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json")
+            helm = shutil.which(os.environ.get("HELM", "helm"))
+            if helm is None:
+                sys.stderr.write("helm is not installed: the chart is not packaged\n")
+            else:
+                package_chart(source, out, release, helm)
         write_checksums(out)
     except (ReleaseError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"make release: {error}\n")

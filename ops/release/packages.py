@@ -1,4 +1,4 @@
-"""Build the source package and the wheel, so that each build gives the same bytes.
+"""Build the source package, the wheel and the chart, so that each build gives the same bytes.
 
 **Invariant:** the wheel is built from the source package, so that this has all that is needed. The
 bytes depend only on the source, the version's date, and the tools that are pinned in
@@ -17,12 +17,19 @@ import tarfile
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 SUMS: Final = "SHA256SUMS"
 _EXECUTABLE: Final = 0o111
 _UMASK: Final = 0o022
 """Wheels contain the modes of files."""
+
+
+class Release(NamedTuple):
+    """A version, and the time that all files in its packages have: seconds since 1970."""
+
+    version: str
+    epoch: int
 
 
 class ReleaseError(Exception):
@@ -53,6 +60,25 @@ def build_packages(source: Path, out: Path, epoch: int) -> tuple[Path, Path]:
     (wheel,) = out.glob("*.whl")
     _run("-m", "twine", "check", "--strict", str(sdist), str(wheel))
     return sdist, wheel
+
+
+def package_chart(source: Path, out: Path, release: Release, helm: str) -> None:
+    """Write the Helm chart, with the version of the release, into ``out``.
+
+    Args:
+        helm: the program.
+
+    Raises:
+        CalledProcessError: helm finds a fault.
+    """
+    version = ("--version", release.version, "--app-version", release.version)
+    subprocess.run(  # noqa: S603 - a program that the caller chose
+        [helm, "package", source / "ops/helm", *version, "--destination", out],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    (chart,) = out.glob("*.tgz")
+    chart.write_bytes(normalize(chart.read_bytes(), release.epoch))
 
 
 def _build(kind: str, source: Path, out: Path, epoch: int) -> None:

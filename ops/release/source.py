@@ -9,18 +9,11 @@ import tomllib
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from ops.release.packages import ReleaseError
+from ops.release.packages import Release, ReleaseError
 
 _SECTION: Final = r"^## {version} - (\d{{4}}-\d\d-\d\d)$"
-
-
-class Release(NamedTuple):
-    """A version, and the time that all files in its packages have: seconds since 1970."""
-
-    version: str
-    epoch: int
 
 
 def read_release(root: Path, *, is_tagged: bool) -> Release:
