@@ -1,8 +1,11 @@
 # Every target sets up what it needs: on a fresh machine, run `make run` or `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests run in a process for each CPU, at most four. A free process takes waiting tests of another.
+# Tests run in a process more than there are CPUs, at most four. A free one takes waiting tests of
+# another.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
+# Tests are compiled once, not in each process of each run.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs chart wheel release clients lock clean

@@ -52,18 +52,19 @@ SLOW_PLACES = (
 """Folders and modules whose tests start processes or take more than a second."""
 
 LONGEST_PLACES = (
+    "clients/test_page.py",
+    "end_to_end/test_copy.py",
+    "end_to_end/test_follow_brokers.py",
+    "end_to_end/test_reload.py",
     "end_to_end/test_replay.py",
     "loop/test_stretches.py",
+    "metadata/test_flipped_bytes.py",
     "ops/bench/test_main.py",
-    "ops/replay",
 )
-"""Places that start first: at the end of a run, one process would be busy while others are idle.
+"""Places whose tests take several seconds each."""
 
-Each process that runs tests of ``ops/replay`` needs a Spark session. pytest-xdist lets a process
-begin with the first tests, and another one takes waiting tests from the end.
-"""
-
-SLOW_FIXTURES = {"daemon", "spark"}
+SPARK = "spark"
+SLOW_FIXTURES = {"daemon", SPARK}
 REAL_LOG = Path(__file__).parent / "data" / "kafka-4.3.1.tar.xz"
 
 
@@ -89,12 +90,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.getoption("markexpr") == FAST and is_slow(collection_path) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the longest tests first, and mark the slow ones: no test needs a mark of its own."""
-    items.sort(key=lambda item: not is_below(item.path, LONGEST_PLACES))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Run a process more than there are CPUs, because many tests wait."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the slow tests, and let the processes begin with the longest: no test needs a mark.
+
+    pytest-xdist gives each process an equal part of the list, from whose end idle processes take
+    tests. So one begins with all tests on Spark, and others seldom start a session of their own.
+    The next one begins with the longest of the other tests, so that none of them ends a run.
+    """
+    spark: list[pytest.Item] = []
+    longest: list[pytest.Item] = []
+    others: list[pytest.Item] = []
     for item in items:
-        if is_slow(item.path) or SLOW_FIXTURES & {*getattr(item, "fixturenames", ())}:
+        fixtures = {*getattr(item, "fixturenames", ())}
+        if is_slow(item.path) or SLOW_FIXTURES & fixtures:
             item.add_marker(pytest.mark.slow)
+        is_longest = is_below(item.path, LONGEST_PLACES)
+        (spark if SPARK in fixtures else longest if is_longest else others).append(item)
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    before = max(0, len(items) // processes - len(spark))
+    items[:] = [*spark, *others[:before], *longest, *others[before:]]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
@@ -58,8 +59,18 @@ def test_named_place_exists(place: str) -> None:
     assert (TESTS / place).exists()
 
 
-def test_longest_places_start_first_in_the_same_order() -> None:
-    places = ["acl/test_index.py", "ops/replay/test_a.py", "tls/test_b.py", "ops/replay/test_c.py"]
-    items: list[pytest.Item] = [Mock(spec=pytest.Item, path=TESTS / place) for place in places]
-    pytest_collection_modifyitems(items)
-    assert [item.path for item in items] == [TESTS / places[at] for at in (1, 3, 0, 2)]
+def item_of(place: str, *fixtures: str) -> pytest.Item:
+    item = Mock(spec=pytest.Item, path=TESTS / place, fixturenames=fixtures)
+    return cast("pytest.Item", item)
+
+
+def test_processes_begin_with_tests_on_spark_and_with_the_longest() -> None:
+    quick = [item_of(f"acl/test_{number}.py") for number in range(4)]
+    spark = [item_of(f"ops/replay/test_{number}.py", "spark") for number in range(2)]
+    longest = [item_of(LONGEST_PLACES[0])]
+    config = Mock(spec=pytest.Config, workerinput={"workercount": 2})
+    items = [*quick[:2], *longest, *spark, *quick[2:]]
+    pytest_collection_modifyitems(config, items)
+    assert items == [*spark, quick[0], *longest, *quick[1:]]
+    pytest_collection_modifyitems(Mock(spec=pytest.Config), items)
+    assert items == [*spark, *quick, *longest]
