@@ -16,8 +16,8 @@ from pathlib import Path
 from msgspec.structs import astuple
 
 from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.builder import SnapshotBuilder
-from authorizerd.acl.model import AclAdded
+from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.model import Acl, AclAdded, Change
 from authorizerd.metadata.directory import OFFSET_MAX, LogFiles
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.live_files import read_live
@@ -78,22 +78,40 @@ def _starts(files: LogFiles) -> Iterator[LogFiles]:
 
 
 def _read_from(files: LogFiles, as_of: AsOf | None) -> LogState:
-    """Return the state of the log.
+    log = PastLog(files)
+    acls: dict[bytes, DatedAcl] = {}
+    bindings: set[Acl] = set()
+    offset, stamped_ms = None, None
+    for timed in log.read(OFFSET_MAX) if as_of is None else log.read_until(as_of):
+        offset = timed.changes.last_offset
+        stamped_ms = None if timed.is_checkpoint else timed.time_ms
+        _apply(acls, bindings, timed.changes.changes, stamped_ms)
+    return LogState(sort_acls(acls.values()), offset, stamped_ms)
+
+
+def _apply(
+    acls: dict[bytes, DatedAcl],
+    bindings: set[Acl],
+    changes: Iterable[Change],
+    added_ms: int | None,
+) -> None:
+    """Apply ``changes``, which became visible at ``added_ms``.
 
     Raises:
         ChangeError: a change contradicts an earlier one.
     """
-    log, builder = PastLog(files), SnapshotBuilder()
-    added_ms: dict[bytes, int | None] = {}
-    offset, stamped_ms = None, None
-    for timed in log.read(OFFSET_MAX) if as_of is None else log.read_until(as_of):
-        changes, offset = timed.changes.changes, timed.changes.last_offset
-        stamped_ms = None if timed.is_checkpoint else timed.time_ms
-        builder.apply_changes(changes)
-        added_ms |= {change.id: stamped_ms for change in changes if type(change) is AclAdded}
-    acls = builder.freeze(-1).acls.items()
-    dated = (DatedAcl(acl, added_ms[key]) for key, acl in acls)
-    return LogState(sort_acls(dated), offset, stamped_ms)
+    for change in changes:
+        if type(change) is AclAdded:
+            if change.id in acls:
+                raise DuplicateIdError(change.id)
+            if change.acl in bindings:
+                raise DuplicateAclError(change.id, change.acl)
+            acls[change.id] = DatedAcl(change.acl, added_ms)
+            bindings.add(change.acl)
+        else:
+            if change.id not in acls:
+                raise UnknownIdError(change.id)
+            bindings.remove(acls.pop(change.id).acl)
 
 
 def sort_acls(acls: Iterable[DatedAcl]) -> tuple[DatedAcl, ...]:
