@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, repeat
 from multiprocessing import get_context
 from multiprocessing.managers import ListProxy
 from pathlib import Path
@@ -37,7 +37,8 @@ _SPAWN: Final = get_context("spawn")
 _RECEIVE_BYTES: Final = 1 << 20
 _STARTS_SECONDS: Final = 120.0
 _FRAME_BYTES_MAX: Final = 1 << 20
-_decode: Final = msgspec.msgpack.Decoder(tuple[int, list[msgspec.Raw]]).decode
+_decode: Final = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw]).decode
+_FIXARRAY_END: Final = 0xA0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ def _run_task(
         return list(texts)
 
     with file.open("rb") as written:
-        rounds = range(1) if plan.is_open else count()
+        rounds = range(1) if plan.is_open else repeat(None)
         frames = chain.from_iterable(read_frames(written) for _ in rounds)
         before = time.process_time()
         result = drive(plan, planned, frames, gather)
@@ -152,5 +153,7 @@ def answer_frames(received: Frames) -> bytes:
         except msgspec.ValidationError:
             answers.append(encode_hello(ErrorCode.NONE, 7))
         else:
-            answers.append(encode_answer(number, 0, 7, b"\1" * len(questions)))
+            head = memoryview(questions)[:3]
+            count = head[0] & 15 if head[0] < _FIXARRAY_END else int.from_bytes(head[1:])
+            answers.append(encode_answer(number, 0, 7, b"\1" * count))
     return b"".join(answers)
