@@ -26,6 +26,8 @@ from authorizerd.protocol.decisions.explanations import QuestionAnswer
 
 NAME_CHARACTERS_MAX: Final = 300
 """The longest name that a page shows whole."""
+_MACROS: Final = tuple(f"{each}.html.jinja" for each in ("facts", "forms", "names", "tables"))
+"""The templates that only have macros."""
 _MEDIA_TYPES: Final = {
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
@@ -71,6 +73,8 @@ def load_templates() -> Environment:
     }
     for name in environment.list_templates():
         environment.get_template(name)
+    for name in _MACROS:
+        _ = environment.get_template(name).module  # made now, or within the first page
     return environment
 
 

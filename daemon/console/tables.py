@@ -33,7 +33,7 @@ ReadCells: TypeAlias = Callable[[Any], tuple[str, ...]]
 
 
 class FullError(Exception):
-    """A table has ``ROWS_MAX`` rows, and there are more."""
+    """A table has as many rows as it may have, and there are more."""
 
 
 class RowSelection:
@@ -52,9 +52,14 @@ class RowSelection:
 
 
 class Rows(Generic[T]):
-    """The rows of a table while they are collected: those with the text ``contains``."""
+    """The rows of a table while they are collected: those with the text ``contains``.
 
-    def __init__(self, cells: ReadCells, contains: str) -> None:
+    Args:
+        limit: the maximum number of rows, at most ``ROWS_MAX``, which is the default.
+    """
+
+    def __init__(self, cells: ReadCells, contains: str, limit: int | None = None) -> None:
+        self.limit: Final = ROWS_MAX if limit is None else limit
         self._select: Final = RowSelection(cells, contains)
         self.kept: list[T] = []
         self.is_whole = True
@@ -63,10 +68,10 @@ class Rows(Generic[T]):
         """Add the next rows; few at a time, since they are filtered in one step.
 
         Raises:
-            FullError: there are more than ``ROWS_MAX``.
+            FullError: there are more than ``limit``.
         """
         rows = self._select(rows)
-        left = ROWS_MAX - len(self.kept)
+        left = self.limit - len(self.kept)
         self.kept += rows[:left]
         if len(rows) > left:
             self.is_whole = False
@@ -86,8 +91,8 @@ class Head:
 class Table:
     """One page of the sorted rows, with the links to others.
 
-    ``first`` is the place of its first row, from 1. ``limit`` is the number of rows after which no
-    more were collected, or None if the table is whole.
+    ``first`` is the place of its first row, from 1. ``is_whole`` is False if there are more than
+    ``total`` rows, and ``is_cut`` is True if no page shows them.
     """
 
     rows: Sequence[Any]
@@ -96,7 +101,20 @@ class Table:
     first: int
     previous: str | None
     next: str | None
-    limit: int | None
+    is_whole: bool
+    is_cut: bool
+
+
+def read_page_number(fields: Mapping[str, str]) -> int:
+    """Return the number of the page that a query asks for, from 1.
+
+    Raises:
+        QueryError: it is not such a number.
+    """
+    page = fields.get("page", "") or "1"
+    if not (page.isascii() and page.isdigit() and 0 < int(page[:9]) <= ROWS_MAX):
+        raise QueryError("page: expected a number from 1")
+    return int(page[:9])
 
 
 async def make_table(
@@ -118,14 +136,12 @@ async def make_table(
     names = list(columns)
     sort = fields.get("sort", "") or names[0]
     order = fields.get("order", "") or "ascending"
-    page = fields.get("page", "") or "1"
+    number = read_page_number(fields)
     if sort not in columns:
         raise QueryError(f"sort: expected one of {', '.join(names)}")
     if order not in ("ascending", _DESCENDING):
         raise QueryError(f"order: expected ascending or {_DESCENDING}")
-    if not (page.isascii() and page.isdigit() and 0 < int(page[:9]) <= ROWS_MAX):
-        raise QueryError("page: expected a number from 1")
-    column, number, total = names.index(sort), int(page[:9]), len(rows.kept)
+    column, total = names.index(sort), len(rows.kept)
 
     def key(row: T) -> tuple[str, tuple[str, ...]]:
         texts = cells(row)
@@ -153,7 +169,8 @@ async def make_table(
         first=start + 1,
         previous=link(page=str(number - 1)) if number > 1 else None,
         next=link(page=str(number + 1)) if has_next else None,
-        limit=None if rows.is_whole else ROWS_MAX,
+        is_whole=rows.is_whole,
+        is_cut=not rows.is_whole and rows.limit == ROWS_MAX,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from authorizerd.protocol.decisions.discovery import EVALUATIONS_PATH
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from tests.loop.console_requests import console_requests
 from tests.loop.http_requests import OPA_PATH, decision_requests, heads
 from tests.loop.kafka_requests import (
     EVERY_ACL,
@@ -119,6 +120,10 @@ def _http(caller: str, is_whole: bool) -> Iterator[Input]:
         yield from heads()
 
 
+def _console(caller: str, is_whole: bool) -> Iterator[Input]:
+    return console_requests(token_of(caller))
+
+
 def _stream(caller: str, is_whole: bool) -> Iterator[Input]:
     return iter(frames())
 
@@ -166,6 +171,9 @@ STATIONS: Final[Mapping[str, Station]] = {
     "log-ins": Station("none", (NOBODY,), _log_ins),
     "HTTP": Station("literals", (ROOT, ALICE), _http),
     "stream": Station("literals", (ROOT, ALICE), _stream),
+    "console": Station(
+        "literals", (ROOT,), _console, lambda folder: {"authorizerd.console": "true"}
+    ),
     "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
     "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),
     "one topic": Station("one topic", (ROOT,), _work_of_acls, _audited("INFO")),

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from authorizerd.actors.steps import begin_turn, pause_if_due
 from authorizerd.daemon.console.errors import QuestionRefusedError
 from authorizerd.daemon.console.exports import Add, export
 from authorizerd.daemon.console.questions import (
@@ -21,11 +22,14 @@ from authorizerd.daemon.console.questions import (
     Questions,
 )
 from authorizerd.daemon.console.tables import (
+    ROWS_MAX,
+    ROWS_PER_PAGE,
     TABLE_FIELDS,
     FullError,
     ReadCells,
     Rows,
     make_table,
+    read_page_number,
 )
 from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
@@ -35,6 +39,7 @@ from authorizerd.protocol.decisions.discovery import (
     SEARCH_SUBJECT_PATH,
 )
 from authorizerd.protocol.decisions.searches import (
+    PAGE_LIMIT_MAX,
     SHOWN_EXCEPTIONS_MAX,
     ActionSearchAnswer,
     FoundAction,
@@ -46,7 +51,9 @@ from authorizerd.protocol.decisions.searches import (
 )
 from authorizerd.protocol.http.streamed import StreamedResponse
 
-RESULTS_PER_REQUEST: Final = 250
+RESULTS_PER_REQUEST: Final = PAGE_LIMIT_MAX
+"""As many as possible, because each request searches from the beginning."""
+_RESULTS_PER_STEP: Final = 64
 WHO_FIELDS: Final = (
     "operation",
     "resource_type",
@@ -169,7 +176,10 @@ class Search:
         """Pass on all results, some at a time. Call ``begin`` before."""
         answer, self._first = self._first, None
         while answer is not None:
-            await add(answer.results)
+            begin_turn()
+            for start in range(0, len(answer.results), _RESULTS_PER_STEP):
+                await add(answer.results[start : start + _RESULTS_PER_STEP])
+                await pause_if_due()
             token = answer.page.next_token
             answer = await self._ask(token) if token else None
 
@@ -195,6 +205,14 @@ class Search:
             patterns_left_out=sum(each.patterns_left_out for each in all_of_them),
             some_hosts=sum(each.some_hosts for each in all_of_them),
         )
+
+
+def _count_needed(fields: Mapping[str, str]) -> int:
+    """Return how many results a page needs: searches give them in the usual order."""
+    if any(fields.get(name) for name in ("contains", "sort", "order")):
+        return ROWS_MAX
+    end = read_page_number(fields) * ROWS_PER_PAGE
+    return min(ROWS_MAX, PAGE_LIMIT_MAX * (end // PAGE_LIMIT_MAX + 1))
 
 
 class AccessPage:
@@ -243,7 +261,8 @@ class AccessPage:
         query = self._read_query(visit)
         search = Search(visit, query)
         await search.begin()
-        rows: Rows[Any] = Rows(query.cells, visit.parameters.get("contains", ""))
+        fields = visit.parameters
+        rows: Rows[Any] = Rows(query.cells, fields.get("contains", ""), _count_needed(fields))
         with suppress(FullError):  # the table says so
             await search.read(rows.add)
         table = await make_table(

@@ -82,8 +82,9 @@ async def test_table_says_that_it_is_cut() -> None:
     with pytest.raises(FullError):
         await rows.add([("a", "b")] * 2)
     table = await make_table("/path", {}, COLUMNS, rows, read_cells)
-    assert (table.total, table.limit) == (ROWS_MAX, ROWS_MAX)
-    assert (await table_of([("a", "b")] * ROWS_MAX)).limit is None
+    assert (table.total, table.is_whole, table.is_cut) == (ROWS_MAX, False, True)
+    whole = await table_of([("a", "b")] * ROWS_MAX)
+    assert (whole.is_whole, whole.is_cut) == (True, False)
 
 
 @pytest.mark.parametrize(

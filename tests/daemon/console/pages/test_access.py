@@ -121,9 +121,10 @@ async def test_many_results_are_collected_and_counted(monkeypatch: pytest.Monkey
     text = check_page(page)
     assert "Principals: 51." in text
     assert "(9 more results)" in text
+    monkeypatch.setattr(access, "ROWS_MAX", 20)
     monkeypatch.setattr(tables, "ROWS_MAX", 20)
-    _, page = await place.get(WHO, **fields)
-    assert "Principals: more than 20." in check_page(page)
+    _, page = await place.get(WHO, **fields, contains="u")
+    assert "Principals: more than 20. The table has 20 of them" in check_page(page)
     lines = (await place.download(f"{WHO}.jsonl", **fields)).splitlines()
     assert [json.loads(line)["id"] for line in lines] == [
         "root",
@@ -131,6 +132,27 @@ async def test_many_results_are_collected_and_counted(monkeypatch: pytest.Monkey
     ]
     text = await place.download(f"{WHO}.csv", **fields, contains="u04")
     assert text.split("\r\n")[:-1] == ["principal", *(f"User:u04{digit}" for digit in range(10))]
+
+
+async def test_first_pages_search_no_further_than_necessary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(access, "RESULTS_PER_REQUEST", 10)
+    monkeypatch.setattr(access, "PAGE_LIMIT_MAX", 10)
+    monkeypatch.setattr(access, "ROWS_PER_PAGE", 5)
+    monkeypatch.setattr(tables, "ROWS_PER_PAGE", 5)
+    acls = [acl(f"User:u{number:03}", "READ", topic="t") for number in range(35)]
+    place = ConsolePlace(None, *acls)
+    fields = {"resource_type": "TOPIC", "resource_name": "t", "operation": "READ"}
+    shown: list[str] = []
+    searches = place.authorizer.counts_of("Search")
+    for number in range(1, 9):
+        before = searches.allowed
+        _, page = await place.get(WHO, **fields, page=str(number))
+        assert searches.allowed - before == min(4, number * 5 // 10 + 2)
+        shown += [each.partition("</bdi>")[0] for each in page.split('<bdi class="name">')[1:]]
+        assert ('rel="next"' in page) == (number < 8)
+    assert shown == ["User:root", *(each.principal for each in acls)]
 
 
 async def test_download_of_resources_names_their_patterns() -> None:

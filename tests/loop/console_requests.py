@@ -1,0 +1,31 @@
+"""The largest pages of the console, as requests of a visitor with a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from authorizerd.daemon.endpoints import ADMIN_HTTP
+from tests.loop.http_requests import HttpRequest, get
+
+_TOPIC = {"resource_type": "TOPIC", "operation": "READ"}
+_PAGES: tuple[tuple[str, dict[str, str]], ...] = (
+    ("", {}),
+    ("explain", {**_TOPIC, "principal": "User:alice", "resource_name": "topic-7"}),
+    ("explain", {**_TOPIC, "principal": "User:eve", "resource_name": "orders"}),
+    ("who", {**_TOPIC, "resource_name": "orders"}),
+    ("who", {**_TOPIC, "resource_name": "orders", "contains": "9", "order": "descending"}),
+    ("what", {**_TOPIC, "principal": "User:alice", "page": "9"}),
+    ("acls", {}),
+    ("acls", {"contains": "topic-9", "sort": "resource_name", "page": "100"}),
+    ("acls", {"contains": "no such text"}),
+    ("acls.csv", {}),
+    ("static/console.css", {}),
+)
+
+
+def console_requests(token: str) -> Iterator[HttpRequest]:
+    """Yield a request for each page and file, with much to show."""
+    for name, fields in _PAGES:
+        path = f"/console/{name}?{urlencode(fields)}"
+        yield HttpRequest(ADMIN_HTTP, path, get(path, token=token))
