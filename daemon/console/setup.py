@@ -14,6 +14,7 @@ from authorizerd.daemon.console.pages.access import (
 )
 from authorizerd.daemon.console.pages.acls import AclsPage, download_acls
 from authorizerd.daemon.console.pages.explain import ExplainPage
+from authorizerd.daemon.console.pages.live import LivePage
 from authorizerd.daemon.console.pages.overview import OverviewPage
 from authorizerd.daemon.console.questions import Questions
 from authorizerd.daemon.console.rendering import load_static_files, load_templates
@@ -24,6 +25,7 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 
 NAVIGATION = {
     ROOT_PATH: "Overview",
+    f"{ROOT_PATH}live": "Live",
     f"{ROOT_PATH}explain": "Explain",
     f"{ROOT_PATH}who": "Who can",
     f"{ROOT_PATH}what": "What can",
@@ -46,6 +48,7 @@ def new_console(
     what = AccessPage(questions, "what", WHAT_FIELDS, ask_what)
     pages: dict[str, Page] = {
         ROOT_PATH: OverviewPage(configuration, readiness, measured),
+        f"{ROOT_PATH}live": LivePage(configuration, measured),
         f"{ROOT_PATH}explain": ExplainPage(questions),
         f"{ROOT_PATH}who": who,
         f"{ROOT_PATH}what": what,

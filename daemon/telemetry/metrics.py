@@ -97,6 +97,16 @@ def sum_decisions(measured: Measured) -> Mapping[str, DecisionCounts]:
     }
 
 
+def count_in_workers(
+    measured: Measured, name: str, kind: type[ConnectionStatistics]
+) -> Mapping[str, Counted]:
+    """Return the sum of the workers' servers of this name; empty if there are no workers."""
+    workers = measured.workers
+    if workers is None or name not in measured.gate.endpoints:
+        return {}
+    return {name: workers.sums().server(kind, name)}
+
+
 class DaemonCollector(Collector):
     """Read the parts' counters at each scrape, and name them as metrics."""
 
@@ -275,7 +285,7 @@ class DaemonCollector(Collector):
         measured = self._measured
         yield from _server_metrics(
             "http",
-            {**measured.http_servers, **self._in_workers(DECISION_HTTP, HttpStatistics)},
+            {**measured.http_servers, **count_in_workers(measured, DECISION_HTTP, HttpStatistics)},
             counters={
                 "requests": "Complete requests received.",
                 "requests_bad": "Requests rejected because they are invalid HTTP or too large.",
@@ -299,19 +309,15 @@ class DaemonCollector(Collector):
         yield from login_metrics(measured.kafka_listeners)
         yield from _server_metrics(
             "stream",
-            {**measured.stream_servers, **self._in_workers(DECISION_STREAM, ConnectionStatistics)},
+            {
+                **measured.stream_servers,
+                **count_in_workers(measured, DECISION_STREAM, ConnectionStatistics),
+            },
             counters={
                 "requests": "Frames received, including hellos.",
                 "requests_refused": _REFUSED,
             },
         )
-
-    def _in_workers(self, name: str, kind: type[ConnectionStatistics]) -> Mapping[str, Counted]:
-        """Return the sum of the workers' servers of this name; empty if there are no workers."""
-        workers = self._measured.workers
-        if workers is None or name not in self._measured.gate.endpoints:
-            return {}
-        return {name: workers.sums().server(kind, name)}
 
     def _workers(self) -> Iterable[Metric]:
         workers = self._measured.workers

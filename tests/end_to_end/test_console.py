@@ -9,8 +9,18 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.daemon_process import SECONDS_MAX, Answer, DaemonProcess, ask, new_log, running
+from tests.support.daemon_process import (
+    SECONDS_MAX,
+    Answer,
+    DaemonProcess,
+    ask,
+    new_log,
+    running,
+    wait_until,
+)
+from tests.support.requests import evaluation
 
+DENIED = 'authorizerd_decisions_total{result="denied",surface="AuthZEN"}'
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -77,3 +87,46 @@ def test_visitors_log_in_where_callers_need_tokens(tmp_path: Path) -> None:
     assert code == 0
     assert "secret" not in errors
     assert cookie.partition(";")[0].partition("=")[2] not in errors
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_live_page_counts_decisions_and_denials(tmp_path: Path, workers: str) -> None:
+    audit = tmp_path / "audit.log"
+    settings = {"authorizerd.console": "true", "authorizerd.audit.log": str(audit)}
+    with running(tmp_path, new_log(tmp_path), settings, authorizerd_workers=workers) as daemon:
+        for _ in range(3):
+            assert daemon.evaluate(evaluation("mallory", topic="t")).json["decision"] is False
+        wait_until(lambda: audit.read_bytes().count(b"mallory") == 3, "the lines are written")
+        wait_until(lambda: daemon.metric(DENIED) == 3, "the workers have reported their counts")
+        page = browse(daemon, "/console/live").body.decode()
+    assert (
+        '<th scope="row"><bdi class="name">User:mallory</bdi></th><td class="number">3</td>' in page
+    )
+    row = page.partition('<th scope="row">AuthZEN</th>')[2].partition("</tr>")[0]
+    assert row.count('<td class="number">3</td>') == 1
+    for port in ("decision_http", "decision_stream", "admin_http", "PLAINTEXT"):
+        assert f'<th scope="row">{port}</th>' in page
+
+
+def test_denials_need_a_file_and_a_right(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"a {sha256(b'secret').hexdigest()} User:a\n")
+    settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}
+    log, caller = new_log(tmp_path), {"Authorization": "Bearer a.secret"}
+    with running(tmp_path, log, settings) as daemon:
+        assert b"Set authorizerd.audit.log" in browse(daemon, "/console/live", **caller).body
+    settings["authorizerd.audit.log"] = str(tmp_path / "audit.log")
+    with running(tmp_path, log, settings) as daemon:
+        for _ in range(3):
+            page = browse(daemon, "/console/live", **caller)
+            assert page.status == 200
+            assert b"your principal needs CLUSTER_ACTION" in page.body
+        assert daemon.stop()[0] == 0
+    assert (tmp_path / "audit.log").read_bytes().count(b"request = Console") == 1
+    (tmp_path / "audit.log").unlink()
+    settings["super.users"] = "User:a"
+    with running(tmp_path, log, settings) as daemon:
+        assert (
+            b"The end of the audit log has no denial"
+            in browse(daemon, "/console/live", **caller).body
+        )

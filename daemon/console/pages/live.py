@@ -1,0 +1,138 @@
+"""The page *Live*: decisions a second, denials by principal, lag, purgatory and overload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from authorizerd.acl.errors import NotReadyError
+from authorizerd.actors.decider import DecisionCounts
+from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.audit.setup import STANDARD_STREAMS
+from authorizerd.daemon.console.denials import Denials, read_denials
+from authorizerd.daemon.console.samples import Samples
+from authorizerd.daemon.console.visits import View, Visit
+from authorizerd.daemon.decisions.callers import Caller
+from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
+from authorizerd.daemon.http.server import HttpStatistics
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.telemetry.metrics import Measured, count_in_workers, sum_decisions
+from authorizerd.daemon.workers.counters import Counted
+from authorizerd.protocol.decisions.acl_filters import check_names
+
+REFUSED_SECONDS: Final = 60.0
+_REFUSED_MAX: Final = 256
+_RESULTS: Final = tuple(field.name for field in fields(DecisionCounts))
+
+
+class LivePage:
+    """Show what the daemon does now.
+
+    The numbers are those of /metrics. The denials are read from the audit log's file, so only
+    visitors who may ask about others see them.
+    """
+
+    def __init__(self, configuration: Configuration, measured: Measured) -> None:
+        self._measured: Final = measured
+        target = configuration.audit_log
+        self._audit_file: Final = (
+            None if target is None or target in STANDARD_STREAMS else Path(target)
+        )
+        self._samples: Final = Samples(trio.current_time())
+        self._refused_until: Final[dict[str, float]] = {}
+
+    async def __call__(self, visit: Visit) -> View:
+        """Show the page."""
+        check_names(dict(visit.parameters), ())
+        measured, now = self._measured, trio.current_time()
+        decisions = sum_decisions(measured)
+        servers = {name: each.statistics for name, each in self._list_servers().items()}
+        refused = {name: each.requests_refused for name, each in servers.items()}
+        rates = self._samples.measure(now, {**_flatten(decisions), **refused})
+        status = measured.origin.source.status
+        denials, no_denials = await self._find_denials(visit.caller)
+        applier = measured.applier.statistics()
+        contact = None if status is None or status.contact_time is None else status.contact_time
+        return View(
+            template="live.html.jinja",
+            context={
+                "seconds": rates.seconds,
+                "rates": rates.by_name,
+                "decisions": decisions,
+                "results": _RESULTS,
+                "total_rate": {
+                    result: sum(rates.by_name[f"{surface} {result}"] for surface in decisions)
+                    for result in _RESULTS
+                },
+                "refused": refused,
+                "connections": {name: each.connections_open for name, each in servers.items()},
+                "offset": applier.offset,
+                "high_watermark": measured.origin.source.high_watermark,
+                "batches_waiting": applier.batches_waiting,
+                "is_follower": status is not None,
+                "contact_seconds": None if contact is None else now - contact,
+                "is_stale": status is not None and status.is_stale,
+                "purgatory_items": measured.purgatory.items_waiting,
+                "purgatory_requests": measured.purgatory.requests_waiting,
+                "updates_waiting": measured.origin.updates.statistics.requests_waiting,
+                "workers": None if measured.workers is None else measured.workers.listening,
+                "workers_offset": None if measured.workers is None else measured.workers.offset,
+                "denials": denials,
+                "no_denials": no_denials,
+            },
+        )
+
+    def _list_servers(self) -> Mapping[str, Counted]:
+        """Return the servers of all ports, in all processes, by name."""
+        measured = self._measured
+        return {
+            **measured.http_servers,
+            **measured.stream_servers,
+            **count_in_workers(measured, DECISION_HTTP, HttpStatistics),
+            **count_in_workers(measured, DECISION_STREAM, ConnectionStatistics),
+            **measured.kafka_listeners,
+        }
+
+    async def _find_denials(self, caller: Caller) -> tuple[Denials | None, str]:
+        """Return the latest denials, or why there are none to see."""
+        if self._audit_file is None:
+            return None, "Set authorizerd.audit.log to a file to see denials here."
+        try:
+            if not self._may_see_denials(caller):
+                return None, "To see denials, your principal needs CLUSTER_ACTION on the cluster."
+        except NotReadyError as error:
+            return None, f"Denials are shown once your rights are known: {error}."
+        try:
+            return await trio.to_thread.run_sync(read_denials, self._audit_file), ""
+        except OSError as error:
+            reason = error.strerror or "it is not a file"
+            return None, f"The audit log's file cannot be read: {reason}."
+
+    def _may_see_denials(self, caller: Caller) -> bool:
+        """Return True if the caller may ask about others.
+
+        A refusal holds for a minute: each one is a line of the audit log, and the page is refreshed
+        every two seconds.
+        """
+        principal, now = caller.principal or "", trio.current_time()
+        if now < self._refused_until.get(principal, 0):
+            return False
+        self._refused_until.pop(principal, None)
+        if caller.may_ask_about_others(self._measured.authorizer.current_state()):
+            return True
+        if len(self._refused_until) >= _REFUSED_MAX:
+            self._refused_until.clear()
+        self._refused_until[principal] = now + REFUSED_SECONDS
+        return False
+
+
+def _flatten(decisions: Mapping[str, Any]) -> dict[str, int]:
+    return {
+        f"{surface} {result}": getattr(counts, result)
+        for surface, counts in decisions.items()
+        for result in _RESULTS
+    }
