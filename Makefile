@@ -8,7 +8,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs chart wheel release clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories mutants stretches check bench peers conformance manual docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -125,6 +125,10 @@ release: .venv-release/.setup
 	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  -r requirements-release.lock
 	@touch $@
+
+# Build the container image with buildah; syft, if it is installed, lists what it has.
+image:
+	ops/container/build.sh
 
 # Build the client libraries: a wheel, and a tarball if npm is installed.
 clients: setup

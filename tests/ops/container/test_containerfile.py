@@ -4,9 +4,12 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from ops.release.source import read_epoch
 
 ROOT = Path(__file__).parents[3]
 CONTAINER = ROOT / "ops" / "container"
@@ -62,6 +65,25 @@ def test_every_package_is_copied_and_not_ignored() -> None:
     assert all((ROOT / source).exists() for source in copied)
     lines = (CONTAINER / "Containerfile.dockerignore").read_text().splitlines()
     assert copied == {line[1:] for line in lines if line.startswith("!")}
+
+
+def test_image_gets_the_version_and_its_date() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    version = project["version"]
+    printed = subprocess.run(
+        [CONTAINER / "build.sh", "--pull-never"],
+        env={**os.environ, "BUILDAH": "echo", "SYFT": "no-such-program"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    assert f" --tag localhost/authorizerd:{version} " in printed
+    if ".dev" not in version:
+        epoch = read_epoch((ROOT / "CHANGELOG.md").read_text(), version)
+        assert f" --timestamp {epoch} " in printed
+    assert f" --build-arg VERSION={version} " in printed
+    assert re.search(r" --build-arg REVISION=([0-9a-f]{40}|unknown) ", printed)
+    assert printed.endswith(" --pull-never .\n")
 
 
 @pytest.mark.skipif(
