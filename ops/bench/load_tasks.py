@@ -1,8 +1,8 @@
 """Lanes of ``replay load`` as processes of this machine, without Spark, and a trivial target.
 
 Each process runs the code of a Spark task: connect, meet the others, send on the agreed start.
-A manager's barrier and list take the place of Spark's barrier. The trivial target allows every
-question without reading it, so the lanes are the limit.
+Queues take the place of Spark's barrier. The trivial target allows every question without reading
+it, so the lanes are the limit.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import selectors
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from multiprocessing import get_context
-from multiprocessing.managers import ListProxy
+from multiprocessing.queues import Queue
 from pathlib import Path
-from threading import Barrier
 from typing import Final
 
 import msgspec
@@ -61,16 +59,20 @@ def run_tasks(plan: LoadPlan, files: Sequence[tuple[LaneDigest, Path]]) -> TaskR
 
     Raises:
         ProcessError: a lane was refused.
-        BrokenBarrierError: a lane did not start.
+        queue.Empty: a lane said nothing.
     """
-    with _SPAWN.Manager() as manager, ProcessPoolExecutor(len(files), _SPAWN) as pool:
-        texts, barrier = manager.list(), manager.Barrier(len(files) + 1, timeout=_STARTS_SECONDS)
-        running = [pool.submit(_run_task, plan, *each, texts, barrier) for each in files]
-        barrier.wait()
-        time.sleep(plan.start_margin_s)
-        begun, idle_before = time.perf_counter(), _idle_seconds()
-        ended = [each.result() for each in running]
-        seconds, idle_seconds = time.perf_counter() - begun, _idle_seconds() - idle_before
+    arrivals, starts, results = _SPAWN.Queue(), _SPAWN.Queue(), _SPAWN.Queue()
+    for planned in files:
+        words = (plan, *planned, arrivals, starts, results)
+        _SPAWN.Process(target=_run_task, args=words, daemon=True).start()
+    texts = [arrivals.get(timeout=_STARTS_SECONDS) for _ in files]
+    for _ in files:
+        starts.put(texts)
+    time.sleep(plan.start_margin_s)
+    begun, idle_before = time.perf_counter(), _idle_seconds()
+    ended = [results.get(timeout=(plan.ends_s or 0) + _STARTS_SECONDS) for _ in files]
+    seconds, idle_seconds = time.perf_counter() - begun, _idle_seconds() - idle_before
+    ended.sort(key=lambda each: each[0].planned.lane)
     for result, _ in ended:
         if result.refused is not None:
             raise ProcessError(result.refused)
@@ -93,21 +95,23 @@ def _idle_seconds() -> float:
 
 
 def _run_task(
-    plan: LoadPlan, planned: LaneDigest, file: Path, texts: ListProxy[str], barrier: Barrier
-) -> tuple[LaneResult, float]:
-    """Return the result of a lane, and its CPU time; ``texts`` and ``barrier`` are shared."""
-
+    plan: LoadPlan,
+    planned: LaneDigest,
+    file: Path,
+    arrivals: Queue[str],
+    starts: Queue[list[str]],
+    results: Queue[tuple[LaneResult, float]],
+) -> None:
     def gather(text: str) -> list[str]:
-        texts.append(text)
-        barrier.wait()
-        return list(texts)
+        arrivals.put(text)
+        return starts.get()
 
     with file.open("rb") as written:
         rounds = range(1) if plan.is_open else repeat(None)
         frames = chain.from_iterable(read_frames(written) for _ in rounds)
         before = time.process_time()
         result = drive(plan, planned, frames, gather)
-        return result, time.process_time() - before
+        results.put((result, time.process_time() - before))
 
 
 @contextmanager
