@@ -4,9 +4,11 @@ A marker is a comment on the line above a block::
 
     <!-- not run: needs docker -->
     <!-- run with: authorizerd.tokens.file=tokens -->
+    <!-- file: service.py -->
 
 The first gives the reason why a block cannot run here. The second adds settings to those of
-``make run``, for the daemon of the block's commands.
+``make run``, for the daemon of the block's commands. The third names the file in which the reader
+saves the block, in the folder where the commands run.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 
 _BLOCK: Final = re.compile(
-    r"^(?P<indent> *)(?:<!-- (?P<marker>not run|run with): (?P<said>[^\n]*) -->\n(?P=indent))?"
+    r"^(?P<indent> *)(?:<!-- (?P<marker>not run|run with|file): (?P<said>[^\n]*) -->\n(?P=indent))?"
     r"```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -32,13 +34,20 @@ _ANYTHING: Final = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block; ``reason`` says why it is not run, ``settings`` are added to the daemon's."""
+    """A block and what its marker says.
+
+    Attributes:
+        reason: why the block is not run.
+        settings: what is added to the daemon's settings.
+        file: where the block is saved.
+    """
 
     place: str
     language: str
     text: str
     reason: str | None = None
     settings: str = ""
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,7 @@ def blocks_of(path: Path) -> Iterator[Block]:
             text=dedent(found["text"]),
             reason=said if found["marker"] == "not run" else None,
             settings=said if found["marker"] == "run with" else "",
+            file=said if found["marker"] == "file" else None,
         )
 
 

@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.end_to_end.documents import ROOT
+
 SECONDS_MAX: Final = 60.0
 PORTS: Final = {
     "authorizerd.decision.http=http://127.0.0.1": "8181",
@@ -24,9 +26,12 @@ PORTS: Final = {
 }
 """The documents' ports, by the settings that set them."""
 
+SERVICE_PORT: Final = "8080"
+"""The port of the services that the documents' programs start."""
+
 ANY_PORTS: Final = " ".join(f"--override {key}:0" for key in PORTS)
 
-_PORT: Final = re.compile(r"(?<=:)\d+\b")
+_PORT: Final = re.compile(r"(?<=:)\d+\b|\b" + SERVICE_PORT + r"\b")
 _END: Final = "-- end, exit code"
 _ENDED: Final = re.compile(rf"\n{_END} (\d+)\n".encode())
 _RELOADED: Final = "the configuration is reloaded"
@@ -37,12 +42,13 @@ class Ports:
 
     def __init__(self) -> None:
         with ExitStack() as stack:
-            taken = [stack.enter_context(socket.socket()) for _ in PORTS]
+            documented = (*PORTS.values(), SERVICE_PORT)
+            taken = [stack.enter_context(socket.socket()) for _ in documented]
             for each in taken:
                 each.bind(("127.0.0.1", 0))
             free = [str(each.getsockname()[1]) for each in taken]
-        self._free: Final = dict(zip(PORTS.values(), free, strict=True))
-        self._documented: Final = {port: documented for documented, port in self._free.items()}
+        self._free: Final = dict(zip(documented, free, strict=True))
+        self._documented: Final = {port: shown for shown, port in self._free.items()}
 
     def settings(self) -> list[str]:
         return [f"{key}:{self._free[port]}" for key, port in PORTS.items()]
@@ -99,6 +105,8 @@ class ExampleDaemon:
 def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[ExampleDaemon]:
     """Run the daemon of ``make run`` in ``folder``, with a ``.venv`` as in a clone."""
     (folder / ".venv").symlink_to(sys.prefix)
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules/authorizerd-client").symlink_to(ROOT / "clients/javascript")
     for setting in settings:
         key, _, value = setting.partition("=")
         if key.endswith(".file"):
@@ -123,9 +131,9 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
             assert process.wait(SECONDS_MAX) == 0
 
 
-def _python_path() -> str:
-    """Add the root folder, since ops is not installed."""
-    return os.pathsep.join((str(Path(__file__).parents[2]), os.environ["PYTHONPATH"]))
+def _python_path(folder: str = "") -> str:
+    """Add a folder of the project whose packages are not installed."""
+    return os.pathsep.join((str(ROOT / folder), os.environ["PYTHONPATH"]))
 
 
 class Shell:
@@ -133,13 +141,15 @@ class Shell:
 
     def __init__(self, daemon: ExampleDaemon) -> None:
         path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
+        python_path = _python_path("clients/python/src")
         self._process: Final = subprocess.Popen(
             ["bash"],
             cwd=daemon.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PATH": path, "PID": str(daemon.pid())},
+            env={**os.environ, "PATH": path, "PID": str(daemon.pid()), "PYTHONPATH": python_path},
+            start_new_session=True,
         )
 
     def run(self, command: str) -> tuple[str, int]:
@@ -157,8 +167,8 @@ class Shell:
         return printed[: found.start()].decode().strip("\n"), int(found[1])
 
     def close(self) -> None:
-        """Kill the shell, which may wait for more input."""
-        self._process.kill()
+        """Kill the shell, which may wait for more input, and the programs that it has started."""
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -51,6 +52,9 @@ def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon
                 daemons[settings] = stack.enter_context(running_example(folder, settings.split()))
                 (whole,) = filter(is_whole, RUN)
                 (folder / "server.properties").write_text(whole.text)
+                for block in filter(lambda each: each.file is not None, RUN):
+                    file = folder / str(block.file)
+                    file.write_text(daemons[settings].ports.to_free(block.text))
             return daemons[settings]
 
         yield find
@@ -73,6 +77,8 @@ def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemo
             if command.text.startswith(SERVE):
                 stack.enter_context(serving(daemon.folder, command.text))
                 continue
+            if command.text.startswith("node ") and shutil.which("node") is None:
+                pytest.skip("no node")
             check(command, daemon, shell)
             if "kill -HUP" in command.text:
                 reloads += 1
@@ -119,6 +125,8 @@ def test_daemon_answers_as_in_the_stream_example(find_daemon: FindDaemon) -> Non
 def test_every_block_is_run_or_has_a_reason() -> None:
     """A block in another language or without commands needs a marker."""
     for block in RUN:
+        if block.file is not None:
+            continue
         others = PROGRAMS if block.place.startswith("docs/clients.md:") else NO_CODE
         assert block.language in ("console", "properties", *others), block.place
         if block.language == "console":
@@ -126,6 +134,8 @@ def test_every_block_is_run_or_has_a_reason() -> None:
     for block in BLOCKS:
         assert block.reason is None or len(block.reason) > 5, block.place
     assert len([block for block in RUN if block.language == "console"]) >= 5
+    files = [block.file for block in RUN if block.file is not None]
+    assert len({*files}) == len(files)
 
 
 def test_markers_and_commands_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +148,13 @@ def test_markers_and_commands_are_read(tmp_path: Path, monkeypatch: pytest.Monke
         "$ b \\\n  -c   # exit code 3: no\nd…f\n\n$ g\n```\n"
         "<!-- run with: x=1 y=2 -->\n```console\nno command\n```\n"
         "1. In a list:\n\n    <!-- run with: z=3 -->\n    ```console\n    $ h\n      i\n    ```\n"
+        "<!-- file: a.py -->\n```python\npass\n```\n"
     )
-    first, second, third, fourth = blocks_of(page)
+    first, second, third, fourth, fifth = blocks_of(page)
     assert (first.reason, second.reason, third.reason) == ("needs root", None, None)
     assert (first.place, second.place) == ("page.md:2", "page.md:7")
     assert third.settings == "x=1 y=2"
+    assert (fifth.file, fifth.text) == ("a.py", "pass\n")
     assert (fourth.settings, fourth.text) == ("z=3", "$ h\n  i\n")
     one, two = commands_of(second.text)
     assert (one.shown, one.exit_code) == ("d…f", 3)
