@@ -21,11 +21,14 @@ from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
 from authorizerd.replay.options import PathError, parse_file
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.usage.errors import UsageError
 
 if TYPE_CHECKING:
     from authorizerd.replay.plans import Plan
 
-_NAMED_ERRORS: Final = (AclSourceError, PathError, ReportError, SubmissionError, TrafficError)
+_NAMED_ERRORS: Final = (
+    AclSourceError, PathError, ReportError, SubmissionError, TrafficError, UsageError,
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,9 +7,9 @@ and the reason for it.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NoReturn
@@ -17,19 +17,17 @@ from typing import Final, NoReturn
 from msgspec.structs import replace
 
 from authorizerd.replay.ingest.options import make_logs_plan
+from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
-from authorizerd.replay.local.inputs import estimate_bytes, find_logs
-from authorizerd.replay.local.running import (
-    LocalSource,
-    LogSource,
-    run_usage,
-    run_whatif,
-)
+from authorizerd.replay.local.files import estimate_bytes, find_logs
 from authorizerd.replay.messages import EXIT_DONE, MESSAGE
 from authorizerd.replay.options import is_uri
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
+from authorizerd.replay.recorded.tuples import Engine
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.text import format_count
+from authorizerd.replay.usage import evaluation as usage
+from authorizerd.replay.whatif import evaluation as whatif
 
 LOCAL_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 """Some ten million lines, which one process reads in a minute or two."""
@@ -117,19 +115,38 @@ def _check_table(plan: UsagePlan | WhatIfPlan) -> None:
 
 
 def _run_here(logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan) -> int:
-    open_source: Callable[[], LocalSource]
+    # Results of an earlier run would contradict those of this one. The summaries go first.
+    is_usage = isinstance(plan, UsagePlan)
+    _remove(plan.out, *(("usage.json", "commands.sh") if is_usage else ("whatif.json", "changes")))
+    engine: Engine
     if logs is not None:
         files = format_count(len(find_logs(logs.inputs)), "file")
         _say(f"engine: local, without Spark ({files})")
-        open_source = partial(LogSource, logs)
+        engine = LogEngine(logs, plan.out)
     else:
-        from authorizerd.replay.local.table import TableSource
+        from authorizerd.replay.local.table import TableEngine
 
         _say("engine: local, without Spark")
-        open_source = partial(TableSource, Path(plan.events))
+        engine = TableEngine(plan.events, plan.out)
     if isinstance(plan, UsagePlan):
-        return run_usage(plan, open_source)
-    return run_whatif(plan, open_source)
+        return usage.run(plan, engine)
+    return whatif.run(plan, engine)
+
+
+def _remove(folder: str, *names: str) -> None:
+    """Remove results of an earlier run.
+
+    Raises:
+        TrafficError: one cannot be removed.
+    """
+    try:
+        for path in (Path(folder, name) for name in names):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
 
 
 def _run_on_spark(logs: IngestPlan | None, plan: Plan, options: SparkOptions, reason: str) -> int:

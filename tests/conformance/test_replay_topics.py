@@ -11,11 +11,11 @@ import duckdb
 import pytest
 
 from authorizerd.replay.ingest.commit_files import read_newest
-from authorizerd.replay.local.running import run_whatif
-from authorizerd.replay.local.table import TableSource
+from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic, parse_topic
+from authorizerd.replay.whatif import evaluation as whatif
 from tests.conformance.audit_topic import AuditTopic
 from tests.conformance.conftest import ROOT
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
@@ -87,7 +87,7 @@ class Table:
     def _whatif(self, table: Path) -> bytes:
         candidate = acl_set_of([topic_read("orders")])
         plan = WhatIfPlan(events="", out=str(self.folder / "out"), candidate=candidate)
-        run_whatif(plan, lambda: TableSource(table))
+        whatif.run(plan, TableEngine(str(table), plan.out))
         return (self.folder / "out/whatif.json").read_bytes()
 
 

@@ -314,14 +314,14 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="the local engine reports a log that grew meanwhile",
-        file="ops/replay/local/running.py",
+        file="ops/replay/local/engine.py",
         text="if within.files != self._traffic.files:",
         becomes="if len(within.files) != len(self._traffic.files):",
         found_by="tests/ops/replay/local/test_usage.py::test_log_that_grows_during_a_lookback_is_refused",
     ),
     Mutant(
         name="the local engine accepts logs with too many unreadable lines",
-        file="ops/replay/local/running.py",
+        file="ops/replay/local/engine.py",
         text="if not self.ingested.accepted:",
         becomes="if not self.ingested.lines:",
         found_by="tests/ops/replay/test_engines.py::test_unusable_logs_are_named_and_leave_no_result",

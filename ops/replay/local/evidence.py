@@ -36,10 +36,10 @@ from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.local.causes import ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
-from authorizerd.replay.recorded.rows import LocalRows
+from authorizerd.replay.recorded.rows import LocalRows, by_frequency
 from authorizerd.replay.text import format_count, format_time, parse_time
 from authorizerd.replay.whatif.changes import Change, find_changes
-from authorizerd.replay.whatif.evaluation import by_frequency, count_unasked, sum_changes
+from authorizerd.replay.whatif.evaluation import count_unasked, sum_changes
 from authorizerd.replay.whatif.report import (
     NEWLY_ALLOWED,
     NEWLY_DENIED,

@@ -1,15 +1,18 @@
 """Find and read the files of audit logs on this machine.
 
-**Invariant:** a path selects the files that ``replay ingest`` reads below it, and a file gives the
-same lines. A file that cannot be read to its end raises an error that names it.
+**Invariant:** an input selects the files that ``replay ingest`` finds for it, and a file gives the
+same lines. An input that only Spark can find or read raises ``NeedsSparkError``. A file that cannot
+be read to its end raises an error that names it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from glob import glob
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,24 +26,30 @@ from authorizerd.replay.ingest.parse.archives import (
     unpack_lines,
 )
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.options import is_uri
 
 FILES_MAX: Final = 10_000
+PACKED_FACTOR: Final = 20
+"""Audit logs repeat the same requests, so archives of them have a twentieth of their size."""
 
 _HIDDEN: Final = ("_", ".")
 _COPYING: Final = "._COPYING_"
+_GLOB: Final = re.compile(r"[*?]")
+_GLOB_OF_HADOOP: Final = re.compile(r"[\[{\\]")
 
 
-def find_files(paths: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files that are named, and all below directories that are named, each once.
+def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
+    """Return the files that paths and globs name, and all below directories, in order, each once.
 
     Raises:
-        TrafficError: a path is missing or unreadable, has no files, or has files of another kind.
+        NeedsSparkError: an input is a URI, Parquet, or a glob with braces or brackets, or there are
+            too many files.
+        TrafficError: an input is missing or unreadable, has no files, or has files of another kind.
     """
     found: dict[Path, Path] = {}  # in order, by the absolute path
-    for text in paths:
-        path = Path(text)
+    for text in inputs:
         try:
-            files = list(_files_below(path, set())) if path.is_dir() else [path]
+            files = [file for path in _match(text) for file in _files_at(path)]
         except OSError as error:
             raise TrafficError(f"{error.filename}: {error.strerror}") from error
         if not files:
@@ -53,23 +62,31 @@ def find_files(paths: Iterable[str]) -> tuple[Path, ...]:
     return tuple(found.values())
 
 
-def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    """Yield the files below ``folder`` in order, except those that an ingest skips."""
-    status = folder.stat()
-    if (status.st_dev, status.st_ino) in seen:  # a link to a folder above
-        return
-    seen.add((status.st_dev, status.st_ino))
-    for path in sorted(folder.iterdir()):
-        if is_hidden(path):
-            continue
-        if path.is_dir():
-            yield from _files_below(path, seen)
-        else:
-            yield path
+def _match(text: str) -> Iterator[Path]:
+    """Yield the files and directories that an input names."""
+    if is_uri(text):
+        raise NeedsSparkError(f"{text}: expected a path on this machine, found a URI")
+    names = [text]
+    if not Path(text).exists():
+        if _GLOB_OF_HADOOP.search(text):
+            raise NeedsSparkError(f"{text}: expected a glob of * and ? only")
+        names = sorted(glob(text)) if _GLOB.search(text) else names
+    for path in map(Path, names):
+        # As an ingest follows links before "..", so a file named in two ways is read once.
+        yield path.resolve() if ".." in path.parts else path
 
 
-def is_hidden(path: Path) -> bool:
-    """Return True if an ingest skips the file or directory."""
+def _files_at(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield a file, or those below a directory in order, except those that an ingest skips."""
+    if not path.is_dir():
+        yield from [path][: not _is_hidden(path)]
+    elif (real := path.resolve()) not in above:  # not a link to a folder above
+        for each in sorted(path.iterdir()):
+            if not _is_hidden(each):
+                yield from _files_at(each, above | {real})
+
+
+def _is_hidden(path: Path) -> bool:
     return path.name.startswith(_HIDDEN) or path.name.endswith(_COPYING)
 
 
@@ -86,6 +103,19 @@ def _check(file: Path) -> None:
         raise NeedsSparkError(f"{file}: expected an audit log, found Parquet")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         raise TrafficError(f"{file}: expected a file or a pipe")
+
+
+def estimate_bytes(files: Iterable[Path]) -> int:
+    """Return the size of all files, unpacked.
+
+    Raises:
+        OSError: a file has vanished.
+    """
+    return sum(
+        file.stat().st_size
+        * (PACKED_FACTOR if file.name.lower().endswith(archives.SUFFIXES) else 1)
+        for file in files
+    )
 
 
 class LogReader:

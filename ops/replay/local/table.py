@@ -1,4 +1,4 @@
-"""Read the output of an ingest with pyarrow, in this process, and write changes like Spark.
+"""Evaluate the output of an ingest with pyarrow, in this process.
 
 **Invariant:** the tuples are those that Spark reads in the same table: only live runs count. A
 table that has lost files is rejected.
@@ -7,44 +7,49 @@ table that has lost files is rejected.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero, dataset, parquet
 
-from authorizerd.replay.ingest.commit import Run, TableError, check_complete
+from authorizerd.replay.ingest.commit import TableError, check_complete
 from authorizerd.replay.ingest.commit_files import read_newest
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.local.engine import LocalEngine
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
-from authorizerd.replay.recorded.rows import LocalRows
-from authorizerd.replay.recorded.tuples import RecordedTuple
+from authorizerd.replay.recorded.rows import Find, LocalRows, Row, by_frequency
+from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
-from authorizerd.replay.whatif.changes import Change
-from authorizerd.replay.whatif.evaluation import by_frequency
+
+R = TypeVar("R", bound=Row)
 
 TUPLES_MAX: Final = 2_000_000
 WINDOW_BYTES_MAX: Final = 1024 * 1024 * 1024
 """The Parquet files of a window that one process sums up: about a hundred million events."""
 
 _BATCH_ROWS: Final = 10_000
-_KEY: Final = RecordedTuple._fields[:6]
+_KEY: Final = Part._fields[:7]
+"""A tuple and its answer."""
 
 
-class TableSource:
-    """The newest commit of the table in ``folder``.
+class TableEngine(LocalEngine):
+    """The newest commit of the table in ``folder``, and the directory of a command's results.
 
     Raises:
         NeedsSparkError: the table has too many tuples for one process.
         TrafficError: it is not a table, or cannot be read.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, out: str) -> None:
+        super().__init__(out)
+        self._folder = Path(folder)
         try:
-            self._commit = read_newest(folder)
+            self._commit = read_newest(self._folder)
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
         if self.ingested.tuples > TUPLES_MAX:
@@ -65,64 +70,68 @@ class TableSource:
             TrafficError: a file cannot be read.
         """
         try:
-            return self._all() if since_ms is None else self._since(since_ms)
+            if since_ms is None:
+                return LocalRows(_ArrowTuples(self._read_tuples()))
+            files = self._find_events(format_time(since_ms)[:10])
+            return LocalRows(merge_tuples(chain.from_iterable(_sum(f, since_ms) for f in files)))
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
-        except (OSError, pa.ArrowException) as error:
-            raise TrafficError(f"--events: {self._folder}: {error}") from error
 
-    def write_changes(self, changes: list[Change], folder: Path, /) -> None:
-        """Write the changes as one Parquet file, in the order and with the columns of Spark's.
+    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> LocalRows[R]:
+        """Write the rows that ``find`` yields for all tuples as one Parquet file, and return them.
 
         Raises:
             TrafficError: the file cannot be written.
         """
-        ordered = sorted(changes, key=lambda one: (one.change, by_frequency(one)))
+        rows = sorted(find(self.tuples()), key=lambda row: (row[0], by_frequency(row)))
+        folder = self._out / name
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)
             aside = folder / "_part-0.being-written"
-            parquet.write_table(pa.Table.from_batches([make_batch(ordered, Change)]), aside)
+            parquet.write_table(pa.Table.from_batches([make_batch(rows, kind)]), aside)
             aside.replace(folder / "part-0.parquet")
         except OSError as error:
             raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
+        return LocalRows(rows)
 
-    def _all(self) -> LocalRows[RecordedTuple]:
-        glob = self._commit.tuples_glob
-        files = [] if glob is None else sorted(self._folder.glob(glob))
-        columns = schema_of(RecordedTuple).names
-        tables = [parquet.read_table(file, columns=columns, partitioning=None) for file in files]
+    def _read_tuples(self) -> list[pa.Table]:
+        place = self._commit.tuples_glob or "tuples"
+        tables = []
+        for file in sorted(self._folder.glob(place)):
+            with _naming(file):
+                names = schema_of(RecordedTuple).names
+                tables.append(parquet.read_table(file, columns=names, partitioning=None))
+        found = sum(table.num_rows for table in tables)
         check_complete(
-            str(self._folder / (glob or "tuples")),
-            "tuples",
-            expected=self.ingested.tuples,
-            found=sum(table.num_rows for table in tables),
+            str(self._folder / place), "tuples", expected=self.ingested.tuples, found=found
         )
-        return LocalRows(_ArrowTuples(tables))
+        return tables
 
-    def _since(self, since_ms: int) -> LocalRows[RecordedTuple]:
-        first = format_time(since_ms)[:10]
-        files = sorted(path for run in self._commit.runs for path in self._files_of(run, first))
-        size = sum(path.stat().st_size for path in files)
+    def _find_events(self, first_day: str) -> list[Path]:
+        """Return the event files from a day on.
+
+        Raises:
+            NeedsSparkError: they are too large for one process.
+            TableError: files of a run are missing.
+        """
+        found = []
+        for run in self._commit.runs:
+            if run.may_contain(first_day):
+                files = sorted(self._folder.glob(run.events_glob))
+                # Only the ends of the files: the commit counts the events of a run, not of a day.
+                rows = 0
+                for file in files:
+                    with _naming(file):
+                        rows += parquet.read_metadata(file).num_rows
+                place = str(self._folder / run.events_glob)
+                check_complete(place, "events", expected=run.ingested.events, found=rows)
+                found += [file for file in files if file.parent.name >= f"day={first_day}"]
+        size = sum(file.stat().st_size for file in found)
         if size > WINDOW_BYTES_MAX:
             raise NeedsSparkError(
                 f"the events of the window have {size:,} bytes, more than {WINDOW_BYTES_MAX:,}"
             )
-        return LocalRows(_ArrowTuples([_sum_events(files, since_ms)] if files else []))
-
-    def _files_of(self, run: Run, first_day: str) -> list[Path]:
-        """Return the event files of a run, from a day on.
-
-        Raises:
-            TableError: files of the run are missing.
-        """
-        if not run.may_contain(first_day):
-            return []
-        files = list(self._folder.glob(run.events_glob))
-        # Only the ends of the files: the commit counts the events of a run, not those of its days.
-        found = sum(parquet.read_metadata(path).num_rows for path in files)
-        place = str(self._folder / run.events_glob)
-        check_complete(place, "events", expected=run.ingested.events, found=found)
-        return [path for path in files if path.parent.name >= f"day={first_day}"]
+        return found
 
 
 class _ArrowTuples:
@@ -137,37 +146,31 @@ class _ArrowTuples:
                 yield from read_rows(batch, RecordedTuple)
 
 
-def _sum_events(files: list[Path], since_ms: int) -> pa.Table:
-    """Return the tuples of the events since a time, without rules; reads batch by batch."""
-    events = dataset.dataset([str(path) for path in files], format="parquet")
-    at, is_allowed = pc.field("at"), pc.field("allowed")
-    never = pa.scalar(None, events.schema.field("at").type)
-    times = {
-        "allowed": pc.if_else(is_allowed, at, never),
-        "denied": pc.if_else(is_allowed, never, at),
-    }
-    within = at >= pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
-    figures = [
-        (f"{answer}_at", f"hash_{function}", None, f"{answer}_{name}")
-        for answer in times
-        for function, name in (("count", "events"), ("min", "first_at"), ("max", "last_at"))
-    ]
-    steps = (
-        ("scan", acero.ScanNodeOptions(events, columns=[*_KEY, "allowed", "at"], filter=within)),
-        # The scan only skips parts of files.
-        ("filter", acero.FilterNodeOptions(within)),
-        (
-            "project",
-            acero.ProjectNodeOptions(
-                [*map(pc.field, _KEY), *times.values()],
-                [*_KEY, *(f"{answer}_at" for answer in times)],
-            ),
-        ),
-        ("aggregate", acero.AggregateNodeOptions(figures, keys=list(_KEY))),
-    )
-    sums = acero.Declaration.from_sequence(
-        [acero.Declaration(name, options) for name, options in steps]
-    ).to_table()
-    for answer in times:
-        sums = sums.append_column(f"{answer}_rule", pa.nulls(len(sums), pa.string()))
-    return sums
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Turn errors into those of the file."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise TrafficError(f"--events: {file}: {error}") from error
+
+
+def _sum(file: Path, since_ms: int) -> Iterator[Part]:
+    """Yield the parts of tuples in a file of events since a time; reads batch by batch."""
+    with _naming(file):
+        events = dataset.dataset(str(file), format="parquet")
+        within = pc.field("at") >= pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
+        figures = [
+            ("at", f"hash_{function}", None, name)
+            for function, name in (("count", "events"), ("min", "first_at"), ("max", "last_at"))
+        ]
+        steps = (
+            ("scan", acero.ScanNodeOptions(events, columns=[*_KEY, "at"], filter=within)),
+            ("filter", acero.FilterNodeOptions(within)),  # the scan only skips parts of the file
+            ("aggregate", acero.AggregateNodeOptions(figures, keys=list(_KEY))),
+        )
+        sums = acero.Declaration.from_sequence(
+            [acero.Declaration(name, options) for name, options in steps]
+        ).to_table()
+    for batch in sums.append_column("rule", pa.nulls(len(sums), pa.string())).to_batches():
+        yield from read_rows(batch, Part)

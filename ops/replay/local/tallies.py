@@ -14,7 +14,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
-from typing import Final, NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -47,8 +48,6 @@ _JSON_TIMES: Final = {
     b'{"time":"2001-01-01T00:00:00.000Z': 978_307_200_000,
 }
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
-
-
 _is_sampled: Final = re.compile(
     rb' \[sampleRate=[^\]]{1,20}\]\r*$|"sample_rate":(?!1(?:\.0)?[,}])'
 ).search
@@ -77,6 +76,8 @@ class Tally(msgspec.Struct, gc=False):
     last_ms: int = -sys.maxsize
 
 
+_get_summand: Final = attrgetter(*Summand._fields)
+
 Counted: TypeAlias = Summand | Reason | None
 """The result of a line: an event, a reason why it was set aside, or nothing if it is blank."""
 
@@ -104,7 +105,7 @@ class Tallies:
         self._tallies_max = tallies_max
         self._text_bytes_left = text_bytes_max
         self._tallies: dict[Counted, Tally] = {}
-        self._texts: dict[str, str] = {}
+        self._values: dict[Any, Any] = {}
         self._seconds: dict[bytes, int | None] = {}
         self._tails: dict[bytes, Tally] = {}
         self._tail_bytes = 0
@@ -205,15 +206,5 @@ class Tallies:
         return tally
 
     def _summand(self, event: Event) -> Summand:
-        one = self._texts.setdefault  # equal texts are one object
-        return Summand(
-            one(event.principal, event.principal),
-            None if event.host is None else one(event.host, event.host),
-            one(event.operation, event.operation),
-            one(event.resource_type, event.resource_type),
-            one(event.resource_name, event.resource_name),
-            one(event.pattern_type, event.pattern_type),
-            event.allowed,
-            None if event.rule is None else one(event.rule, event.rule),
-            one(event.level, event.level),
-        )
+        one = self._values.setdefault  # equal texts are one object
+        return Summand._make(one(value, value) for value in _get_summand(event))

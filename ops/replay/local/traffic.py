@@ -20,9 +20,9 @@ from authorizerd.replay.ingest.report import Ingested, by_frequency
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.copies import find_copies
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.files import LogReader, find_files
+from authorizerd.replay.local.files import LogReader, find_logs
 from authorizerd.replay.local.tallies import Summand, Tallies, Tally
-from authorizerd.replay.recorded.tuples import Figures, RecordedTuple, merge_tuples
+from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
 
 BAD_RATIO_MAX: Final = 0.01
@@ -52,7 +52,7 @@ def read_traffic(
     bad_ratio_max: float = BAD_RATIO_MAX,
     since_ms: int = -sys.maxsize,
 ) -> Traffic:
-    """Return the traffic in files, and in all files below directories. Blocks.
+    """Return the traffic in the files that ``find_logs`` finds. Blocks.
 
     Args:
         time_zone: of times that name none, as ``find_zone``.
@@ -69,7 +69,7 @@ def read_traffic(
         raise TrafficError(str(error)) from error
     files: list[TrafficFile] = []
     damaged: list[str] = []
-    found = find_files(paths)
+    found = find_logs(paths)
     copies = find_copies(found)
     with collector_off():
         for path in (path for path in found if path not in copies):
@@ -82,11 +82,7 @@ def read_traffic(
                     damaged.append(str(path))
             files.append(reader.file)
         tuples = merge_tuples(
-            (
-                counted[:6],
-                counted.allowed,
-                Figures(tally.lines, tally.first_ms, tally.last_ms, counted.rule),
-            )
+            Part(*counted[:8], tally.lines, tally.first_ms, tally.last_ms)
             for counted, tally in tallies
             if isinstance(counted, Summand) and tally.lines
         )

@@ -54,10 +54,7 @@ class LocalRows(Generic[T]):
     def sum(self, find: Find[T, R], kind: type[R], /) -> Iterator[R]:
         """Yield the sums of what ``find`` yields."""
         (sums,) = sum_parts(find(self._rows), kind, keys_max=sys.maxsize)
-        key_size = key_size_of(kind)
-        return iter(
-            sorted(sums, key=lambda row: [(part is not None, part) for part in row[:key_size]])
-        )
+        return iter(sorted(sums, key=key_of))
 
 
 def sum_parts(rows: Iterable[R], kind: type[R], *, keys_max: int = KEYS_MAX) -> Iterator[list[R]]:
@@ -82,3 +79,13 @@ def sum_parts(rows: Iterable[R], kind: type[R], *, keys_max: int = KEYS_MAX) -> 
 def key_size_of(kind: type[Row]) -> int:
     """Return the number of fields of a row's key."""
     return sum(name not in FIGURES for name in kind._fields)
+
+
+def key_of(row: Row) -> list[tuple[bool, Any]]:
+    """Return the place of a row by its key: None first, and texts by code point."""
+    return [(part is not None, part) for part in row[: key_size_of(type(row))]]
+
+
+def by_frequency(row: Row) -> tuple[Any, ...]:
+    """Return the place of a row in a report: most events first, then by its key."""
+    return -row.events, key_of(row)

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.ingest.sums import sum_by_rule, sum_tuples
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.recorded.arrow import column_of, make_batch, read_rows, schema_of
 from authorizerd.replay.recorded.rows import FIGURES, Find, Row, key_size_of, sum_parts
 from authorizerd.replay.recorded.tuples import RecordedTuple
+from authorizerd.replay.spark.files import write_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,14 +85,16 @@ def _split(rows: Iterable[R]) -> Iterator[list[R]]:
     return iter(lambda: list(islice(left, _BATCH_ROWS)), [])
 
 
-class SparkSource:
-    """The output of an ingest.
+class SparkEngine:
+    """The output of an ingest, and the directory of a command's results.
 
     Raises:
         JobError: ``events`` is not the output of an accepted ingest.
     """
 
-    def __init__(self, spark: SparkSession, events: str) -> None:
+    def __init__(self, spark: SparkSession, events: str, out: str) -> None:
+        self._spark = spark
+        self._out = out
         self._table = open_table(spark, events)
         self.ingested = self._table.ingested
 
@@ -103,24 +107,30 @@ class SparkSource:
         if since_ms is None:
             return SparkRows(self._table.tuples(), RecordedTuple)
         # Persisted, since a command sums up its tuples several times.
-        return SparkRows(
-            sum_events(self._table.events(since_ms), since_ms).persist(), RecordedTuple
-        )
+        within = sum_events(self._table.events(since_ms), since_ms).persist()
+        return SparkRows(within, RecordedTuple)
+
+    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> SparkRows[R]:
+        """Write the rows that ``find`` yields for all tuples, and return what was written."""
+        first, *keys = kind._fields[: key_size_of(kind)]
+        found = self.tuples().map(find, kind).persist()  # the sort reads it twice
+        place = f"{self._out}/{name}"
+        try:
+            ordered = found.orderBy(first, sql.desc("events"), *keys)
+            ordered.write.mode("overwrite").parquet(place)
+        finally:
+            found.unpersist()
+        return SparkRows(self._spark.read.schema(found.schema).parquet(place), kind)
+
+    def write_text(self, name: str, text: str, /) -> None:
+        """Write a text of the results."""
+        write_text(self._spark, f"{self._out}/{name}", text)
 
 
 def sum_events(events: DataFrame, since_ms: int) -> DataFrame:
-    """Return the tuples of the events since a time; their rules are unknown."""
+    """Return the tuples of the events since a time."""
     # Bare columns on the left: with a function around ``at``, Spark would read every row group, and
     # without a condition on ``day``, the files of every day.
     begins = sql.timestamp_millis(sql.lit(since_ms))
     within = events.where((sql.col("day") >= begins.cast("date")) & (sql.col("at") >= begins))
-    figures = []
-    for name, is_answer in (("allowed", sql.col("allowed")), ("denied", ~sql.col("allowed"))):
-        at = sql.when(is_answer, sql.col("at"))
-        figures += [
-            sql.count_if(is_answer).alias(f"{name}_events"),
-            sql.min(at).alias(f"{name}_first_at"),
-            sql.max(at).alias(f"{name}_last_at"),
-            sql.lit(None).cast("string").alias(f"{name}_rule"),
-        ]
-    return within.groupBy(*RecordedTuple._fields[:6]).agg(*figures)
+    return sum_tuples(sum_by_rule(within))

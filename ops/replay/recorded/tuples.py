@@ -1,12 +1,14 @@
-"""A distinct recorded request with the figures of its events, and the sources of such tuples."""
+"""A distinct recorded request with the figures of its events, and what yields such tuples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from authorizerd.replay.ingest.report import Ingested
-from authorizerd.replay.recorded.rows import Rows
+from authorizerd.replay.recorded.rows import Find, Row, Rows
+
+R = TypeVar("R", bound=Row)
 
 
 class Figures(NamedTuple):
@@ -71,6 +73,22 @@ class RecordedTuple(NamedTuple):
         )
 
 
+class Part(NamedTuple):
+    """Some of the events of a tuple: those with one answer and one rule."""
+
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    allowed: bool
+    rule: str | None
+    events: int
+    first_ms: int
+    last_ms: int
+
+
 class Source(Protocol):
     """Recorded traffic: the output of an ingest, or audit logs."""
 
@@ -84,20 +102,31 @@ class Source(Protocol):
         ...
 
 
+class Engine(Source, Protocol):
+    """What evaluates recorded traffic and writes the results of a command."""
+
+    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> Rows[R]:
+        """Write the rows that ``find`` yields for all tuples as the result ``name``; return them.
+
+        They are ordered by the first field of ``kind``, then by frequency.
+        """
+        ...
+
+    def write_text(self, name: str, text: str, /) -> None:
+        """Write the result ``name``, so that no reader sees a part of it."""
+        ...
+
+
 NO_EVENTS: Final[tuple[int, None, None, None]] = (0, None, None, None)
 
 
-def merge_tuples(
-    parts: Iterable[tuple[tuple[str | None, ...], bool, Figures]],
-) -> list[RecordedTuple]:
-    """Return the distinct tuples of parts, in the order in which they first occur.
-
-    A part has the first six fields of a tuple, an answer, and figures of it.
-    """
-    found: dict[tuple[str | None, ...], list[Figures | None]] = {}
-    for key, is_allowed, figures in parts:
-        both = found.setdefault(key, [None, None])
-        place = 0 if is_allowed else 1
+def merge_tuples(parts: Iterable[Part]) -> list[RecordedTuple]:
+    """Return the distinct tuples of parts, in the order in which they first occur."""
+    found: dict[tuple[str | bool | None, ...], list[Figures | None]] = {}
+    for part in parts:
+        both = found.setdefault(part[:6], [None, None])
+        figures = Figures(part.events, part.first_ms, part.last_ms, part.rule)
+        place = 0 if part.allowed else 1
         both[place] = _sum(both[place], figures)
     return [
         RecordedTuple._make((*key, *(allowed or NO_EVENTS), *(denied or NO_EVENTS)))

@@ -16,9 +16,10 @@ from authorizerd.replay.acl_set import AclSet, DatedAcl
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import JudgedBy
+from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.plans import UsagePlan
-from authorizerd.replay.recorded.tuples import Source
-from authorizerd.replay.text import format_time, parse_time
+from authorizerd.replay.recorded.tuples import Engine, Source
+from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.report import (
     HOW_TO_LOG_ALLOWED,
@@ -33,7 +34,7 @@ from authorizerd.replay.usage.report import (
     named,
 )
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
-from authorizerd.replay.usage.summary import script, script_comments
+from authorizerd.replay.usage.summary import script, script_comments, summary
 from authorizerd.replay.usage.uses import AclUsage, Counted, Summed, sum_uses
 
 _DAY_MS: Final = 86_400_000
@@ -52,6 +53,21 @@ class Age(StrEnum):
     IN_FORCE = "in_force"
     ADDED_WITHIN = "added_within"
     UNKNOWN = "age_unknown"
+
+
+def run(plan: UsagePlan, engine: Engine) -> int:
+    """Write ``commands.sh`` and ``usage.json``, print a summary, and return the exit code.
+
+    Raises:
+        UsageError: as ``evaluate``.
+    """
+    report, commands = evaluate(plan, engine)
+    engine.write_text("commands.sh", commands)
+    # The summary is written last, so it exists only next to complete results.
+    engine.write_text("usage.json", encode_json(report))
+    for line in summary(report):
+        print(line, flush=True)
+    return EXIT_DONE
 
 
 def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.plans import UsagePlan
-from authorizerd.replay.recorded.spark import SparkSource
-from authorizerd.replay.spark.files import remove_file, write_text
-from authorizerd.replay.text import encode_json
-from authorizerd.replay.usage.evaluation import evaluate
-from authorizerd.replay.usage.summary import summary
+from authorizerd.replay.recorded.spark import SparkEngine
+from authorizerd.replay.spark.files import remove_file
+from authorizerd.replay.usage import evaluation
 
 
 def run(spark: SparkSession, plan: UsagePlan) -> int:
@@ -28,12 +25,6 @@ def run(spark: SparkSession, plan: UsagePlan) -> int:
     # If this run fails, the script of an earlier run must not remain.
     remove_file(spark, f"{plan.out}/commands.sh")
     try:
-        report, commands = evaluate(plan, SparkSource(spark, plan.events))
+        return evaluation.run(plan, SparkEngine(spark, plan.events, plan.out))
     finally:
         spark.catalog.clearCache()
-    write_text(spark, f"{plan.out}/commands.sh", commands)
-    # The summary is written last, so it exists only next to complete results.
-    write_text(spark, f"{plan.out}/usage.json", encode_json(report))
-    for line in summary(report):
-        print(line)
-    return EXIT_DONE

@@ -1,4 +1,4 @@
-"""Sum up changed decisions, and make the report of them, wherever the rows are.
+"""Sum up changed decisions, and write the report of them, wherever the rows are.
 
 **Invariant:** equal changes give equal bytes. Of all changes and groups, this process keeps only
 those that the report lists.
@@ -16,10 +16,11 @@ from typing import Final, NamedTuple
 
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.plans import WhatIfPlan
-from authorizerd.replay.recorded.rows import Find, Rows
-from authorizerd.replay.recorded.tuples import RecordedTuple, Source
-from authorizerd.replay.text import format_time
+from authorizerd.replay.recorded.rows import Rows, by_frequency
+from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
+from authorizerd.replay.text import encode_json, format_time
 from authorizerd.replay.whatif.changes import Change, NotEvaluated, find_changes, find_unasked
 from authorizerd.replay.whatif.report import (
     LISTED_MAX,
@@ -33,6 +34,7 @@ from authorizerd.replay.whatif.report import (
     RecordedBaseline,
     ResourceCount,
     WhatIf,
+    summary_lines,
 )
 
 _ALL: Final = "all"
@@ -56,7 +58,24 @@ class _Listed(NamedTuple):
     left_out: int
 
 
-def change_finder(plan: WhatIfPlan) -> Find[RecordedTuple, Change]:
+def run(plan: WhatIfPlan, engine: Engine) -> int:
+    """Write ``whatif.json`` and ``changes``; return 3 if anything is newly denied, else 0."""
+    report = write_report(plan, engine)
+    for line in summary_lines(report):
+        print(line, flush=True)
+    return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
+
+
+def write_report(plan: WhatIfPlan, engine: Engine) -> WhatIf:
+    """Write ``changes`` and then ``whatif.json``, and return the report."""
+    # The sums are those of what was written, so that the report agrees with the files.
+    changes = engine.store(change_finder(plan), Change, "changes")
+    report = make_report(plan, engine, changes)
+    engine.write_text("whatif.json", encode_json(report))
+    return report
+
+
+def change_finder(plan: WhatIfPlan) -> partial[Iterator[Change]]:
     """Return the function that finds the changes of a plan."""
     baseline = None if plan.baseline is None else AclIndex.of(plan.baseline)
     return partial(find_changes, candidate=AclIndex.of(plan.candidate), baseline=baseline)
@@ -124,14 +143,6 @@ def find_most_frequent(changes: Iterable[Change]) -> Iterator[Change]:
             some[:] = nsmallest(LISTED_MAX, some, key=by_frequency)
     for some in kept.values():
         yield from nsmallest(LISTED_MAX, some, key=by_frequency)
-
-
-def by_frequency(change: Change) -> tuple[object, ...]:
-    """Return the place of a change in a report: most events first, then by name."""
-    # An unknown host comes before all others.
-    host = (change.host is not None, change.host or "")
-    names = (change.operation, change.resource_type, change.resource_name)
-    return -change.events, change.principal, host, *names
 
 
 def _list(groups: Iterable[Group]) -> _Listed:

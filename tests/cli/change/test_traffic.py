@@ -18,8 +18,9 @@ from authorizerd.acl.plan.names import parse_acl
 from authorizerd.acl.plan.traffic import TrafficCount, TrafficEvidence
 from authorizerd.cli.main import main
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.local.running import LogSource, run_whatif
+from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
+from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.support.acls import acl
 from tests.support.recorded_use import RecordedUse, read_recorded_use
@@ -265,7 +266,7 @@ def report(folder: Path, before: AclSet, after: AclSet) -> Path:
     """Write what the Spark job would: ``whatif.json`` of the log."""
     logs = IngestPlan(inputs=(str(folder / "audit.log"),), out="")
     plan = WhatIfPlan(events="", out=str(folder), candidate=after, baseline=before)
-    run_whatif(plan, lambda: LogSource(logs))
+    whatif.run(plan, LogEngine(logs, plan.out))
     return folder / "whatif.json"
 
 

@@ -31,13 +31,14 @@ from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
 from authorizerd.replay.ingest.table import Table, find_table, open_table
 from authorizerd.replay.ingest.tuples import TUPLE
 from authorizerd.replay.plans import FollowPlan
+from authorizerd.replay.recorded.spark import SparkEngine
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.files import is_occupied, remove_file, write_text
 from authorizerd.replay.spark.paths import escape_glob, local_path
 from authorizerd.replay.spark.topics import explain
 from authorizerd.replay.text import encode_json, format_count
-from authorizerd.replay.whatif.job import write_report
+from authorizerd.replay.whatif.evaluation import write_report
 
 TUPLES_MAX: Final = 2_000_000
 """The most distinct requests of a watch; each report judges all of them."""
@@ -132,7 +133,7 @@ def read_figures(spark: SparkSession, plan: FollowPlan) -> Ingested:
 def _write_reports(spark: SparkSession, plan: FollowPlan) -> None:
     """Write ``ingest.json``, ``changes`` and ``whatif.json``."""
     write_text(spark, f"{plan.out}/ingest.json", encode_json(read_figures(spark, plan)))
-    write_report(spark, plan.whatif)
+    write_report(plan.whatif, SparkEngine(spark, plan.whatif.events, plan.out))
 
 
 def _remove(spark: SparkSession, uri: str) -> None:

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest.commit import Commit, Run
 from authorizerd.replay.ingest.commit_files import list_commits, read_newest
 from authorizerd.replay.ingest.report import add_up, decode_ingested
-from authorizerd.replay.local.running import run_usage, run_whatif
-from authorizerd.replay.local.table import TableSource
+from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
+from authorizerd.replay.usage import evaluation as usage
+from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.recorded_events import KEY, START, Event, real_events, write_events
 
@@ -103,14 +104,15 @@ class Ingests:
 
     def _results(self, table: Path) -> list[object]:
         """Return the tuples of a table, and the results of the other commands."""
-        source, out = TableSource(table), self.folder / "out"
-        run_whatif(WhatIfPlan(events="", out=str(out), candidate=ACLS), lambda: source)
-        usage = UsagePlan(
+        out = self.folder / "out"
+        engine = TableEngine(str(table), str(out))
+        whatif.run(WhatIfPlan(events="", out=str(out), candidate=ACLS), engine)
+        plan = UsagePlan(
             events="", out=str(out), acls=ACLS, lookback_days=1.5, assume_in_force=True
         )
-        run_usage(usage, lambda: source)
+        usage.run(plan, engine)
         texts = [(out / name).read_bytes() for name in ("whatif.json", "usage.json")]
-        return [sorted(source.tuples(), key=str), *texts]
+        return [sorted(engine.tuples(), key=str), *texts]
 
 
 @pytest.fixture

@@ -84,13 +84,13 @@ class Pools:
         """Return the number of the pool with the tuples of a table's events since a time."""
         from pyspark.sql import functions as sql
 
-        from authorizerd.replay.recorded.spark import SparkSource
+        from authorizerd.replay.recorded.spark import SparkEngine
 
         with self._lock:
             number = self._numbers.get((events, since_ms))
             if number is None:
                 number = self._numbers[events, since_ms] = len(self._numbers)
-                frame = SparkSource(spark, events).tuples(since_ms).map(iter, RecordedTuple)
+                frame = SparkEngine(spark, events, "").tuples(since_ms).map(iter, RecordedTuple)
                 frame = frame.withColumn("pool", sql.lit(number).cast("long"))
                 so_far = self.frames.get(RecordedTuple)
                 self.frames[RecordedTuple] = frame if so_far is None else so_far.unionByName(frame)

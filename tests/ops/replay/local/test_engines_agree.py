@@ -9,27 +9,26 @@ from __future__ import annotations
 import os
 import random
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
-from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.running import LocalSource, LogSource, run_usage, run_whatif
-from authorizerd.replay.local.table import TableSource
+from authorizerd.replay.local.engine import LogEngine
+from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded.rows import LocalRows
-from authorizerd.replay.recorded.tuples import RecordedTuple, Source
+from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
 from authorizerd.replay.text import encode_json
+from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.evaluation import evaluate
 from authorizerd.replay.usage.report import decode_usage
+from authorizerd.replay.whatif import evaluation as whatif
 from authorizerd.replay.whatif.changes import Change
 from authorizerd.replay.whatif.evaluation import change_finder, make_report
 from tests.ops.replay.local.pooled import PooledRows, PooledSource, Pools
@@ -70,8 +69,8 @@ def check_whatif(
     }
     codes = (
         run(spark, plans["spark"]),
-        run_whatif(plans["logs"], partial(LogSource, logs)),
-        run_whatif(plans["table"], partial(TableSource, Path(logs.out))),
+        whatif.run(plans["logs"], LogEngine(logs, plans["logs"].out)),
+        whatif.run(plans["table"], TableEngine(logs.out, plans["table"].out)),
     )
     first, *others = (
         (code, (folder / name / "whatif.json").read_bytes())
@@ -99,20 +98,20 @@ def check_usage(
 
     folder.mkdir(parents=True)
     plan = UsagePlan(events=logs.out, out=str(folder / "spark"), acls=acls, **more)
-    without_spark: dict[str, Callable[[], LocalSource]] = {
-        "logs": partial(LogSource, logs),
-        "table": partial(TableSource, Path(logs.out)),
+    without_spark: dict[str, Engine] = {
+        "logs": LogEngine(logs, str(folder / "logs")),
+        "table": TableEngine(logs.out, str(folder / "table")),
     }
     try:
         assert run(spark, plan) == 0
     except UsageError as error:
-        for name, open_source in without_spark.items():
-            with pytest.raises(TrafficError, match=re.escape(str(error))):
-                run_usage(replace(plan, out=str(folder / name)), open_source)
+        for name, engine in without_spark.items():
+            with pytest.raises(UsageError, match=re.escape(str(error))):
+                usage.run(plan, engine)
             assert not (folder / name).exists()
         return None
-    for name, open_source in without_spark.items():
-        assert run_usage(replace(plan, out=str(folder / name)), open_source) == 0
+    for name, engine in without_spark.items():
+        assert usage.run(plan, engine) == 0
         for file in ("usage.json", "commands.sh"):
             assert (folder / name / file).read_bytes() == (folder / "spark" / file).read_bytes()
     return (folder / "table" / "usage.json").read_text()
@@ -164,13 +163,13 @@ def test_many_random_sets_are_evaluated_alike(spark: SparkSession, tmp_path: Pat
     for number in range(POOLED_LOGS):
         write_random_logs(drawn, tmp_path / f"logs-{number}")
         logs.append(ingest(spark, tmp_path / f"logs-{number}", tmp_path / f"events-{number}"))
-    sources = [(LogSource(each), TableSource(Path(each.out))) for each in logs]
+    sources = [(LogEngine(each, ""), TableEngine(each.out, "")) for each in logs]
     whatifs, usages = [], []
     for number in range(SETS):
         place = number % POOLED_LOGS
         candidate, baseline = random_set(drawn), drawn.choice((None, random_set(drawn)))
-        whatif = WhatIfPlan(events=logs[place].out, out="", candidate=candidate, baseline=baseline)
-        whatifs.append((place, whatif))
+        plan = WhatIfPlan(events=logs[place].out, out="", candidate=candidate, baseline=baseline)
+        whatifs.append((place, plan))
         usages.append((place, UsagePlan(events=logs[place].out, out="", **draw_usage(drawn))))
 
     pools = Pools()
@@ -191,12 +190,10 @@ def test_many_random_sets_are_evaluated_alike(spark: SparkSession, tmp_path: Pat
         for source in sources[place]:
             changes = LocalRows(list(change_finder(plan)(source.tuples())))
             assert encode_json(make_report(plan, source, changes)) == encode_json(report)
-    results = pools.run(
-        [partial(evaluate_usage, usage, on_spark[place]) for place, usage in usages]
-    )
-    for (place, usage), result in zip(usages, results, strict=True):
+    results = pools.run([partial(evaluate_usage, each, on_spark[place]) for place, each in usages])
+    for (place, usage_plan), result in zip(usages, results, strict=True):
         for source in sources[place]:
-            assert evaluate_usage(usage, source) == result
+            assert evaluate_usage(usage_plan, source) == result
     assert sum(bool(commands) for _, commands in results) > SETS // 2
     assert sum(bool(each.newly_denied.tuples) for each in reports) > SETS // 2
     spark.catalog.clearCache()

@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pyarrow
 import pytest
@@ -16,7 +18,10 @@ import pytest
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.local import files as files_module
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.files import LogReader, find_files
+from authorizerd.replay.local.files import LogReader, find_logs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -103,9 +108,9 @@ def test_directory_yields_what_an_ingest_reads(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.touch()
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
-    found = find_files([str(tmp_path), str(tmp_path / "c"), str(tmp_path / "_x")])
+    found = find_logs([str(tmp_path), str(tmp_path / "c")])
     assert [str(path.relative_to(tmp_path)) for path in found] == [
-        *("a/1.log.gz", "a/2.log", "b.log", "c", "_x")
+        *("a/1.log.gz", "a/2.log", "b.log", "c")
     ]
 
 
@@ -126,7 +131,7 @@ def test_unusable_path_is_named(name: str, message: str, tmp_path: Path) -> None
     (tmp_path / "events" / "1.parquet").touch()
     (tmp_path / "device").symlink_to("/dev/null")
     with pytest.raises(TrafficError) as raised:
-        find_files([str(tmp_path / name)])
+        find_logs([str(tmp_path / name)])
     assert f"{tmp_path}/{message}" in str(raised.value)
 
 
@@ -135,7 +140,7 @@ def test_too_many_files_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in "abc":
         (tmp_path / name).touch()
     with pytest.raises(TrafficError, match=r"more than 2 files: use Spark: run authorizerd replay"):
-        find_files([str(tmp_path)])
+        find_logs([str(tmp_path)])
 
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
@@ -145,3 +150,18 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(TrafficError, match=r"a\.log: No such file"):
         list(reader.lines())
+
+
+@pytest.mark.parametrize("text", ["link/..", "link/../b.log", "link/../../logs/b.log", "logs"])
+def test_logs_are_those_that_an_ingest_finds(tmp_path: Path, text: str) -> None:
+    """A path with ``..`` behind a link continues above the link's target."""
+    from authorizerd.replay.ingest.inputs import find_inputs
+
+    (tmp_path / "logs/old").mkdir(parents=True)
+    (tmp_path / "logs/b.log").touch()
+    (tmp_path / "b.log").touch()
+    (tmp_path / "link").symlink_to("logs/old")
+    local = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
+    found = [f"file:{path}" for path in find_logs((f"{tmp_path}/{text}",))]
+    assert found == [file.uri for file in find_inputs(local, (f"{tmp_path}/{text}",))]
+    assert found == [f"file:{tmp_path}/logs/b.log"]

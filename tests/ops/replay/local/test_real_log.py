@@ -28,9 +28,10 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.local.evidence import judge_traffic
-from authorizerd.replay.local.running import LogSource, run_whatif
+from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.local.traffic import read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
+from authorizerd.replay.whatif import evaluation as whatif
 
 nothing = AclSet(source="none", acls=(), digest=digest_of(()))
 everyone = AclSet(source="none", acls=(), digest=digest_of(()), allow_everyone_if_no_acl_found=True)
@@ -38,7 +39,7 @@ log, out = sys.argv[1:]
 logs, plan = IngestPlan(inputs=(log,), out=out), WhatIfPlan(
     events="", out=out, candidate=nothing, baseline=everyone
 )
-assert run_whatif(plan, lambda: LogSource(logs)) == 3
+assert whatif.run(plan, LogEngine(logs, out)) == 3
 traffic = read_traffic([log])
 evidence = judge_traffic(traffic, build([]), build([]), AuthorizerSettings(frozenset(), True))
 print(evidence.events, evidence.tuples)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import msgspec
-from msgspec.structs import replace
 
 from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
@@ -19,9 +18,10 @@ from authorizerd.cli.main import main as authorizerd
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.ingest.report import decode_ingested
-from authorizerd.replay.local.running import LogSource, run_whatif
+from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.local.traffic import Traffic, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
+from authorizerd.replay.whatif import evaluation
 from authorizerd.replay.whatif.options import add_arguments, make_whatif_plan
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.ingest.parse.hostile_lines import BEGINNINGS, MESSAGE, PIECES
@@ -110,7 +110,7 @@ def check_same(
         events=str(events), out=str(out), candidate=candidate, baseline=baseline, overwrite=True
     )
     run(spark, plan)
-    run_whatif(replace(plan, out=str(folder / "here")), lambda: LogSource(logs_plan))
+    evaluation.run(plan, LogEngine(logs_plan, str(folder / "here")))
     written, here = (path / "whatif.json" for path in (out, folder / "here"))
     assert here.read_bytes() == written.read_bytes()
     return traffic

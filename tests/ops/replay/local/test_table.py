@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest.commit import carry_forward, encode_commit
 from authorizerd.replay.local import table
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
-from authorizerd.replay.local.table import TableSource
+from authorizerd.replay.local.table import TableEngine
 from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
 
 START_MS = int(START.timestamp() * 1000)
@@ -32,35 +32,35 @@ def folder(tmp_path: Path) -> Path:
     [(0, 3), (1, 2), (DAY_MS, 2), (DAY_MS + 1, 1), (2 * DAY_MS, 1), (2 * DAY_MS + 1, 0)],
 )
 def test_window_contains_the_events_since_its_begin(folder: Path, since: int, allowed: int) -> None:
-    (one,) = TableSource(folder).tuples(START_MS + since)
+    (one,) = TableEngine(str(folder), "").tuples(START_MS + since)
     times = (START_MS + (3 - allowed) * DAY_MS, START_MS + 2 * DAY_MS) if allowed else (None, None)
     assert one[6:10] == (allowed, *times, None)
     assert one[10:] == (1, START_MS + 2 * DAY_MS + 5, START_MS + 2 * DAY_MS + 5, None)
-    assert list(TableSource(folder).tuples(START_MS + 3 * DAY_MS)) == []
+    assert list(TableEngine(str(folder), "").tuples(START_MS + 3 * DAY_MS)) == []
 
 
 def test_window_reads_only_its_own_days(folder: Path) -> None:
     first, *_ = sorted((folder / "events").iterdir())
     damage_rows(first / "part-0.parquet")
-    assert len(list(TableSource(folder).tuples(START_MS + DAY_MS))) == 1
-    with pytest.raises(TrafficError, match=r"--events: .*in: "):
-        TableSource(folder).tuples(START_MS)
+    assert len(list(TableEngine(str(folder), "").tuples(START_MS + DAY_MS))) == 1
+    with pytest.raises(TrafficError, match=rf"--events: {first}/part-0\.parquet: "):
+        TableEngine(str(folder), "").tuples(START_MS)
 
 
 def test_tuples_can_be_iterated_over_twice(folder: Path) -> None:
-    tuples = TableSource(folder).tuples()
-    assert list(tuples) == list(tuples) == list(TableSource(folder).tuples(START_MS))
+    tuples = TableEngine(str(folder), "").tuples()
+    assert list(tuples) == list(tuples) == list(TableEngine(str(folder), "").tuples(START_MS))
 
 
 def test_table_without_events_has_no_tuples(tmp_path: Path) -> None:
-    assert list(TableSource(write_events(tmp_path, [])).tuples()) == []
+    assert list(TableEngine(str(write_events(tmp_path, [])), "").tuples()) == []
 
 
 def test_missing_tuples_are_rejected(folder: Path) -> None:
     for file in (folder / "tuples").rglob("*.parquet"):
         file.unlink()
     with pytest.raises(TrafficError, match=r"--events: .*tuples.*: expected 1 tuples, found 0: "):
-        TableSource(folder).tuples()
+        TableEngine(str(folder), "").tuples()
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
@@ -75,25 +75,27 @@ def test_missing_events_of_a_run_that_ends_in_a_window_are_rejected(
     (folder / "events/run=1").mkdir()
     for day in days:
         day.rename(folder / "events/run=1" / day.name)
-    assert len(list(TableSource(folder).tuples(START_MS + 2 * DAY_MS))) == 1
+    assert len(list(TableEngine(str(folder), "").tuples(START_MS + 2 * DAY_MS))) == 1
     shutil.rmtree(folder / "events/run=1" / days[lost].name)
     left = 2 if lost == 2 else 3
     with pytest.raises(TrafficError, match=f"expected 4 events, found {left}: restore"):
-        TableSource(folder).tuples(START_MS + 2 * DAY_MS)
-    assert list(TableSource(folder).tuples(START_MS + 3 * DAY_MS)) == []  # the run ended before
+        TableEngine(str(folder), "").tuples(START_MS + 2 * DAY_MS)
+    assert (
+        list(TableEngine(str(folder), "").tuples(START_MS + 3 * DAY_MS)) == []
+    )  # the run ended before
 
 
 def test_large_window_is_for_spark(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "WINDOW_BYTES_MAX", 1)
     with pytest.raises(NeedsSparkError, match="the events of the window have"):
-        TableSource(folder).tuples(START_MS)
-    assert len(list(TableSource(folder).tuples())) == 1
+        TableEngine(str(folder), "").tuples(START_MS)
+    assert len(list(TableEngine(str(folder), "").tuples())) == 1
 
 
 def test_missing_and_unaccepted_ingests_are_named(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(TrafficError, match=r"--events: .*expected the output of ingest"):
-        TableSource(tmp_path)
+        TableEngine(str(tmp_path), "")
     shutil.rmtree(folder)
     write_events(folder, [read_of("t", 0)], accepted=False)
     with pytest.raises(TrafficError, match=r"--events: .*was not accepted"):
-        TableSource(folder)
+        TableEngine(str(folder), "")

@@ -3,16 +3,17 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC
-from functools import partial
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.running import LogSource, run_usage
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.plans import IngestPlan, UsagePlan
+from authorizerd.replay.usage import evaluation
+from authorizerd.replay.usage.errors import UsageError
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 
 LINE = (
@@ -32,7 +33,7 @@ def plans(folder: Path, log: Path, days: float | None) -> tuple[IngestPlan, Usag
 
 def run(folder: Path, log: Path, days: float | None) -> int:
     logs, plan = plans(folder, log, days)
-    return run_usage(plan, partial(LogSource, logs))
+    return evaluation.run(plan, LogEngine(logs, plan.out))
 
 
 @pytest.fixture
@@ -69,16 +70,13 @@ def test_record_without_allowed_requests_supports_no_claim(
     tmp_path: Path, log: Path, first: str, last: str, said: str
 ) -> None:
     log.write_text(LINE.format(1, first, "t") + LINE.format(3, last, "t"))
-    (tmp_path / "out").mkdir()
-    for name in ("usage.json", "commands.sh"):
-        (tmp_path / "out" / name).write_text("of an earlier run")
-    with pytest.raises(TrafficError, match=said):
+    with pytest.raises(UsageError, match=said):
         run(tmp_path, log, 1)
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_log_that_grows_during_a_lookback_is_refused(tmp_path: Path, log: Path) -> None:
-    source = LogSource(plans(tmp_path, log, 1)[0])
+    source = LogEngine(plans(tmp_path, log, 1)[0], "")
     assert len(list(source.tuples(0))) == 3
     with open(log, "a", encoding="utf-8") as file:
         file.write(LINE.format(3, "Allowed", "later"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import starmap
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
 from authorizerd.replay.recorded.rows import LocalRows, sum_parts
 from authorizerd.replay.recorded.tuples import (
     Figures,
+    Part,
     RecordedTuple,
     merge_tuples,
 )
@@ -49,6 +51,10 @@ def test_rows_survive_a_round_trip_through_arrow(some: list[RecordedTuple]) -> N
     assert list(read_rows(batch.slice(1), RecordedTuple)) == some[1:]
 
 
+def part_of(key: tuple[str | None, ...], is_allowed: bool, some: Figures) -> Part:
+    return Part._make((*key, is_allowed, some.rule, *some[:3]))
+
+
 @given(st.lists(st.tuples(keys, st.booleans(), figures), max_size=20))
 def test_merged_tuples_have_the_figures_of_all_parts(
     parts: list[tuple[tuple[str | None, ...], bool, Figures]],
@@ -56,7 +62,7 @@ def test_merged_tuples_have_the_figures_of_all_parts(
     counts = Counter[tuple[object, ...]]()
     for key, is_allowed, some in parts:
         counts[key, is_allowed] += some.events
-    merged = merge_tuples(parts)
+    merged = merge_tuples(starmap(part_of, parts))
     assert [one[:6] for one in merged] == list(dict.fromkeys(key for key, _, _ in parts))
     for one in merged:
         for is_allowed, found in ((True, one.allowed), (False, one.denied)):
@@ -73,8 +79,8 @@ def test_merged_tuples_have_the_figures_of_all_parts(
 @pytest.mark.parametrize(("allowed", "denied"), [(2, 0), (0, 3), (2, 3)])
 def test_figures_of_all_events_are_those_of_both_answers(allowed: int, denied: int) -> None:
     key = ("User:a", None, "READ", "TOPIC", "t", "LITERAL")
-    parts = [(key, True, Figures(2, 5, 9, "A")), (key, False, Figures(3, 1, 7, "B"))]
-    (one,) = merge_tuples(part for part in parts if part[2].events in (allowed, denied))
+    parts = [part_of(key, True, Figures(2, 5, 9, "A")), part_of(key, False, Figures(3, 1, 7, "B"))]
+    (one,) = merge_tuples(part for part in parts if part.events in (allowed, denied))
     times = {(2, 0): (5, 9, "A"), (0, 3): (1, 7, "B"), (2, 3): (1, 9, "A")}
     assert one.all_events == (allowed + denied, *times[allowed, denied])
     assert one.events == allowed + denied

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.replay.ingest.report import Ingested
-from authorizerd.replay.recorded.tuples import Figures, RecordedTuple, merge_tuples
+from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
 from tests.oracles.usage import Recorded
 
@@ -30,17 +30,18 @@ def ingested(events: Sequence[Recorded], *, accepted: bool = True) -> Ingested:
 def tuples_of(events: Iterable[Recorded], *, pattern_type: str = "LITERAL") -> list[RecordedTuple]:
     """Return the distinct questions of ``events`` with their figures."""
     return merge_tuples(
-        (
-            (
-                one.question.principal,
-                one.question.host,
-                Operation(one.question.operation).name,
-                ResourceType(one.question.resource_type).name,
-                one.question.resource_name,
-                pattern_type,
-            ),
+        Part(
+            one.question.principal,
+            one.question.host,
+            Operation(one.question.operation).name,
+            ResourceType(one.question.resource_type).name,
+            one.question.resource_name,
+            pattern_type,
             one.allowed,
-            Figures(1, one.at_ms, one.at_ms, None),
+            None,
+            1,
+            one.at_ms,
+            one.at_ms,
         )
         for one in events
     )

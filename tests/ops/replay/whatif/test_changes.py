@@ -9,7 +9,7 @@ from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.recorded.rows import LocalRows
-from authorizerd.replay.recorded.tuples import Figures, RecordedTuple, merge_tuples
+from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.whatif.changes import Change, find_changes
 from authorizerd.replay.whatif.evaluation import count_unasked
 from tests.ops.replay.acl_sets import acl_set_of
@@ -26,7 +26,7 @@ def tuple_of(principal: str, allowed: int, denied: int) -> RecordedTuple:
     """Return a tuple that reads ``t``, with the numbers of its allowed and denied events."""
     key = (principal, "h", "READ", "TOPIC", "t", "LITERAL")
     (one,) = merge_tuples(
-        (key, is_allowed, Figures(events, hour * HOUR_MS, (hour + 1) * HOUR_MS, f"Rule{hour}"))
+        Part(*key, is_allowed, f"Rule{hour}", events, hour * HOUR_MS, (hour + 1) * HOUR_MS)
         for is_allowed, events, hour in ((True, allowed, 0), (False, denied, 12))
         if events
     )
