@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -48,18 +48,13 @@ def find_copies(files: Iterable[Path]) -> dict[Path, Path]:
 
 def _find_shorter(path: Path, other: Path) -> Path | None:
     """Return the log with whose lines the other one begins, ``path`` if they are equal, or None."""
-    lines, others = _read_lines(path), _read_lines(other)
-    for line in lines:
-        beside = next(others, None)
-        if beside is None:
-            return other
-        if line == beside:
-            continue
-        if beside.startswith(line) and next(lines, None) is None:
-            return path
-        if line.startswith(beside) and next(others, None) is None:
-            return other
-        return None
+    pairs = zip_longest(_read_lines(path), _read_lines(other), fillvalue=b"")
+    for line, beside in pairs:
+        if line != beside:
+            after, beside_after = next(pairs, (b"", b""))
+            if beside.startswith(line) and not after:
+                return path
+            return other if line.startswith(beside) and not beside_after else None
     return path
 
 

@@ -33,17 +33,18 @@ from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
-from authorizerd.replay.local.causes import ChangedAcls
+from authorizerd.replay.local.causes import Cause, ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
 from authorizerd.replay.recorded.rows import LocalRows, by_frequency
-from authorizerd.replay.text import format_count, format_time, parse_time
+from authorizerd.replay.text import format_count
 from authorizerd.replay.whatif.changes import Change, find_changes
-from authorizerd.replay.whatif.evaluation import count_unasked, sum_changes
+from authorizerd.replay.whatif.evaluation import count_unasked, make_detail, sum_changes
 from authorizerd.replay.whatif.report import (
     NEWLY_ALLOWED,
     NEWLY_DENIED,
     Changed,
+    Detail,
     RecordedBaseline,
     WhatIf,
     decode_whatif,
@@ -79,12 +80,17 @@ def judge_traffic(
     _check_ingested(ingested)
     present, planned = _index(before, settings), _index(after, settings)
     changes = list(find_changes(tuples, planned, present))
+    details = {
+        kind: [make_detail(one) for one in changes if one.change == kind]
+        for kind in (NEWLY_DENIED, NEWLY_ALLOWED)
+    }
+    denied, allowed = sum_changes(LocalRows(changes))
     contradicted = list(find_changes(tuples, present, None))
     return _make_evidence(
         ingested,
-        (present, planned),
-        sum_changes(LocalRows(changes)),
-        changes,
+        ChangedAcls(present.acls, planned.acls),
+        (denied, details[NEWLY_DENIED]),
+        (allowed, details[NEWLY_ALLOWED]),
         count_unasked(tuples),
         warnings=(
             *_describe_drift(contradicted),
@@ -100,7 +106,9 @@ def judge_traffic(
             set_aside=ingested.set_aside,
             reasons=ingested.reasons,
         ),
-        not_reproduced=TrafficCount(events=_sum_events(contradicted), tuples=len(contradicted)),
+        not_reproduced=TrafficCount(
+            events=sum(one.events for one in contradicted), tuples=len(contradicted)
+        ),
     )
 
 
@@ -134,21 +142,18 @@ def read_report(
                 f"{path}: its {name} has other {other} than {what}: {HOW_TO_COMPARE}"
             )
     _check_recorded(report.events)
-    listed, left_out = report.newly_denied.details, report.newly_denied.details_left_out
+    denied, allowed = report.newly_denied, report.newly_allowed
     return _make_evidence(
         report,
-        (present, planned),
-        (report.newly_denied, report.newly_allowed),
-        [
-            *_listed_changes(NEWLY_DENIED, report.newly_denied),
-            *_listed_changes(NEWLY_ALLOWED, report.newly_allowed),
-        ],
+        ChangedAcls(present.acls, planned.acls),
+        (denied, denied.details),
+        (allowed, allowed.details),
         report.not_evaluated,
         warnings=(
-            f"the ACLs that newly deny requests are those of the {len(listed):,} most frequent "
-            f"requests only: the report leaves out {left_out:,} others",
+            f"the ACLs that newly deny requests are those of the {len(denied.details):,} most "
+            f"frequent requests only: the report leaves out {denied.details_left_out:,} others",
         )
-        * bool(left_out),
+        * bool(denied.details_left_out),
         engine="spark",
         inputs=(str(path),),
     )
@@ -181,56 +186,23 @@ def _check_recorded(events: int) -> None:
 
 def _find_difference(found: JudgedBy, index: AclIndex) -> str | None:
     """Return what differs between ``found`` and ``index``; None if they decide alike."""
-    settings = index.settings
-    expected = msgspec.structs.replace(
-        found,
-        digest=digest_of(index.acls),
-        super_users=tuple(settings.super_users),
-        allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
-    )
-    if found.decides_as(expected):
-        return None
-    return "ACLs" if found.digest != expected.digest else "settings"
-
-
-def _listed_changes(kind: str, changed: Changed) -> Iterator[Change]:
-    """Yield the changes that a report lists, with the times of their last events only."""
-    for one in changed.details:
-        last_ms = parse_time(one.last_at or format_time(0))
-        yield Change(
-            kind,
-            one.principal,
-            one.host,
-            one.operation,
-            one.resource_type,
-            one.resource_name,
-            one.baseline_rule,
-            one.candidate_rule,
-            one.events,
-            last_ms,
-            last_ms,
-        )
+    if found.digest != digest_of(index.acls):
+        return "ACLs"
+    users, is_open = frozenset(found.super_users), found.allow_everyone_if_no_acl_found
+    return None if AuthorizerSettings(users, is_open) == index.settings else "settings"
 
 
 def _make_evidence(
     figures: Ingested | WhatIf,
-    indexes: tuple[AclIndex, AclIndex],
-    changed: tuple[Changed, Changed],
-    changes: Sequence[Change],
+    acls: ChangedAcls,
+    denied: tuple[Changed, Sequence[Detail]],
+    allowed: tuple[Changed, Sequence[Detail]],
     not_evaluated: dict[str, Count],
     *,
     warnings: tuple[str, ...],
     **more: Any,  # noqa: ANN401 - the other fields of the evidence
 ) -> TrafficEvidence:
-    """Return the evidence of sums and of the changes whose causes are named.
-
-    Args:
-        indexes: the ACLs before and after the plan.
-        changed: what is newly denied, and what is newly allowed.
-    """
-    present, planned = (set(index.acls) for index in indexes)
-    acls = ChangedAcls(present - planned, planned - present)
-    denied, allowed = changed
+    """Return the evidence of sums and of the changes whose causes are named."""
     evidence = TrafficEvidence(
         events=figures.events,
         allowed_events=figures.allowed_events,
@@ -238,15 +210,14 @@ def _make_evidence(
         first_at=figures.first_at,
         last_at=figures.last_at,
         not_evaluated=msgspec.convert(not_evaluated, dict[str, TrafficCount], from_attributes=True),
-        newly_denied=_list(denied, acls, [one for one in changes if one.change == NEWLY_DENIED]),
-        newly_allowed=_list(allowed, acls, [one for one in changes if one.change == NEWLY_ALLOWED]),
+        newly_denied=_list(denied[0], acls.find_causes(denied[1], are_allowed=False)),
+        newly_allowed=_list(allowed[0], acls.find_causes(allowed[1], are_allowed=True)),
         **more,
     )
     return msgspec.structs.replace(evidence, warnings=(*_warnings(evidence), *warnings))
 
 
-def _list(changed: Changed, acls: ChangedAcls, changes: Sequence[Change]) -> TrafficChange:
-    causes = acls.find_causes(changes)
+def _list(changed: Changed, causes: Sequence[Cause]) -> TrafficChange:
     details = changed.details[:REQUESTS_MAX]
     return TrafficChange(
         events=changed.events,
@@ -257,31 +228,21 @@ def _list(changed: Changed, acls: ChangedAcls, changes: Sequence[Change]) -> Tra
                 acl=name_acl(each.acl),
                 events=each.events,
                 tuples=each.tuples,
-                last_at=format_time(each.last_ms),
+                last_at=each.last_at,
             )
             for each in causes[:CAUSES_MAX]
         ),
         causes_left_out=max(len(causes) - CAUSES_MAX, 0),
-        requests=tuple(
-            TrafficRequest(
-                principal=each.principal,
-                host=each.host,
-                operation=each.operation,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-                events=each.events,
-                last_at=each.last_at,
-                rule_before=each.baseline_rule,
-                rule_after=each.candidate_rule,
-            )
-            for each in details
-        ),
+        requests=tuple(map(_make_request, details)),
         requests_left_out=changed.tuples - len(details),
     )
 
 
-def _sum_events(changes: Sequence[Change]) -> int:
-    return sum(one.events for one in changes)
+def _make_request(detail: Detail) -> TrafficRequest:
+    fields = msgspec.structs.asdict(detail)
+    del fields["first_at"]
+    before, after = fields.pop("baseline_rule"), fields.pop("candidate_rule")
+    return TrafficRequest(**fields, rule_before=before, rule_after=after)
 
 
 def _describe_drift(contradicted: Sequence[Change]) -> Iterator[str]:
@@ -290,7 +251,7 @@ def _describe_drift(contradicted: Sequence[Change]) -> Iterator[str]:
         return
     most = nsmallest(CONTRADICTED_MAX, contradicted, key=by_frequency)
     yield (
-        f"the present ACLs decide {format_count(_sum_events(contradicted), 'event')} "
+        f"the present ACLs decide {format_count(sum(one.events for one in contradicted), 'event')} "
         f"otherwise than recorded, most often {', '.join(map(_describe_contradicted, most))}: the "
         "log was recorded under other ACLs, or under other settings than those of --super-users "
         "and --allow-everyone-if-no-acl-found"

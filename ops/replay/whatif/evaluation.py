@@ -182,12 +182,13 @@ def _make_changed(listed: dict[str, _Listed], details: list[Change]) -> Changed:
             OperationCount(operation=one.name, events=one.events, tuples=one.tuples)
             for one in listed["operation"].groups
         ],
-        details=list(map(_make_detail, details)),
+        details=list(map(make_detail, details)),
         details_left_out=total.tuples - len(details),
     )
 
 
-def _make_detail(one: Change) -> Detail:
+def make_detail(one: Change) -> Detail:
+    """Return a change as the report lists it."""
     return Detail(
         principal=one.principal,
         host=one.host,

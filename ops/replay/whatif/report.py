@@ -56,8 +56,8 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     resource_type: str
     resource_name: str
     events: int
-    first_at: str | None
-    last_at: str | None
+    first_at: str
+    last_at: str
     baseline_rule: str | None
     candidate_rule: str
 

@@ -13,8 +13,7 @@ from authorizerd.replay.local.causes import (
     Cause,
     ChangedAcls,
 )
-from authorizerd.replay.whatif.changes import Change
-from authorizerd.replay.whatif.report import NEWLY_ALLOWED, NEWLY_DENIED
+from authorizerd.replay.whatif.report import Detail
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.support.strategies import acls, resource_names
 
@@ -27,20 +26,19 @@ OTHERS = topic_read("t", principal="User:b")
 ELSEWHERE = topic_read("u")
 
 
-def change_of(question: Question, is_allowed: bool, events: int, last_ms: int) -> Change:
+def change_of(question: Question, events: int, last_at: str) -> Detail:
     """Return a change of a request; the rules do not matter."""
-    return Change(
-        NEWLY_ALLOWED if is_allowed else NEWLY_DENIED,
-        question.principal,
-        question.host,
-        Operation(question.operation).name,
-        ResourceType(question.resource_type).name,
-        question.resource_name,
-        None,
-        "",
-        events,
-        last_ms,
-        last_ms,
+    return Detail(
+        principal=question.principal,
+        host=question.host,
+        operation=Operation(question.operation).name,
+        resource_type=ResourceType(question.resource_type).name,
+        resource_name=question.resource_name,
+        events=events,
+        first_at="",
+        last_at=last_at,
+        baseline_rule=None,
+        candidate_rule="",
     )
 
 
@@ -63,10 +61,10 @@ def test_causes_are_the_acls_that_decide(
     is_allowed: bool, removed: list[Acl], added: list[Acl], causes: list[Acl]
 ) -> None:
     changed = ChangedAcls(removed, added)
-    found = changed.find_causes([change_of(READ_T, is_allowed, 7, 1000)])
+    found = changed.find_causes([change_of(READ_T, 7, "t")], are_allowed=is_allowed)
     assert {each.acl for each in found} == set(causes)
     assert all(each.is_removed is (each.acl in removed) for each in found)
-    assert {each[2:] for each in found} == {(7, 1, 1000)}
+    assert {each[2:] for each in found} == {(7, 1, "t")}
 
 
 def test_causes_are_summed_and_sorted() -> None:
@@ -74,17 +72,18 @@ def test_causes_are_summed_and_sorted() -> None:
     on_u = replace(READ_T, resource_name="u")
     found = changed.find_causes(
         [
-            change_of(on_u, False, 2, 50),
-            change_of(READ_T, False, 1, 90),
-            change_of(Question("User:a", None, 3, 2, "t"), False, 5, 30),
-        ]
+            change_of(on_u, 2, "5"),
+            change_of(READ_T, 1, "9"),
+            change_of(Question("User:a", None, 3, 2, "t"), 5, "3"),
+        ],
+        are_allowed=False,
     )
-    assert found == [Cause(ALLOW, True, 6, 2, 90), Cause(ELSEWHERE, True, 2, 1, 50)]
+    assert found == [Cause(ALLOW, True, 6, 2, "9"), Cause(ELSEWHERE, True, 2, 1, "5")]
 
 
 def test_acls_that_share_only_the_resource_are_limited() -> None:
     added = [topic_read("t", principal=f"User:{number}") for number in range(100)]
-    found = ChangedAcls([], added).find_causes([change_of(READ_T, False, 1, 1)])
+    found = ChangedAcls([], added).find_causes([change_of(READ_T, 1, "")], are_allowed=False)
     assert len(found) == OF_RESOURCE_MAX
 
 
@@ -116,12 +115,12 @@ def test_every_changed_decision_has_a_cause(
         AclIndex.of(acl_set_of(some, allow_everyone=allow_everyone)) for some in (before, after)
     )
     removed, added = set(before) - set(after), set(after) - set(before)
-    changed = ChangedAcls(removed, added)
+    changed = ChangedAcls(before, after)
     for question in asked:
         now = decides(candidate, question)
         if now is decides(baseline, question):
             continue
-        causes = changed.find_causes([change_of(question, now, 1, 1)])
+        causes = changed.find_causes([change_of(question, 1, "")], are_allowed=now)
         assert causes
         assert all(each.acl in (removed if each.is_removed else added) for each in causes)
         # Without these changes, the decision is the old one or has other causes.
@@ -130,4 +129,4 @@ def test_every_changed_decision_has_a_cause(
         again = AclIndex.of(acl_set_of(list(undone), allow_everyone=allow_everyone))
         if decides(again, question) is now:
             rest = ChangedAcls(removed - kept, added - kept)
-            assert rest.find_causes([change_of(question, now, 1, 1)])
+            assert rest.find_causes([change_of(question, 1, "")], are_allowed=now)

@@ -57,7 +57,7 @@ def test_summary_warns_about_a_log_of_denials() -> None:
 def test_summary_lists_the_most_frequent_changes() -> None:
     detail = Detail(
         principal="User:\x1b[2J", host=None, operation="READ", resource_type="TOPIC",
-        resource_name="t\n", events=5, first_at=None, last_at=None, baseline_rule=None,
+        resource_name="t\n", events=5, first_at="", last_at="", baseline_rule=None,
         candidate_rule="DefaultDeny",
     )  # fmt: skip
     principals = [PrincipalCount(principal=f"User:{n}", events=5, tuples=1) for n in range(1000)]

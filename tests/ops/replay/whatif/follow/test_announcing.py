@@ -41,7 +41,7 @@ def report_of(*details: Detail, unlisted: tuple[str, ...] = ()) -> WhatIf:
 def denied(principal: str, topic: str, host: str | None = "10.0.0.1") -> Detail:
     return Detail(
         principal=principal, host=host, operation="READ", resource_type="TOPIC",
-        resource_name=topic, events=1, first_at=None, last_at=None, baseline_rule=None,
+        resource_name=topic, events=1, first_at="", last_at="", baseline_rule=None,
         candidate_rule="DefaultDeny",
     )  # fmt: skip
 
