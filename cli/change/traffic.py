@@ -83,18 +83,20 @@ def _find_evidence(
     from authorizerd.replay.local.errors import TrafficError
     from authorizerd.replay.local.evidence import judge_traffic, read_report
     from authorizerd.replay.local.traffic import read_traffic
+    from authorizerd.replay.plans import IngestPlan
 
     before, settings = source.snapshot, source.settings
     try:
         if arguments.traffic_report is not None:
             return read_report(arguments.traffic_report, before, after, settings)
-        traffic = read_traffic(
-            arguments.traffic,
-            line_format=arguments.traffic_format,
+        logs = IngestPlan(
+            inputs=tuple(arguments.traffic),
+            out="",
+            format=arguments.traffic_format,
             time_zone=arguments.traffic_tz,
             bad_ratio_max=arguments.traffic_max_bad_ratio,
         )
-        return judge_traffic(traffic, before, after, settings)
+        return judge_traffic(read_traffic(logs), before, after, settings)
     except TrafficError as error:
         flag = "--traffic" if arguments.traffic else "--traffic-report"
         raise StartError(f"{flag}: {error}") from error

@@ -17,9 +17,9 @@ from typing import Final, NoReturn
 from msgspec.structs import replace
 
 from authorizerd.replay.ingest.options import make_logs_plan
-from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.files import estimate_bytes, find_logs
+from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.messages import EXIT_DONE, MESSAGE
 from authorizerd.replay.options import is_uri
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan

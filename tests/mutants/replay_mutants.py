@@ -49,17 +49,17 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="logs that only have equal headers are copies",
-        file="ops/replay/local/copies.py",
+        file="ops/replay/local/files.py",
         text="if _IN_EVENTS in line)",
         becomes="if line)",
-        found_by="tests/ops/replay/local/test_copies.py::test_copies_are_logs_with_whose_lines_another_begins",
+        found_by="tests/ops/replay/local/test_files.py::test_copies_are_logs_with_whose_lines_another_begins",
     ),
     Mutant(
         name="a log with other lines after a shorter one is a copy",
-        file="ops/replay/local/copies.py",
-        text="if beside.startswith(line) and next(lines, None) is None:",
+        file="ops/replay/local/files.py",
+        text="if beside.startswith(line) and not after:",
         becomes="if beside.startswith(line):",
-        found_by="tests/ops/replay/local/test_copies.py::test_copies_are_logs_with_whose_lines_another_begins",
+        found_by="tests/ops/replay/local/test_files.py::test_copies_are_logs_with_whose_lines_another_begins",
     ),
     Mutant(
         name="equal lines of two logs count once",
@@ -182,8 +182,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="the local engine shortens a line that is too long",
         file="ops/replay/local/tallies.py",
-        text="if found is None or len(line) > LENGTH_MAX:",
-        becomes="if found is None:",
+        text="if len(line) <= KEPT_BYTES_MAX:",
+        becomes="if line:",
         found_by="tests/ops/replay/local/test_tallies.py::test_line_of_maximum_length_is_not_lengthened",
     ),
     Mutant(
@@ -203,8 +203,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="the local engine takes the first of two times in a JSON line",
         file="ops/replay/local/tallies.py",
-        text="if isinstance(parsed, Event) and parsed.at_ms != at_ms:",
-        becomes="if not beginning:",
+        text="if is_json and (",
+        becomes="if not tail and (",
         found_by="tests/ops/replay/local/test_tallies.py::test_json_lines_are_read_like_each_line",
     ),
     Mutant(
@@ -251,10 +251,10 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="events with the same decision are reported as changed",
-        file="ops/replay/whatif/changes.py",
+        file="ops/replay/whatif/evaluation.py",
         text="figures = one.denied if is_allowed else one.allowed",
         becomes="figures = one.denied or one.allowed",
-        found_by="tests/ops/replay/whatif/test_changes.py::test_only_events_decided_differently_change",
+        found_by="tests/ops/replay/whatif/test_evaluation.py::test_only_events_decided_differently_change",
     ),
     Mutant(
         name="a part's sums are passed on without those that it kept",
@@ -314,14 +314,14 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="the local engine reports a log that grew meanwhile",
-        file="ops/replay/local/engine.py",
+        file="ops/replay/local/traffic.py",
         text="if within.files != self._traffic.files:",
         becomes="if len(within.files) != len(self._traffic.files):",
         found_by="tests/ops/replay/local/test_usage.py::test_log_that_grows_during_a_lookback_is_refused",
     ),
     Mutant(
         name="the local engine accepts logs with too many unreadable lines",
-        file="ops/replay/local/engine.py",
+        file="ops/replay/local/traffic.py",
         text="if not self.ingested.accepted:",
         becomes="if not self.ingested.lines:",
         found_by="tests/ops/replay/test_engines.py::test_unusable_logs_are_named_and_leave_no_result",

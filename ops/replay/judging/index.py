@@ -8,10 +8,9 @@ index, which would be three times as large.
 from __future__ import annotations
 
 import gc
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Self
 
 import msgspec
@@ -33,8 +32,6 @@ INDEXES_KEPT: Final = 2
 """A comparison has two sets: a candidate and a baseline, or the old ACLs and the suggested ones."""
 
 _ID_BYTES: Final = 16
-_kept: Final[dict[str, AclIndex]] = {}
-"""A worker process outlives a job, so the number is bounded."""
 
 
 class AclIndex:
@@ -91,26 +88,22 @@ class AclIndex:
         """Yield the number of each ACL that matches a request, which is no super user's."""
         return (self.numbers[acl] for acl in matching_acls(self.snapshot, question_of(asked)))
 
-    def __reduce__(self) -> tuple[Callable[[str, bytes], AclIndex], tuple[str, bytes]]:
-        return _unpickle, self._packed
+    def __reduce__(self) -> tuple[Callable[[bytes], AclIndex], tuple[bytes]]:
+        return _unpickle, (self._packed,)
 
     @cached_property
-    def _packed(self) -> tuple[str, bytes]:
+    def _packed(self) -> bytes:
         users = sorted(self.settings.super_users)
         is_open = self.settings.allow_everyone_if_no_acl_found
-        packed = msgspec.msgpack.encode((self.acls, users, is_open))
-        return hashlib.sha256(packed).hexdigest(), packed
+        return msgspec.msgpack.encode((self.acls, users, is_open))
 
 
-def _unpickle(key: str, packed: bytes) -> AclIndex:
-    if key not in _kept:
-        while len(_kept) >= INDEXES_KEPT:
-            del _kept[next(iter(_kept))]
-        kind: Any = tuple[list[Acl], frozenset[str], bool]
-        with collector_off():
-            acls, super_users, is_open = msgspec.msgpack.decode(packed, type=kind)
-        _kept[key] = AclIndex(acls, AuthorizerSettings(super_users, is_open))
-    return _kept[key]
+@lru_cache(INDEXES_KEPT)  # a worker process outlives a job, so the number is bounded
+def _unpickle(packed: bytes) -> AclIndex:
+    kind: Any = tuple[list[Acl], frozenset[str], bool]
+    with collector_off():
+        acls, super_users, is_open = msgspec.msgpack.decode(packed, type=kind)
+    return AclIndex(acls, AuthorizerSettings(super_users, is_open))
 
 
 @contextmanager

@@ -38,8 +38,13 @@ from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
 from authorizerd.replay.recorded.rows import LocalRows, by_frequency
 from authorizerd.replay.text import format_count
-from authorizerd.replay.whatif.changes import Change, find_changes
-from authorizerd.replay.whatif.evaluation import count_unasked, make_detail, sum_changes
+from authorizerd.replay.whatif.evaluation import (
+    Change,
+    count_unasked,
+    find_changes,
+    make_detail,
+    sum_changes,
+)
 from authorizerd.replay.whatif.report import (
     NEWLY_ALLOWED,
     NEWLY_DENIED,

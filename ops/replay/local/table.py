@@ -19,8 +19,8 @@ from pyarrow import acero, dataset, parquet
 from authorizerd.replay.ingest.commit import TableError, check_complete
 from authorizerd.replay.ingest.commit_files import read_newest
 from authorizerd.replay.ingest.report import Ingested
-from authorizerd.replay.local.engine import LocalEngine
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
+from authorizerd.replay.local.traffic import LocalEngine
 from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, by_frequency
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples

@@ -14,18 +14,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from authorizerd.replay.ingest.parse.beginnings import (
-    BEGINNING,
-    LENGTH_MAX,
-    ONE_TIME,
-    REST,
-    parse_second,
-)
+from authorizerd.replay.ingest.parse.beginnings import BEGINNING, ONE_TIME, REST, parse_second
 from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
 from authorizerd.replay.local.errors import NeedsSparkError
@@ -34,8 +29,9 @@ TALLIES_MAX: Final = 2_000_000
 TEXT_BYTES_MAX: Final = 1024 * 1024 * 1024
 """The bytes of one line for each tally; names and rules may be long."""
 TAILS_MAX: Final = 200_000
-TAIL_BYTES_MAX: Final = 128 * 1024 * 1024
 SECONDS_MAX: Final = 100_000
+KEPT_BYTES_MAX: Final = 1024
+"""Longer lines are parsed each time, so that memory for tails is bounded."""
 
 _match_beginning: Final = re.compile(rf"{BEGINNING}(?={REST})".encode()).match
 _match_json: Final = re.compile(
@@ -43,10 +39,7 @@ _match_json: Final = re.compile(
     rb'(2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{3})Z(?=")'
 ).match
 """The beginning of this daemon's JSON lines, whose times are in UTC."""
-_JSON_TIMES: Final = {
-    b'{"time":"2000-01-01T00:00:00.000Z': 946_684_800_000,
-    b'{"time":"2001-01-01T00:00:00.000Z': 978_307_200_000,
-}
+_ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000Z'
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 _is_sampled: Final = re.compile(
     rb' \[sampleRate=[^\]]{1,20}\]\r*$|"sample_rate":(?!1(?:\.0)?[,}])'
@@ -106,9 +99,8 @@ class Tallies:
         self._text_bytes_left = text_bytes_max
         self._tallies: dict[Counted, Tally] = {}
         self._values: dict[Any, Any] = {}
-        self._seconds: dict[bytes, int | None] = {}
-        self._tails: dict[bytes, Tally] = {}
-        self._tail_bytes = 0
+        self._look_up = lru_cache(TAILS_MAX)(self._parse_tail)
+        self._begin_ms = lru_cache(SECONDS_MAX)(self._parse_second)
         self.is_sampled = False
 
     def __iter__(self) -> Iterator[tuple[Counted, Tally]]:
@@ -122,20 +114,18 @@ class Tallies:
             NeedsSparkError: there are too many distinct requests to keep.
         """
         for line in lines:
-            found = _match_beginning(line) or _match_json(line)
-            if found is None or len(line) > LENGTH_MAX:
+            found = None
+            if len(line) <= KEPT_BYTES_MAX:
+                found = _match_beginning(line) or _match_json(line)
+            begin_ms = None if found is None else self._begin_ms(found[1])
+            if found is None or begin_ms is None:
                 self._add_parsed(line)
                 continue
-            second, milliseconds = found.groups()
-            try:
-                begin_ms = self._seconds[second]
-            except KeyError:
-                begin_ms = self._keep_second(second)
-            tail = line[found.end() :]
-            if begin_ms is None or not (tally := self._tails.get(tail) or self._keep_tail(tail)):
+            tally = self._look_up(line[found.end() :])
+            if tally is None:
                 self._add_parsed(line)
                 continue
-            at_ms = begin_ms + _MILLISECONDS[milliseconds]
+            at_ms = begin_ms + _MILLISECONDS[found[2]]
             if at_ms < self._since_ms:
                 continue
             # Not a method of the tally: its call would take as long as all the other steps.
@@ -159,33 +149,20 @@ class Tallies:
             tally.last_ms = max(tally.last_ms, parsed.at_ms)
             tally.first_ms = min(tally.first_ms, parsed.at_ms)
 
-    def _keep_second(self, second: bytes) -> int | None:
-        if len(self._seconds) >= SECONDS_MAX:
-            self._seconds.clear()
-        zone = UTC if b"T" in second else self._zone
-        begin_ms = self._seconds[second] = parse_second(second, zone)
-        return begin_ms
+    def _parse_second(self, second: bytes) -> int | None:
+        return parse_second(second, UTC if b"T" in second else self._zone)
 
-    def _keep_tail(self, tail: bytes) -> Tally | None:
+    def _parse_tail(self, tail: bytes) -> Tally | None:
         """Parse a line that ends with ``tail``, and return its tally.
 
-        Return None if the tail of a JSON line contains a time, too.
+        Return None if a JSON line may name its time twice: the last one counts.
         """
-        if tail.startswith(b'"'):
-            for beginning, at_ms in _JSON_TIMES.items():
-                parsed = self._parse(beginning + tail)
-                # A key may occur twice, and the last one counts.
-                if isinstance(parsed, Event) and parsed.at_ms != at_ms:
-                    return None
-        else:
-            parsed = self._parse(ONE_TIME + tail)
-        self._tail_bytes += len(tail)
-        # Begin again instead of looking for the oldest: what repeats soon comes back.
-        if len(self._tails) >= TAILS_MAX or self._tail_bytes > TAIL_BYTES_MAX:
-            self._tails.clear()
-            self._tail_bytes = len(tail)
-        tally = self._tails[tail] = self._tally_of(parsed, len(tail))
-        return tally
+        is_json = tail.startswith(b'"')
+        if is_json and (b"\\" in tail or b'"time"' in tail):
+            return None
+        return self._tally_of(
+            self._parse((_ONE_JSON_TIME if is_json else ONE_TIME) + tail), len(tail)
+        )
 
     def _parse(self, line: bytes) -> Event | Reason | None:
         self.is_sampled = self.is_sampled or _is_sampled(line) is not None
@@ -193,7 +170,12 @@ class Tallies:
 
     def _tally_of(self, parsed: Event | Reason | None, size: int) -> Tally:
         """Return the tally of a line with ``size`` bytes."""
-        key = self._summand(parsed) if isinstance(parsed, Event) else parsed
+        key: Counted
+        if isinstance(parsed, Event):
+            one = self._values.setdefault  # equal texts are one object
+            key = Summand._make(one(value, value) for value in _get_summand(parsed))
+        else:
+            key = parsed
         tally = self._tallies.get(key)
         if tally is None:
             self._text_bytes_left -= size
@@ -204,7 +186,3 @@ class Tallies:
                 )
             tally = self._tallies[key] = Tally()
         return tally
-
-    def _summand(self, event: Event) -> Summand:
-        one = self._values.setdefault  # equal texts are one object
-        return Summand._make(one(value, value) for value in _get_summand(event))

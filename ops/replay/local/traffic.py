@@ -1,14 +1,17 @@
 """Recorded traffic: the distinct tuples of audit logs, and the figures of reading them.
 
-**Invariant:** tuples and figures are those that ``replay ingest`` writes for the same files.
+**Invariant:** tuples and figures are those that ``replay ingest`` writes for the same files, and
+the results of a command are those of Spark, byte for byte.
 """
 
 from __future__ import annotations
 
+import stat
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -16,16 +19,23 @@ from authorizerd.acl.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.report import Ingested, by_frequency
+from authorizerd.replay.ingest.report import (
+    Ingested,
+    by_frequency,
+    summary_line,
+    why_not_accepted,
+)
 from authorizerd.replay.judging.index import collector_off
-from authorizerd.replay.local.copies import find_copies
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.files import LogReader, find_logs
-from authorizerd.replay.local.tallies import Summand, Tallies, Tally
+from authorizerd.replay.local.files import LogReader, find_copies, find_logs
+from authorizerd.replay.local.tallies import Summand, Tallies
+from authorizerd.replay.messages import MESSAGE
+from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.recorded.rows import Find, LocalRows, Row
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
 
-BAD_RATIO_MAX: Final = 0.01
+R = TypeVar("R", bound=Row)
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -44,32 +54,24 @@ class Traffic(msgspec.Struct, frozen=True):
     is_sampled: bool
 
 
-def read_traffic(
-    paths: Sequence[str],
-    *,
-    line_format: LineFormat = "auto",
-    time_zone: str = "UTC",
-    bad_ratio_max: float = BAD_RATIO_MAX,
-    since_ms: int = -sys.maxsize,
-) -> Traffic:
-    """Return the traffic in the files that ``find_logs`` finds. Blocks.
+def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
+    """Return the traffic in the logs that a plan names. Blocks.
 
     Args:
-        time_zone: of times that name none, as ``find_zone``.
         since_ms: do not count earlier events, in milliseconds since 1970.
-        bad_ratio_max: the greatest share of lines set aside with which the traffic is accepted.
 
     Raises:
-        TrafficError: a file cannot be read, there is too much traffic for one process, or
-            ``time_zone`` is not a time zone.
+        NeedsSparkError: there is too much traffic for one process.
+        TrafficError: a file cannot be read, or ``time_zone`` is not a time zone.
     """
     try:
-        tallies = Tallies(find_zone(time_zone), line_format, since_ms=since_ms)
+        zone = find_zone(logs.time_zone)
     except ValueError as error:
         raise TrafficError(str(error)) from error
+    tallies = Tallies(zone, msgspec.convert(logs.format, LineFormat), since_ms=since_ms)
     files: list[TrafficFile] = []
     damaged: list[str] = []
-    found = find_logs(paths)
+    found = find_logs(logs.inputs)
     copies = find_copies(found)
     with collector_off():
         for path in (path for path in found if path not in copies):
@@ -86,41 +88,29 @@ def read_traffic(
             for counted, tally in tallies
             if isinstance(counted, Summand) and tally.lines
         )
-    ingested = sum_lines(
-        tallies,
-        tuples=len(tuples),
-        inputs=tuple(paths),
-        time_zone=time_zone,
-        bad_ratio_max=bad_ratio_max,
-    )
     left_out = tuple(f"left out {path}: {other} has its lines" for path, other in copies.items())
+    ingested = sum_lines(tallies, logs, len(tuples))
     return Traffic(ingested, tuples, tuple(files), left_out, tuple(damaged), tallies.is_sampled)
 
 
-def sum_lines(
-    tallies: Iterable[tuple[object, Tally]],
-    *,
-    tuples: int,
-    inputs: tuple[str, ...],
-    time_zone: str,
-    bad_ratio_max: float,
-) -> Ingested:
+def sum_lines(tallies: Tallies, logs: IngestPlan, tuples: int) -> Ingested:
     """Return the figures of all lines, as ``ingest.json`` has them."""
-    counts = [(counted, tally) for counted, tally in tallies if tally.lines]
     lines, reasons, levels = Counter[str](), Counter[str](), Counter[str]()
-    for counted, tally in counts:
-        if isinstance(counted, Summand):
+    times: list[int] = []
+    for counted, tally in tallies:
+        if isinstance(counted, Summand) and tally.lines:
             lines["allowed" if counted.allowed else "denied"] += tally.lines
             levels[counted.level] += tally.lines
+            times += (tally.first_ms, tally.last_ms)
         elif isinstance(counted, Reason):
             reasons[counted.value] += tally.lines
-        else:
+        elif counted is None:
             lines["blank"] += tally.lines
-    events = [tally for counted, tally in counts if isinstance(counted, Summand)]
     set_aside = reasons.total()
+    all_lines = lines.total() + set_aside
     return Ingested(
-        accepted=set_aside <= bad_ratio_max * (lines.total() + set_aside),
-        lines=lines.total() + set_aside,
+        accepted=set_aside <= logs.bad_ratio_max * all_lines,
+        lines=all_lines,
         blank_lines=lines["blank"],
         events=lines["allowed"] + lines["denied"],
         set_aside=set_aside,
@@ -128,9 +118,84 @@ def sum_lines(
         allowed_events=lines["allowed"],
         denied_events=lines["denied"],
         tuples=tuples,
-        first_at=format_time(min(each.first_ms for each in events)) if events else None,
-        last_at=format_time(max(each.last_ms for each in events)) if events else None,
-        time_zone=time_zone,
-        inputs=inputs,
+        first_at=format_time(min(times)) if times else None,
+        last_at=format_time(max(times)) if times else None,
+        time_zone=logs.time_zone,
+        inputs=logs.inputs,
         levels=by_frequency(levels),
     )
+
+
+class LocalEngine:
+    """The directory of a command's results."""
+
+    def __init__(self, out: str) -> None:
+        self._out = Path(out)
+
+    def write_text(self, name: str, text: str, /) -> None:
+        """Write a file, so that no reader sees a part of it, and create its directories.
+
+        Raises:
+            TrafficError: it cannot be written.
+        """
+        aside = self._out / f"_{name}.being-written"
+        try:
+            self._out.mkdir(parents=True, exist_ok=True)
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(self._out / name)
+        except OSError as error:
+            raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
+
+
+class LogEngine(LocalEngine):
+    """Audit logs, which are read when the engine is made. Prints the line of an ingest.
+
+    Raises:
+        NeedsSparkError: they are too much for one process.
+        TrafficError: a log cannot be read, or too many lines were set aside.
+    """
+
+    def __init__(self, logs: IngestPlan, out: str) -> None:
+        super().__init__(out)
+        self._logs = logs
+        self._traffic = read_traffic(logs)
+        for line in (*self._traffic.left_out, summary_line(self.ingested)):
+            print(line, flush=True)
+        for path in self._traffic.damaged:
+            damage = "the archive is damaged, so events are missing: fetch or pack it again"
+            print(f"{MESSAGE}{path}: {damage}", file=sys.stderr, flush=True)
+        if not self.ingested.accepted:
+            raise TrafficError(why_not_accepted(self.ingested, logs.bad_ratio_max))
+
+    @property
+    def ingested(self) -> Ingested:
+        return self._traffic.ingested
+
+    def tuples(self, since_ms: int | None = None, /) -> LocalRows[RecordedTuple]:
+        """Return the tuples of all events, or of those since a time.
+
+        The logs are then read a second time: only the first time shows where a window begins, and
+        keeping the time of each event would take far more memory.
+
+        Raises:
+            TrafficError: the logs cannot be read twice, or have changed meanwhile.
+        """
+        if since_ms is None:
+            return LocalRows(self._traffic.tuples)
+        for file in self._traffic.files:
+            if not stat.S_ISREG(Path(file.path).stat().st_mode):
+                raise TrafficError(
+                    f"{file.path}: --lookback reads the logs twice, which a pipe does not allow: "
+                    "write its lines to a file"
+                )
+        within = read_traffic(self._logs, since_ms)
+        if within.files != self._traffic.files:
+            raise TrafficError(
+                "the logs were written while they were read, and --lookback reads them twice: copy "
+                "them first"
+            )
+        return LocalRows(within.tuples)
+
+    def store(self, find: Find[RecordedTuple, R], kind: type[R], name: str, /) -> LocalRows[R]:
+        """Return the rows unwritten: the base install, without pyarrow, reads logs too."""
+        return LocalRows(list(find(self.tuples())))

@@ -1,7 +1,8 @@
-"""Sum up changed decisions, and write the report of them, wherever the rows are.
+"""Find the recorded tuples that other ACLs decide differently, and write the report of them.
 
-**Invariant:** equal changes give equal bytes. Of all changes and groups, this process keeps only
-those that the report lists.
+**Invariant:** a tuple changes only if the candidate denies what was allowed, or allows what was
+denied. Equal changes give equal bytes, wherever the rows are. Of all changes and groups, this
+process keeps only those that the report lists.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
@@ -21,7 +23,6 @@ from authorizerd.replay.plans import WhatIfPlan
 from authorizerd.replay.recorded.rows import Rows, by_frequency
 from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
 from authorizerd.replay.text import encode_json, format_time
-from authorizerd.replay.whatif.changes import Change, NotEvaluated, find_changes, find_unasked
 from authorizerd.replay.whatif.report import (
     LISTED_MAX,
     NEWLY_ALLOWED,
@@ -38,6 +39,33 @@ from authorizerd.replay.whatif.report import (
 )
 
 _ALL: Final = "all"
+
+
+class Change(NamedTuple):
+    """A tuple that is decided differently, and the figures of the events that change.
+
+    These are all its events if two sets were compared, and otherwise those with the other answer.
+    """
+
+    change: str
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
+    baseline_rule: str | None
+    candidate_rule: str
+    events: int
+    first_ms: int
+    last_ms: int
+
+
+class NotEvaluated(NamedTuple):
+    """The tuples that ACLs cannot decide for one reason."""
+
+    reason: str
+    events: int
+    tuples: int
 
 
 class Group(NamedTuple):
@@ -97,6 +125,44 @@ def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> What
         newly_denied=newly_denied,
         newly_allowed=newly_allowed,
     )
+
+
+def find_changes(
+    tuples: Iterable[RecordedTuple], candidate: AclIndex, baseline: AclIndex | None
+) -> Iterator[Change]:
+    """Yield the tuples that the candidate decides differently from the baseline or the record.
+
+    Without a baseline, the figures and ``baseline_rule`` are those of the events whose recorded
+    decision changes. With a baseline, the figures are those of the whole tuple.
+    """
+    for one in tuples:
+        if unasked_reason(one) is not None:
+            continue
+        is_allowed = candidate.allows(one)
+        if baseline is None:
+            figures = one.denied if is_allowed else one.allowed
+            if figures is None:
+                continue
+            rule = figures.rule
+        elif baseline.allows(one) is is_allowed:
+            continue
+        else:
+            figures, rule = one.all_events, str(baseline.explain(one).rule)
+        yield Change(
+            NEWLY_ALLOWED if is_allowed else NEWLY_DENIED,
+            *one[:5],
+            rule,
+            str(candidate.explain(one).rule),
+            *figures[:3],
+        )
+
+
+def find_unasked(tuples: Iterable[RecordedTuple]) -> Iterator[NotEvaluated]:
+    """Yield the tuples that ACLs cannot decide."""
+    for one in tuples:
+        reason = unasked_reason(one)
+        if reason is not None:
+            yield NotEvaluated(reason.value, one.events, 1)
 
 
 def count_unasked(tuples: Rows[RecordedTuple]) -> dict[str, Count]:

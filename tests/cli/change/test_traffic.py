@@ -18,7 +18,7 @@ from authorizerd.acl.plan.names import parse_acl
 from authorizerd.acl.plan.traffic import TrafficCount, TrafficEvidence
 from authorizerd.cli.main import main
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.local.engine import LogEngine
+from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of

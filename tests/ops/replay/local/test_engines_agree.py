@@ -18,8 +18,8 @@ import pytest
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
-from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.local.table import TableEngine
+from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
@@ -29,8 +29,7 @@ from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.evaluation import evaluate
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif import evaluation as whatif
-from authorizerd.replay.whatif.changes import Change
-from authorizerd.replay.whatif.evaluation import change_finder, make_report
+from authorizerd.replay.whatif.evaluation import Change, change_finder, make_report
 from tests.ops.replay.local.pooled import PooledRows, PooledSource, Pools
 from tests.ops.replay.local.random_runs import (
     BEGINS_MS,

@@ -7,7 +7,7 @@ import lzma
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -18,7 +18,7 @@ import pytest
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.local import files as files_module
 from authorizerd.replay.local.errors import TrafficError
-from authorizerd.replay.local.files import LogReader, find_logs
+from authorizerd.replay.local.files import LogReader, find_copies, find_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,3 +165,61 @@ def test_logs_are_those_that_an_ingest_finds(tmp_path: Path, text: str) -> None:
     found = [f"file:{path}" for path in find_logs((f"{tmp_path}/{text}",))]
     assert found == [file.uri for file in find_inputs(local, (f"{tmp_path}/{text}",))]
     assert found == [f"file:{tmp_path}/logs/b.log"]
+
+
+COPIED = [
+    f"[2026-11-21 16:26:{second:02d},123] INFO Principal = User:a is Denied {'x' * 9}"
+    for second in range(6)
+]
+HEADER = "a header of every log"
+
+
+def text_of(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+WHOLE = text_of(*COPIED)
+CASES = {
+    "a packed copy": ({"a.log": WHOLE, "a.log.gz": gzip.compress(WHOLE)}, {"a.log.gz": "a.log"}),
+    "a copy with other blank lines": (
+        {"a": WHOLE, "b": WHOLE.replace(b"\n", b"\r\n\n")},
+        {"b": "a"},
+    ),
+    "a log before it grew": ({"a": text_of(*COPIED[:4]), "b": WHOLE}, {"a": "b"}),
+    "a log after it grew": ({"a": WHOLE, "b": text_of(*COPIED[:4])}, {"b": "a"}),
+    "a log whose last line was being written": ({"a": WHOLE, "b": WHOLE[:-9]}, {"b": "a"}),
+    "the same before the other": ({"a": WHOLE[:-9], "b": WHOLE}, {"a": "b"}),
+    "three stages of a log": (
+        {"a": text_of(*COPIED[:4]), "b": text_of(*COPIED[:2]), "c": WHOLE},
+        {"b": "a", "a": "c"},
+    ),
+    "two logs that begin alike": (
+        {"a": text_of(*COPIED[:4], COPIED[5]), "b": WHOLE, "c": text_of(*COPIED[:3])},
+        {"c": "a"},
+    ),
+    "a log that lacks a line": ({"a": WHOLE, "b": text_of(COPIED[0], *COPIED[2:])}, {}),
+    "a shorter line in the middle": (
+        {"a": WHOLE, "b": text_of(COPIED[0], COPIED[1][:-1], *COPIED[2:])},
+        {},
+    ),
+    "the middle of a log": ({"a": WHOLE, "b": text_of(*COPIED[2:4])}, {}),
+    "only equal headers": (
+        {"a": text_of(HEADER, COPIED[0]), "b": text_of(HEADER, COPIED[1]), "c": text_of(HEADER)},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("logs", "expected"), CASES.values(), ids=CASES)
+def test_copies_are_logs_with_whose_lines_another_begins(
+    logs: Mapping[str, bytes], expected: Mapping[str, str], tmp_path: Path
+) -> None:
+    for name, content in logs.items():
+        (tmp_path / name).write_bytes(content)
+    found = find_copies([tmp_path / name for name in logs])
+    assert {path.name: other.name for path, other in found.items()} == expected
+
+
+def test_pipes_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a")
+    assert find_copies([tmp_path / "a"]) == {}

@@ -12,6 +12,7 @@ from authorizerd.acl.plan.traffic import TrafficChange, TrafficCount, TrafficEvi
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local.evidence import judge_traffic
 from authorizerd.replay.local.traffic import read_traffic
+from authorizerd.replay.plans import IngestPlan
 from tests.support.recorded_use import LAST_CLIENT_LINE, RecordedUse, read_recorded_use
 
 LOG = "kafka-authorizer.log.xz"
@@ -28,7 +29,7 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.local.evidence import judge_traffic
-from authorizerd.replay.local.engine import LogEngine
+from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.local.traffic import read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation as whatif
@@ -40,7 +41,7 @@ logs, plan = IngestPlan(inputs=(log,), out=out), WhatIfPlan(
     events="", out=out, candidate=nothing, baseline=everyone
 )
 assert whatif.run(plan, LogEngine(logs, out)) == 3
-traffic = read_traffic([log])
+traffic = read_traffic(logs)
 evidence = judge_traffic(traffic, build([]), build([]), AuthorizerSettings(frozenset(), True))
 print(evidence.events, evidence.tuples)
 """
@@ -52,7 +53,9 @@ def judge(use: RecordedUse, log: Path, removed: set[Acl]) -> TrafficEvidence:
         AclIndex(some, use.acls.settings).snapshot
         for some in (acls, [acl for acl in acls if acl not in removed])
     )
-    return judge_traffic(read_traffic([str(log)]), before, after, use.acls.settings)
+    return judge_traffic(
+        read_traffic(IngestPlan(inputs=(str(log),), out="")), before, after, use.acls.settings
+    )
 
 
 @pytest.mark.parametrize(("as_of", "count"), [(LAST_CLIENT_LINE, 1616), (None, 1751)])

@@ -18,8 +18,7 @@ from authorizerd.cli.main import main as authorizerd
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.ingest.report import decode_ingested
-from authorizerd.replay.local.engine import LogEngine
-from authorizerd.replay.local.traffic import Traffic, read_traffic
+from authorizerd.replay.local.traffic import LogEngine, Traffic, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation
 from authorizerd.replay.whatif.options import add_arguments, make_whatif_plan
@@ -102,7 +101,7 @@ def check_same(
 
     events, out = folder / "events", folder / "whatif"
     logs_plan = ingest(spark, logs, events)
-    traffic = read_traffic([str(logs)], bad_ratio_max=1.0)
+    traffic = read_traffic(logs_plan)
     ingested = decode_ingested((events / "ingest.json").read_text())
     assert figures_of(traffic.ingested) == figures_of(ingested)
     assert set(map(tuple, traffic.tuples)) == tuples_in(events)

@@ -126,7 +126,7 @@ def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) 
     }
 
 
-def test_json_lines_that_differ_in_time_are_parsed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
 
     def parse(line: bytes, *rest: Any) -> Event | Reason | None:  # noqa: ANN401
@@ -138,7 +138,7 @@ def test_json_lines_that_differ_in_time_are_parsed_twice(monkeypatch: pytest.Mon
     assert sums_of([(line % second).encode() for second in range(9)]) == {
         Reason.BAD_JSON: (9, None, None)
     }
-    assert len(parsed) == 2
+    assert len(parsed) == 1
 
 
 @pytest.mark.parametrize("size", [LINE_BYTES_MAX, LINE_BYTES_MAX + 1])
@@ -160,17 +160,14 @@ def test_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPat
     assert len(parsed) == 2
 
 
-@pytest.mark.parametrize("name", ["TAILS_MAX", "TAIL_BYTES_MAX", "SECONDS_MAX"])
+@pytest.mark.parametrize("name", ["TAILS_MAX", "KEPT_BYTES_MAX", "SECONDS_MAX"])
 def test_full_cache_changes_no_sum(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [
         STAMP % (number % 7) + MESSAGE % (b"%d" % (number * number % 11)) for number in range(100)
     ]
     expected = sums_of(lines)
     monkeypatch.setattr(tallies_module, name, 2)
-    tallies = Tallies(UTC)
-    tallies.add(lines)
     assert sums_of(lines) == expected
-    assert len(tallies._tails) <= 2 or len(tallies._seconds) <= 2
 
 
 @pytest.mark.parametrize(

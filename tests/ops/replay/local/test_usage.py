@@ -8,9 +8,9 @@ from threading import Thread
 
 import pytest
 
-from authorizerd.replay.local.engine import LogEngine
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Tallies
+from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan
 from authorizerd.replay.usage import evaluation
 from authorizerd.replay.usage.errors import UsageError

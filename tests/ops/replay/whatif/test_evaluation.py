@@ -10,8 +10,7 @@ from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
-from authorizerd.replay.whatif.changes import Change, find_changes
-from authorizerd.replay.whatif.evaluation import count_unasked
+from authorizerd.replay.whatif.evaluation import Change, count_unasked, find_changes
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.ops.replay.recorded.strategies import tuples
 from tests.oracles.scan import decide
