@@ -9,16 +9,16 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from authorizerd.config.command_parser import CommandParser, LazyParser
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.jobs import JOBS, add_job_arguments
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
-from authorizerd.replay.options import PathError, parse_file
+from authorizerd.replay.options import PathError, parse_file, refuse
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.usage.errors import UsageError
@@ -96,8 +96,7 @@ def _run_job(parsed: argparse.Namespace) -> int:
     if is_followed and options.remote is not None:
         refused = "--remote: cannot follow a topic, which needs a driver of its own: use --master"
     if refused is not None:
-        refuse: Callable[[str], NoReturn] = parsed.refuse
-        refuse(refused)
+        refuse(parsed, refused)
     if hasattr(parsed, "engine") and not is_followed:
         from authorizerd.replay.engines import run_recorded
 

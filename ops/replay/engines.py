@@ -9,10 +9,9 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -21,7 +20,7 @@ from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.files import estimate_bytes, find_logs
 from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.messages import EXIT_DONE, MESSAGE
-from authorizerd.replay.options import is_uri
+from authorizerd.replay.options import is_uri, refuse
 from authorizerd.replay.plans import IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.recorded.tuples import Engine
 from authorizerd.replay.submit.options import SparkOptions
@@ -34,6 +33,11 @@ LOCAL_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 
 _INTERRUPTED: Final = 130
 _MEBIBYTE: Final = 1024 * 1024
+_RESULTS: Final[dict[type[Plan], tuple[str, ...]]] = {
+    UsagePlan: ("usage.json", "commands.sh"),
+    WhatIfPlan: ("whatif.json", "changes"),
+}
+"""What a command writes. The summary is removed first."""
 
 
 def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
@@ -41,106 +45,82 @@ def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
 
     Raises:
         SubmissionError: Spark is needed, and cannot be started.
-        TrafficError: the traffic cannot be evaluated.
+        TrafficError, UsageError: the traffic cannot be evaluated.
     """
-    refused = _refusal(parsed, options)
-    if refused is not None:
-        refuse: Callable[[str], NoReturn] = parsed.refuse
-        refuse(refused)
+    if parsed.logs and not options.is_local:
+        refuse(
+            parsed,
+            f"--logs: --master {options.master} cannot read logs without an ingest: run "
+            "authorizerd replay ingest, and pass its --out with --events",
+        )
+    if parsed.logs and is_uri(parsed.out):
+        found = f"--out: expected a directory on this machine with --logs, found {parsed.out}"
+        refuse(parsed, found)
+    is_configured = options != SparkOptions(verbose=options.verbose)
+    if parsed.engine == "local" and is_configured:
+        refuse(parsed, "--engine: local uses no Spark, so it cannot be combined with its options")
     logs = make_logs_plan(parsed) if parsed.logs else None
     plan: Plan = parsed.make_plan(parsed, is_local=options.is_local)
     assert isinstance(plan, UsagePlan | WhatIfPlan), "only these commands have recorded traffic"
     try:
-        why_spark = _why_spark(parsed.engine, options, logs, plan)
-        if why_spark is None:
-            return _run_here(logs, plan)
+        if parsed.engine == "spark":
+            raise NeedsSparkError("--engine spark")
+        if is_configured:
+            raise NeedsSparkError("options of Spark were given")
+        return _run_here(logs, plan, bytes_max=LOCAL_BYTES_MAX if parsed.engine == "auto" else None)
     except KeyboardInterrupt:
         _say("stopped")
         return _INTERRUPTED
     except NeedsSparkError as error:
         if parsed.engine == "local":
             raise TrafficError(f"{error.reason}: use --engine spark") from error
-        why_spark = error.reason
-    return _run_on_spark(logs, plan, options, why_spark)
+        _say(f"engine: spark ({error.reason})")
+    return _run_on_spark(logs, plan, options)
 
 
-def _refusal(parsed: argparse.Namespace, options: SparkOptions) -> str | None:
-    """Return why the options contradict each other, or None."""
-    if parsed.logs and not options.is_local:
-        return (
-            f"--logs: --master {options.master} cannot read logs without an ingest: run "
-            "authorizerd replay ingest, and pass its --out with --events"
-        )
-    if parsed.logs and is_uri(parsed.out):
-        return f"--out: expected a directory on this machine with --logs, found {parsed.out}"
-    if parsed.engine == "local" and _is_spark_configured(options):
-        return "--engine: local uses no Spark, so it cannot be combined with options of Spark"
-    return None
-
-
-def _is_spark_configured(options: SparkOptions) -> bool:
-    return options != SparkOptions(verbose=options.verbose)
-
-
-def _why_spark(
-    engine: str, options: SparkOptions, logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan
-) -> str | None:
-    """Return why Spark evaluates the traffic, or None if this process does.
+def _run_here(
+    logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan, *, bytes_max: int | None
+) -> int:
+    """Run the command in this process.
 
     Raises:
-        NeedsSparkError: this process cannot read it.
+        NeedsSparkError: this process cannot read the traffic, or logs have more than ``bytes_max``.
     """
-    if engine == "spark":
-        return "--engine spark"
-    if _is_spark_configured(options):
-        return "options of Spark were given"
-    if logs is None:
-        _check_table(plan)
-    elif engine == "auto":
-        size = estimate_bytes(find_logs(logs.inputs))
-        if size > LOCAL_BYTES_MAX:
-            return (
-                f"the logs have about {size // _MEBIBYTE:,} MiB unpacked, more than "
-                f"{LOCAL_BYTES_MAX // _MEBIBYTE:,}"
-            )
-    return None
-
-
-def _check_table(plan: UsagePlan | WhatIfPlan) -> None:
-    for path in (plan.events, plan.out):
-        if is_uri(path):
-            raise NeedsSparkError(f"{path}: expected a path on this machine, found a URI")
-    if find_spec("pyarrow") is None:
-        raise NeedsSparkError("pyarrow, which reads events without Spark, is not installed")
-
-
-def _run_here(logs: IngestPlan | None, plan: UsagePlan | WhatIfPlan) -> int:
-    # Results of an earlier run would contradict those of this one. The summaries go first.
-    is_usage = isinstance(plan, UsagePlan)
-    _remove(plan.out, *(("usage.json", "commands.sh") if is_usage else ("whatif.json", "changes")))
     engine: Engine
     if logs is not None:
-        files = format_count(len(find_logs(logs.inputs)), "file")
-        _say(f"engine: local, without Spark ({files})")
+        files = find_logs(logs.inputs)
+        size = estimate_bytes(files)
+        if bytes_max is not None and size > bytes_max:
+            raise NeedsSparkError(
+                f"the logs have about {size // _MEBIBYTE:,} MiB unpacked, more than "
+                f"{bytes_max // _MEBIBYTE:,}"
+            )
+        _say(f"engine: local, without Spark ({format_count(len(files), 'file')})")
+        _remove_results(plan)
         engine = LogEngine(logs, plan.out)
     else:
+        for path in (plan.events, plan.out):
+            if is_uri(path):
+                raise NeedsSparkError(f"{path}: expected a path on this machine, found a URI")
+        if find_spec("pyarrow") is None:
+            raise NeedsSparkError("pyarrow, which reads events without Spark, is not installed")
         from authorizerd.replay.local.table import TableEngine
 
         _say("engine: local, without Spark")
+        _remove_results(plan)
         engine = TableEngine(plan.events, plan.out)
-    if isinstance(plan, UsagePlan):
-        return usage.run(plan, engine)
-    return whatif.run(plan, engine)
+    return usage.run(plan, engine) if isinstance(plan, UsagePlan) else whatif.run(plan, engine)
 
 
-def _remove(folder: str, *names: str) -> None:
-    """Remove results of an earlier run.
+def _remove_results(plan: UsagePlan | WhatIfPlan) -> None:
+    """Remove the results of an earlier run, which would contradict those of this one.
 
     Raises:
         TrafficError: one cannot be removed.
     """
     try:
-        for path in (Path(folder, name) for name in names):
+        for name in _RESULTS[type(plan)]:
+            path = Path(plan.out, name)
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -149,11 +129,10 @@ def _remove(folder: str, *names: str) -> None:
         raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
 
 
-def _run_on_spark(logs: IngestPlan | None, plan: Plan, options: SparkOptions, reason: str) -> int:
+def _run_on_spark(logs: IngestPlan | None, plan: Plan, options: SparkOptions) -> int:
     """Run the command's job; ingest logs first, into a directory below the command's results."""
     from authorizerd.replay.submit.submitter import submit
 
-    _say(f"engine: spark ({reason})")
     if logs is None:
         return submit(plan, options)
     code = submit(logs, options)

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 NAMES_MAX_LIMIT: Final = 100_000
 
@@ -79,6 +79,12 @@ def _check_writable(text: str, path: Path) -> None:
         raise PathError(
             f"--out: {place}: no permission to write: choose another directory, or allow it"
         )
+
+
+def refuse(parsed: argparse.Namespace, text: str) -> NoReturn:
+    """End the command with exit code 2, because its options contradict each other."""
+    parsed.refuse(text)
+    raise AssertionError(text)
 
 
 def parse_path(text: str) -> str:

@@ -409,10 +409,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a worker judges equal ACLs by the super users of an earlier job",
         file="ops/replay/judging/index.py",
-        text="packed = msgspec.msgpack.encode((self.acls, users, is_open))\n"
-        "        return hashlib.sha256(packed).hexdigest(), packed",
-        becomes="packed = msgspec.msgpack.encode((self.acls, users, is_open))\n"
-        "        return hashlib.sha256(msgspec.msgpack.encode(self.acls)).hexdigest(), packed",
+        text="is_open = self.settings.allow_everyone_if_no_acl_found",
+        becomes="is_open = False",
         found_by="tests/ops/replay/judging/test_index.py::test_other_settings_are_another_index",
     ),
     Mutant(

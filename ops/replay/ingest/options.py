@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Final, NoReturn, get_args
+from typing import Final, get_args
 
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
@@ -12,6 +11,7 @@ from authorizerd.replay.options import (
     parse_file,
     parse_path,
     parse_ratio,
+    refuse,
     resolve_input,
     resolve_output,
 )
@@ -106,15 +106,14 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
         PathError: an input does not exist, the client settings cannot be read, or the output is not
             a directory.
     """
-    refuse: Callable[[str], NoReturn] = parsed.refuse
     addresses = [text for text in parsed.input if text.startswith(SCHEME)]
     if parsed.command_config and not addresses:
-        refuse("--command-config: expected a kafka:// address in --input")
+        refuse(parsed, "--command-config: expected a kafka:// address in --input")
     settings = read_client_settings(parsed.command_config)
     try:
         topics = tuple(parse_topic(text, settings) for text in addresses)
     except ValueError as error:
-        refuse(f"--input: {error}")
+        refuse(parsed, f"--input: {error}")
     files = (text for text in parsed.input if not text.startswith(SCHEME))
     inputs = tuple(resolve_input(text, is_local=is_local) for text in files)
     # The job checks what is in it: a table that exists gets further events.
@@ -129,8 +128,7 @@ def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:
         PathError: an input does not exist, or the output directory is not empty.
     """
     if any(text.startswith(SCHEME) for text in parsed.logs):
-        refuse: Callable[[str], NoReturn] = parsed.refuse
-        refuse("--logs: expected files: ingest the topic, and name the table in --events")
+        refuse(parsed, "--logs: expected files: ingest the topic, and name the table in --events")
     out = resolve_output(parsed.out, is_local=True, overwrite=parsed.overwrite)
     inputs = tuple(resolve_input(path, is_local=True) for path in parsed.logs)
     return _make_plan(parsed, inputs, f"{out}/{EVENTS}")
@@ -158,11 +156,10 @@ def resolve_events(parsed: argparse.Namespace, *, is_local: bool) -> str:
     """
     if parsed.logs:
         return make_logs_plan(parsed).out
-    refuse: Callable[[str], NoReturn] = parsed.refuse
     for flag, default in _READING_DEFAULTS.items():
         if getattr(parsed, flag) != default:
             name = flag.replace("_", "-")
-            refuse(f"--{name}: expected --logs: the ingest that wrote --events decided it")
+            refuse(parsed, f"--{name}: expected --logs: the ingest that wrote --events decided it")
     return resolve_input(parsed.events, is_local=is_local)
 
 

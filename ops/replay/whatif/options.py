@@ -1,28 +1,49 @@
-"""The options of ``replay whatif``."""
+"""The options of ``replay whatif``: of recorded traffic, and with ``--follow`` of a topic."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import NoReturn
+import re
+from pathlib import Path
+from typing import Final
 
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.planned import apply_plan
 from authorizerd.replay.ingest.options import add_recorded_arguments, resolve_events
-from authorizerd.replay.options import parse_file, parse_path, resolve_output
+from authorizerd.replay.options import is_uri, parse_file, parse_path, refuse, resolve_output
 from authorizerd.replay.plans import FollowPlan, WhatIfPlan
-from authorizerd.replay.whatif.follow.options import (
-    add_follow_arguments,
-    make_follow_plan,
-    refuse_follow_arguments,
-)
+from authorizerd.replay.topic_options import read_client_settings
+from authorizerd.replay.topics import parse_topic
+
+INTERVAL_S: Final = 30
+
+_FOLLOW_FOLDER: Final = "follow"
+"""The directory of ``--out`` that belongs to a watch."""
+_DURATION: Final = re.compile(r"([0-9]{1,9})(s|m|h|d)", re.ASCII)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay whatif``."""
     add_recorded_arguments(parser, is_followed=True)
-    add_follow_arguments(parser)
+    parser.add_argument(
+        "--interval",
+        type=parse_duration,
+        metavar="TIME",
+        help=f"with --follow: time between two reports, such as 30s or 5m; default {INTERVAL_S}s",
+    )
+    parser.add_argument(
+        "--duration",
+        type=parse_duration,
+        metavar="TIME",
+        help="with --follow: end after this time, such as 24h; default: a signal ends it",
+    )
+    parser.add_argument(
+        "--from-beginning",
+        action="store_true",
+        help="with --follow: begin with the first record that the topic still has",
+    )
     add_acl_arguments(parser)
     parser.add_argument(
         "--plan",
@@ -42,25 +63,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def parse_duration(text: str) -> int:
+    """Return the seconds of a time such as ``30s``, ``5m``, ``24h`` or ``7d``."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not int(found[1]):
+        raise argparse.ArgumentTypeError(f"expected a time such as 30s, 5m or 24h, found {text!r}")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
 def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan | FollowPlan:
     """Return the plan that the options describe: of a watch, with ``--follow``.
 
     Raises:
-        PathError, AclSourceError: as ``make_whatif_plan`` and ``make_follow_plan``.
-    """
-    if parsed.follow is not None:
-        return make_follow_plan(parsed, _read_sets(parsed), is_local=is_local)
-    refuse_follow_arguments(parsed)
-    return make_whatif_plan(parsed, is_local=is_local)
-
-
-def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPlan:
-    """Return the plan for recorded traffic that the options describe.
-
-    Raises:
-        PathError: the events do not exist, or the output directory is not empty.
+        PathError: the events do not exist, the output directory is not empty, or the client
+            settings cannot be read.
         AclSourceError: a source cannot be read, or the plan was made for other ACLs.
     """
+    if parsed.follow is not None:
+        return _make_follow_plan(parsed, is_local=is_local)
+    for flag in ("interval", "duration", "from_beginning"):
+        if getattr(parsed, flag):
+            refuse(parsed, f"--{flag.replace('_', '-')}: expected --follow as well")
     events = resolve_events(parsed, is_local=is_local)
     out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite)
     candidate, baseline = _read_sets(parsed)
@@ -69,22 +92,41 @@ def make_whatif_plan(parsed: argparse.Namespace, *, is_local: bool) -> WhatIfPla
     )
 
 
+def _make_follow_plan(parsed: argparse.Namespace, *, is_local: bool) -> FollowPlan:
+    candidate, baseline = _read_sets(parsed)
+    try:
+        topic = parse_topic(parsed.follow, read_client_settings(parsed.command_config))
+    except ValueError as error:
+        refuse(parsed, f"--follow: {error}")
+    if parsed.engine == "local":
+        refuse(parsed, "--engine: local expects --logs or --events: only Spark follows a topic")
+    is_watched = not is_uri(parsed.out) and Path(parsed.out, _FOLLOW_FOLDER).is_dir()
+    out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite or is_watched)
+    table = f"{out}/{_FOLLOW_FOLDER}"
+    return FollowPlan(
+        topic=topic,
+        out=out,
+        whatif=WhatIfPlan(events=table, out=out, candidate=candidate, baseline=baseline),
+        interval_s=parsed.interval or INTERVAL_S,
+        duration_s=parsed.duration,
+        from_beginning=parsed.from_beginning,
+        format=parsed.format,
+        time_zone=parsed.tz,
+        bad_ratio_max=parsed.max_bad_ratio,
+        is_anew=parsed.overwrite,
+    )
+
+
 def _read_sets(parsed: argparse.Namespace) -> tuple[AclSet, AclSet | None]:
     """Return the candidate and the baseline."""
     if parsed.plan is not None:
-        _check_alone(parsed)
+        for flag in ("baseline_acls", "super_users", "allow_everyone_if_no_acl_found"):
+            if getattr(parsed, flag):
+                name = flag.replace("_", "-")
+                refuse(parsed, f"--{name}: expected either --plan or --{name}: the plan says it")
     acls = read_acl_set(parsed, parsed.acls, parsed.as_of)
     if parsed.plan is not None:
         return apply_plan(parsed.plan, acls)
     if parsed.baseline_acls is None:
         return acls, None
     return acls, read_acl_set(parsed, parsed.baseline_acls, parsed.baseline_as_of)
-
-
-def _check_alone(parsed: argparse.Namespace) -> None:
-    """End the command with exit code 2 if a flag contradicts ``--plan``."""
-    for flag in ("baseline_acls", "super_users", "allow_everyone_if_no_acl_found"):
-        if getattr(parsed, flag):
-            refuse: Callable[[str], NoReturn] = parsed.refuse
-            name = flag.replace("_", "-")
-            refuse(f"--{name}: expected either --plan or --{name}: the plan says it")

@@ -21,7 +21,7 @@ from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local.traffic import LogEngine, Traffic, read_traffic
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation
-from authorizerd.replay.whatif.options import add_arguments, make_whatif_plan
+from authorizerd.replay.whatif.options import add_arguments, make_plan
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.ingest.parse.hostile_lines import BEGINNINGS, MESSAGE, PIECES
 
@@ -161,7 +161,9 @@ def test_report_of_a_plan_is_evidence_for_it(
     words = f"--events {events} --acls {listing} --plan {made}"
     parsed = parser.parse_args(words.split(), argparse.Namespace(out=str(tmp_path / "out")))
     parsed.overwrite, parsed.refuse = False, parser.error
-    assert run(spark, make_whatif_plan(parsed, is_local=True)) == 3
+    plan = make_plan(parsed, is_local=True)
+    assert isinstance(plan, WhatIfPlan)
+    assert run(spark, plan) == 3
     found = []
     for evidence in (f"--traffic {log}", f"--traffic-report {tmp_path}/out/whatif.json"):
         assert authorizerd(f"{make} {evidence}".split()) == 3
