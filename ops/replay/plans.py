@@ -53,21 +53,24 @@ class WhatIfPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif"):
 class FollowPlan(msgspec.Struct, frozen=True, kw_only=True, tag="whatif.follow"):
     """The plan of ``whatif --follow``; ``whatif`` says which ACLs are compared.
 
+    ``ingest`` has the topic, and says how its lines are read into the table of the watch.
+
     ``duration_s`` is None if only a signal ends the job. ``overwrite`` is always set, because
     ``out`` may contain the same watch, which continues; ``is_anew`` removes it.
     """
 
-    topic: Topic
     out: str
+    ingest: IngestPlan
     whatif: WhatIfPlan
     interval_s: int
     duration_s: int | None = None
     from_beginning: bool = False
-    format: str = "auto"
-    time_zone: str = "UTC"
-    bad_ratio_max: float = 0.01
     is_anew: bool = False
     overwrite: bool = True
+
+    @property
+    def topic(self) -> Topic:
+        return self.ingest.topics[0]
 
 
 class UsagePlan(msgspec.Struct, frozen=True, kw_only=True, tag="usage"):

@@ -196,7 +196,7 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a removed ALLOW is not named as the reason of a denial",
         file="ops/replay/local/causes.py",
-        text="removed = self._removed.find_deciding(question, allows=True)",
+        text="removed = self._removed.find_deciding(question, allows=not is_allowed)",
         becomes="removed = self._removed.find_of_resource(question)",
         found_by="tests/ops/replay/local/test_causes.py::test_causes_are_the_acls_that_decide",
     ),
@@ -217,8 +217,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a report about other ACLs counts as evidence for a plan",
         file="ops/replay/local/evidence.py",
-        text="digest=digest_of(index.acls),",
-        becomes="digest=found.digest,",
+        text="if found.digest != digest_of(index.acls):",
+        becomes="if not found.digest:",
         found_by="tests/cli/change/test_traffic.py::test_report_about_other_acls_is_rejected",
     ),
     Mutant(
@@ -304,6 +304,20 @@ REPLAY_MUTANTS: Final = (
         text="        if not reasons:\n",
         becomes="        if reasons or not reasons:\n",
         found_by="tests/ops/replay/usage/test_suggestions.py::test_breaking_suggestion_is_left_out_and_the_rest_proven",
+    ),
+    Mutant(
+        name="suggestions are made although answers change for another reason",
+        file="ops/replay/usage/suggestions.py",
+        text="if None in reasons:",
+        becomes="if None in reasons and not reasons:",
+        found_by="tests/ops/replay/usage/test_suggestions.py::test_unexplained_difference_is_an_error",
+    ),
+    Mutant(
+        name="an error does not name the damaged file of a table",
+        file="ops/replay/local/table.py",
+        text='raise TrafficError(f"--events: {file}: {error}") from error',
+        becomes='raise TrafficError(f"--events: {error}") from error',
+        found_by="tests/ops/replay/local/test_table.py::test_window_reads_only_its_own_days",
     ),
     Mutant(
         name="the local engine counts events before the window as use",
@@ -409,8 +423,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a worker judges equal ACLs by the super users of an earlier job",
         file="ops/replay/judging/index.py",
-        text="is_open = self.settings.allow_everyone_if_no_acl_found",
-        becomes="is_open = False",
+        text="users = sorted(self.settings.super_users)",
+        becomes="users: list[str] = []",
         found_by="tests/ops/replay/judging/test_index.py::test_other_settings_are_another_index",
     ),
     Mutant(

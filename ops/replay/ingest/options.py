@@ -118,7 +118,7 @@ def make_plan(parsed: argparse.Namespace, *, is_local: bool) -> IngestPlan:
     inputs = tuple(resolve_input(text, is_local=is_local) for text in files)
     # The job checks what is in it: a table that exists gets further events.
     out = resolve_output(parsed.out, is_local=is_local, overwrite=True)
-    return _make_plan(parsed, inputs, out, topics)
+    return make_ingest_plan(parsed, inputs, out, topics)
 
 
 def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:
@@ -131,12 +131,13 @@ def make_logs_plan(parsed: argparse.Namespace) -> IngestPlan:
         refuse(parsed, "--logs: expected files: ingest the topic, and name the table in --events")
     out = resolve_output(parsed.out, is_local=True, overwrite=parsed.overwrite)
     inputs = tuple(resolve_input(path, is_local=True) for path in parsed.logs)
-    return _make_plan(parsed, inputs, f"{out}/{EVENTS}")
+    return make_ingest_plan(parsed, inputs, f"{out}/{EVENTS}")
 
 
-def _make_plan(
+def make_ingest_plan(
     parsed: argparse.Namespace, inputs: tuple[str, ...], out: str, topics: tuple[Topic, ...] = ()
 ) -> IngestPlan:
+    """Return the plan of an ingest with the options for reading lines."""
     return IngestPlan(
         inputs=inputs,
         out=out,

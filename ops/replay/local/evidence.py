@@ -50,7 +50,6 @@ from authorizerd.replay.whatif.report import (
     NEWLY_DENIED,
     Changed,
     Detail,
-    RecordedBaseline,
     WhatIf,
     decode_whatif,
 )
@@ -131,7 +130,7 @@ def read_report(
         raise TrafficError(f"{path}: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TrafficError(f"{path}: expected the whatif.json of replay whatif: {error}") from error
-    if isinstance(report.baseline, RecordedBaseline):
+    if report.baseline is None:
         raise TrafficError(
             f"{path}: it compares with the recorded decisions, not with the present ACLs: "
             f"{HOW_TO_COMPARE}"

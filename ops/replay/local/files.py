@@ -14,7 +14,7 @@ import io
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from glob import glob
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -126,10 +126,11 @@ def estimate_bytes(files: Iterable[Path]) -> int:
     )
 
 
-class LogReader:
+class LogReader(io.RawIOBase):
     """Reads the lines of one file; ``file`` describes it once they are read."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._path = path
         self._hash = hashlib.sha256()
         self._bytes = 0
@@ -146,13 +147,14 @@ class LogReader:
         """
         name = self._path.name.lower()
         try:
-            with open(self._path, "rb", buffering=0) as file:
-                hashed = io.BufferedReader(_HashedFile(file, self._count), archives.PIECE_BYTES)
+            with open(self._path, "rb", buffering=0) as self._file:
+                read = io.BufferedReader(self, archives.PIECE_BYTES)
                 is_packed = name.endswith(archives.SUFFIXES)
-                yield from unpack_lines(name, hashed) if is_packed else _plain_lines(hashed)
+                yield from unpack_lines(name, read) if is_packed else _plain_lines(read)
                 # The digest includes what follows an archive in its file.
-                while piece := file.read(archives.PIECE_BYTES):
-                    self._count(memoryview(piece))
+                rest = bytearray(archives.PIECE_BYTES)
+                while self.readinto(rest):
+                    pass
         except OSError as error:
             raise TrafficError(f"{self._path}: {error.strerror or error}") from error
         except ModuleNotFoundError as error:
@@ -161,25 +163,14 @@ class LogReader:
                 "unpack the file first"
             ) from error
 
-    def _count(self, piece: memoryview) -> None:
-        self._hash.update(piece)
-        self._bytes += len(piece)
-
-
-class _HashedFile(io.RawIOBase):
-    """A file that passes each piece it reads to ``count``."""
-
-    def __init__(self, file: io.RawIOBase, count: Callable[[memoryview], None]) -> None:
-        super().__init__()
-        self._file = file
-        self._count = count
-
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - as in the base class
+        """Read a piece of the file, and count it."""
         size = self._file.readinto(buffer) or 0
-        self._count(memoryview(buffer)[:size])
+        self._hash.update(memoryview(buffer)[:size])
+        self._bytes += size
         return size
 
 

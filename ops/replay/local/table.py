@@ -6,8 +6,9 @@ table that has lost files is rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
@@ -19,9 +20,10 @@ from pyarrow import acero, dataset, parquet
 from authorizerd.replay.ingest.commit import TableError, check_complete
 from authorizerd.replay.ingest.commit_files import read_newest
 from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.traffic import LocalEngine
-from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
+from authorizerd.replay.recorded.arrow import make_batch, read_rows
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, by_frequency
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
@@ -32,7 +34,6 @@ TUPLES_MAX: Final = 2_000_000
 WINDOW_BYTES_MAX: Final = 1024 * 1024 * 1024
 """The Parquet files of a window that one process sums up: about a hundred million events."""
 
-_BATCH_ROWS: Final = 10_000
 _KEY: Final = Part._fields[:7]
 """A tuple and its answer."""
 
@@ -71,9 +72,11 @@ class TableEngine(LocalEngine):
         """
         try:
             if since_ms is None:
-                return LocalRows(_ArrowTuples(self._read_tuples()))
+                return LocalRows(self._tuples)
             files = self._find_events(format_time(since_ms)[:10])
-            return LocalRows(merge_tuples(chain.from_iterable(_sum(f, since_ms) for f in files)))
+            with collector_off():
+                parts = chain.from_iterable(_sum(file, since_ms) for file in files)
+                return LocalRows(merge_tuples(parts))
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
 
@@ -94,18 +97,23 @@ class TableEngine(LocalEngine):
             raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
         return LocalRows(rows)
 
-    def _read_tuples(self) -> list[pa.Table]:
-        place = self._commit.tuples_glob or "tuples"
-        tables = []
+    @cached_property
+    def _tuples(self) -> list[RecordedTuple]:
+        """Return the tuples of all events.
+
+        Raises:
+            TableError: some are missing.
+        """
+        place = self._commit.tuples_glob or "tuples/*.parquet"
+        tuples: list[RecordedTuple] = []
         for file in sorted(self._folder.glob(place)):
-            with _naming(file):
-                names = schema_of(RecordedTuple).names
-                tables.append(parquet.read_table(file, columns=names, partitioning=None))
-        found = sum(table.num_rows for table in tables)
+            with _naming(file), collector_off():
+                for batch in parquet.ParquetFile(file).iter_batches():
+                    tuples += read_rows(batch, RecordedTuple)
         check_complete(
-            str(self._folder / place), "tuples", expected=self.ingested.tuples, found=found
+            str(self._folder / place), "tuples", expected=self.ingested.tuples, found=len(tuples)
         )
-        return tables
+        return tuples
 
     def _find_events(self, first_day: str) -> list[Path]:
         """Return the event files from a day on.
@@ -132,18 +140,6 @@ class TableEngine(LocalEngine):
                 f"the events of the window have {size:,} bytes, more than {WINDOW_BYTES_MAX:,}"
             )
         return found
-
-
-class _ArrowTuples:
-    """Tuples that become rows only while they are iterated over, since Arrow's take less memory."""
-
-    def __init__(self, tables: Sequence[pa.Table]) -> None:
-        self._tables = tables
-
-    def __iter__(self) -> Iterator[RecordedTuple]:
-        for table in self._tables:
-            for batch in table.to_batches(_BATCH_ROWS):
-                yield from read_rows(batch, RecordedTuple)
 
 
 @contextmanager

@@ -87,16 +87,12 @@ class Tallies:
         self,
         zone: tzinfo,
         line_format: LineFormat = "auto",
-        *,
-        tallies_max: int = TALLIES_MAX,
-        text_bytes_max: int = TEXT_BYTES_MAX,
         since_ms: int = -sys.maxsize,
     ) -> None:
         self._since_ms = since_ms
         self._zone = zone
         self._line_format: LineFormat = line_format
-        self._tallies_max = tallies_max
-        self._text_bytes_left = text_bytes_max
+        self._text_bytes_left = TEXT_BYTES_MAX
         self._tallies: dict[Counted, Tally] = {}
         self._values: dict[Any, Any] = {}
         self._look_up = lru_cache(TAILS_MAX)(self._parse_tail)
@@ -179,7 +175,7 @@ class Tallies:
         tally = self._tallies.get(key)
         if tally is None:
             self._text_bytes_left -= size
-            if len(self._tallies) >= self._tallies_max or self._text_bytes_left < 0:
+            if len(self._tallies) >= TALLIES_MAX or self._text_bytes_left < 0:
                 raise NeedsSparkError(
                     f"more than {len(self._tallies):,} distinct requests, too many for the memory "
                     "of one process"

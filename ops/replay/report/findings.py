@@ -12,7 +12,6 @@ from typing import Final, Literal
 import msgspec
 
 from authorizerd.replay.ingest.report import Ingested
-from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.results import Results
@@ -55,7 +54,7 @@ def _assess(results: Results) -> Iterator[Finding]:
 def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
     doubts = tuple(_doubts(whatif))
     notes = doubts
-    if isinstance(whatif.baseline, JudgedBy) and whatif.candidate.decides_as(whatif.baseline):
+    if whatif.baseline is not None and whatif.candidate.decides_as(whatif.baseline):
         notes = (*doubts, "Both sides are the same ACLs under the same settings.")
     if whatif.newly_denied.tuples:
         text = f"{_changes(whatif.newly_denied)} would be newly denied"
@@ -71,7 +70,7 @@ def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
 def _doubts(whatif: WhatIf) -> Iterator[str]:
     if not whatif.events:
         yield "No event was recorded."
-    elif not whatif.allowed_events and not isinstance(whatif.baseline, JudgedBy):
+    elif not whatif.allowed_events and whatif.baseline is None:
         yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
     skipped = sum(counts.events for counts in whatif.not_evaluated.values())
     if skipped:

@@ -32,7 +32,6 @@ from authorizerd.replay.whatif.report import (
     Detail,
     OperationCount,
     PrincipalCount,
-    RecordedBaseline,
     ResourceCount,
     WhatIf,
     summary_lines,
@@ -121,7 +120,7 @@ def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> What
         last_at=ingested.last_at,
         not_evaluated=count_unasked(source.tuples()),
         candidate=JudgedBy.of(plan.candidate),
-        baseline=RecordedBaseline() if plan.baseline is None else JudgedBy.of(plan.baseline),
+        baseline=None if plan.baseline is None else JudgedBy.of(plan.baseline),
         newly_denied=newly_denied,
         newly_allowed=newly_allowed,
     )
@@ -230,40 +229,22 @@ def _make_changed(listed: dict[str, _Listed], details: list[Change]) -> Changed:
         events=total.events,
         tuples=total.tuples,
         by_principal=[
-            PrincipalCount(principal=one.name, events=one.events, tuples=one.tuples)
-            for one in principals.groups
+            PrincipalCount(one.name, one.events, one.tuples) for one in principals.groups
         ],
         by_principal_left_out=principals.left_out,
-        by_resource=[
-            ResourceCount(
-                resource_type=one.name,
-                resource_name=one.second_name,
-                events=one.events,
-                tuples=one.tuples,
-            )
-            for one in resources.groups
-        ],
+        by_resource=[ResourceCount(*one[2:]) for one in resources.groups],
         by_resource_left_out=resources.left_out,
         by_operation=[
-            OperationCount(operation=one.name, events=one.events, tuples=one.tuples)
-            for one in listed["operation"].groups
+            OperationCount(one.name, one.events, one.tuples) for one in listed["operation"].groups
         ],
         details=list(map(make_detail, details)),
         details_left_out=total.tuples - len(details),
     )
 
 
-def make_detail(one: Change) -> Detail:
+def make_detail(change: Change) -> Detail:
     """Return a change as the report lists it."""
-    return Detail(
-        principal=one.principal,
-        host=one.host,
-        operation=one.operation,
-        resource_type=one.resource_type,
-        resource_name=one.resource_name,
-        events=one.events,
-        first_at=format_time(one.first_ms),
-        last_at=format_time(one.last_ms),
-        baseline_rule=one.baseline_rule,
-        candidate_rule=one.candidate_rule,
-    )
+    fields = change._asdict()
+    del fields["change"]
+    first_at, last_at = (format_time(fields.pop(name)) for name in ("first_ms", "last_ms"))
+    return Detail(**fields, first_at=first_at, last_at=last_at)

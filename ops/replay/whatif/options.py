@@ -10,7 +10,11 @@ from typing import Final
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 from authorizerd.replay.acls.planned import apply_plan
-from authorizerd.replay.ingest.options import add_recorded_arguments, resolve_events
+from authorizerd.replay.ingest.options import (
+    add_recorded_arguments,
+    make_ingest_plan,
+    resolve_events,
+)
 from authorizerd.replay.options import is_uri, parse_file, parse_path, refuse, resolve_output
 from authorizerd.replay.plans import FollowPlan, WhatIfPlan
 from authorizerd.replay.topic_options import read_client_settings
@@ -104,15 +108,12 @@ def _make_follow_plan(parsed: argparse.Namespace, *, is_local: bool) -> FollowPl
     out = resolve_output(parsed.out, is_local=is_local, overwrite=parsed.overwrite or is_watched)
     table = f"{out}/{_FOLLOW_FOLDER}"
     return FollowPlan(
-        topic=topic,
         out=out,
+        ingest=make_ingest_plan(parsed, (), table, (topic,)),
         whatif=WhatIfPlan(events=table, out=out, candidate=candidate, baseline=baseline),
         interval_s=parsed.interval or INTERVAL_S,
         duration_s=parsed.duration,
         from_beginning=parsed.from_beginning,
-        format=parsed.format,
-        time_zone=parsed.tz,
-        bad_ratio_max=parsed.max_bad_ratio,
         is_anew=parsed.overwrite,
     )
 

@@ -7,7 +7,7 @@ made, and its lists have one order: most events first, then most tuples, then by
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -17,12 +17,11 @@ from authorizerd.replay.text import format_count
 
 LISTED_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
-RECORDED: Final = "recorded"
 NEWLY_DENIED: Final = "newly_denied"
 NEWLY_ALLOWED: Final = "newly_allowed"
 
 
-class PrincipalCount(msgspec.Struct, frozen=True, kw_only=True):
+class PrincipalCount(msgspec.Struct, frozen=True):
     """The changes for one principal."""
 
     principal: str
@@ -30,7 +29,7 @@ class PrincipalCount(msgspec.Struct, frozen=True, kw_only=True):
     tuples: int
 
 
-class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceCount(msgspec.Struct, frozen=True):
     """The changes for one resource."""
 
     resource_type: str
@@ -39,7 +38,7 @@ class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
     tuples: int
 
 
-class OperationCount(msgspec.Struct, frozen=True, kw_only=True):
+class OperationCount(msgspec.Struct, frozen=True):
     """The changes for one operation."""
 
     operation: str
@@ -79,14 +78,11 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING_CHANGED: Final = Changed()
 
 
-class RecordedBaseline(msgspec.Struct, frozen=True, kw_only=True):
-    """The recorded decisions, in place of a baseline's ACLs."""
-
-    source: str = RECORDED
-
-
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of ``whatif.json``; the fields up to ``last_at`` describe the whole ingest."""
+    """The whole of ``whatif.json``; the fields up to ``last_at`` describe the whole ingest.
+
+    ``baseline`` is None if the candidate was compared with the recorded decisions.
+    """
 
     events: int
     allowed_events: int
@@ -95,7 +91,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     last_at: str | None
     not_evaluated: dict[str, Count]
     candidate: JudgedBy
-    baseline: JudgedBy | RecordedBaseline
+    baseline: JudgedBy | None
     newly_denied: Changed
     newly_allowed: Changed
 
@@ -106,19 +102,7 @@ def decode_whatif(text: str) -> WhatIf:
     Raises:
         msgspec.DecodeError: the text is not such a document.
     """
-    # msgspec cannot decode a union of untagged structs; only a set of ACLs has a digest.
-    parts = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    baseline = msgspec.json.decode(parts.pop("baseline", b"{}"), type=dict[str, Any])
-    kind: type[JudgedBy | RecordedBaseline] = JudgedBy if "digest" in baseline else RecordedBaseline
-    fields = {
-        field.name: msgspec.json.decode(parts[field.name], type=field.type)
-        for field in msgspec.structs.fields(WhatIf)
-        if field.name in parts
-    }
-    try:
-        return WhatIf(**fields, baseline=msgspec.convert(baseline, kind))
-    except TypeError as error:
-        raise msgspec.ValidationError(str(error)) from error
+    return msgspec.json.decode(text, type=WhatIf)
 
 
 def summary_lines(report: WhatIf) -> Iterator[str]:
@@ -128,7 +112,7 @@ def summary_lines(report: WhatIf) -> Iterator[str]:
     yield (
         f"{_counted(report.events, report.tuples)}{times}, judged by {_described(report.candidate)}"
     )
-    if isinstance(baseline, JudgedBy):
+    if baseline is not None:
         yield f"compared with {_described(baseline)}"
         if report.candidate.decides_as(baseline):
             yield "identical ACLs: nothing changes"

@@ -306,7 +306,7 @@ def test_report_against_recorded_decisions_is_rejected(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = report(folder, acl_set_of([ALICE, BOB]), acl_set_of([ALICE, CAROL]))
-    content = json.loads(path.read_text()) | {"baseline": {"source": "recorded"}}
+    content = json.loads(path.read_text()) | {"baseline": None}
     path.write_text(json.dumps(content))
     assert plan("desired.txt --traffic-report whatif.json") == 1
     assert "it compares with the recorded decisions" in capsys.readouterr().err

@@ -117,7 +117,8 @@ def test_watch_of_a_topic_takes_its_options(submitted: Submitted, tmp_path: Path
     assert first.whatif.candidate.acls
     assert isinstance(second, FollowPlan)
     assert (second.interval_s, second.duration_s, second.from_beginning) == (120, 86_400, True)
-    assert (second.time_zone, second.bad_ratio_max, second.is_anew) == ("+02:00", 0.5, False)
+    assert (second.ingest.time_zone, second.ingest.bad_ratio_max) == ("+02:00", 0.5)
+    assert not second.is_anew
     assert second.topic.settings == {"ssl.key.password": "hidden"}
     assert "hidden" not in repr(second)
     assert second.out == f"{tmp_path}/out"

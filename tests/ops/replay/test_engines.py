@@ -18,7 +18,7 @@ from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.usage.report import decode_usage
-from authorizerd.replay.whatif.report import RecordedBaseline, WhatIf, decode_whatif
+from authorizerd.replay.whatif.report import WhatIf, decode_whatif
 from tests.ops.replay.recorded_events import START, Event, write_events
 
 LINE = (
@@ -79,7 +79,7 @@ def test_small_logs_are_evaluated_here(
 ) -> None:
     assert cli.main([*WORDS.split(), "--logs", *logs.split()]) == code
     report = read_report()
-    assert (report.events, report.baseline) == (events, RecordedBaseline())
+    assert (report.events, report.baseline) == (events, None)
     assert report.newly_denied.events == (code == 3)
     said = capsys.readouterr()
     assert "authorizerd replay: engine: local, without Spark (" in said.err
@@ -220,9 +220,7 @@ def test_too_many_distinct_requests_are_for_spark(
     plans: int,
     code: int,
 ) -> None:
-    monkeypatch.setattr(tallies.Tallies.__init__, "__kwdefaults__", {
-        "tallies_max": 1, "text_bytes_max": tallies.TEXT_BYTES_MAX,
-    })  # fmt: skip
+    monkeypatch.setattr(tallies, "TALLIES_MAX", 1)
     assert cli.main([*WORDS.split(), "--logs", "logs", "--engine", engine]) == code
     assert len(submitted) == plans
     said = capsys.readouterr().err
@@ -333,6 +331,19 @@ def test_usage_is_evaluated_here(submitted: list[Plan], capsys: pytest.CaptureFi
     assert not submitted
     assert cli.main([*words.split(), "--overwrite", "--engine", "spark"]) == SPARK_CODE
     assert [type(plan) for plan in submitted] == [IngestPlan, UsagePlan]
+
+
+def test_usage_without_evidence_leaves_no_earlier_result(
+    submitted: list[Plan], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("out").mkdir()
+    for name in ("usage.json", "commands.sh"):
+        Path("out", name).write_text("of an earlier run")
+    words = "usage --acls acls.txt --out out --overwrite --assume-in-force --logs logs/b.log.gz"
+    assert cli.main(words.split()) == 1
+    assert "authorizerd replay: all 1 recorded events are denials" in capsys.readouterr().err
+    assert list(Path("out").iterdir()) == []
+    assert not submitted
 
 
 @pytest.mark.slow

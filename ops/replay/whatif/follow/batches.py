@@ -126,7 +126,7 @@ def read_figures(spark: SparkSession, plan: FollowPlan) -> Ingested:
         JobError: they were removed during the watch.
     """
     ingested = open_table(spark, plan.whatif.events, option="--out").ingested
-    is_accepted = ingested.set_aside <= plan.bad_ratio_max * ingested.lines
+    is_accepted = ingested.set_aside <= plan.ingest.bad_ratio_max * ingested.lines
     return replace(ingested, accepted=is_accepted)
 
 
@@ -152,8 +152,8 @@ def _remove(spark: SparkSession, uri: str) -> None:
 
 def _sum_records(batch: DataFrame, plan: FollowPlan) -> DataFrame:
     """Return the sums of records by tuple, answer, rule, level, reason and partition."""
-    line_format = msgspec.convert(plan.format, LineFormat)
-    rows = parse_records(batch, line_format, plan.time_zone)
+    line_format = msgspec.convert(plan.ingest.format, LineFormat)
+    rows = parse_records(batch, line_format, plan.ingest.time_zone)
     return rows.groupBy(*TUPLE, "allowed", "rule", "level", "reason", "partition").agg(
         sql.count(sql.lit(1)).alias("events"),
         sql.min("at").alias("first_at"),
@@ -180,7 +180,7 @@ def _read_parts(sums: DataFrame) -> list[Row]:
 def _sum_figures(plan: FollowPlan, parts: Sequence[Row]) -> Ingested:
     events = [part for part in parts if part.reason is None]
     aside = [part for part in parts if part.reason is not None]
-    return make_figures(events, aside, plan.time_zone, (plan.topic.uri,))
+    return make_figures(events, aside, plan.ingest.time_zone, (plan.topic.uri,))
 
 
 def _add(

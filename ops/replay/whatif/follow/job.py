@@ -54,7 +54,7 @@ def run(spark: SparkSession, plan: FollowPlan) -> int:
         print(line, flush=True)
     ingested = read_figures(spark, plan)
     if not ingested.accepted:
-        raise JobError(why_not_accepted(ingested, plan.bad_ratio_max))
+        raise JobError(why_not_accepted(ingested, plan.ingest.bad_ratio_max))
     return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
 
 

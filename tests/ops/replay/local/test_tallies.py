@@ -174,8 +174,12 @@ def test_full_cache_changes_no_sum(name: str, monkeypatch: pytest.MonkeyPatch) -
     ("tallies_max", "text_bytes_max"),
     [(3, 10_000), (10_000, 3 * len(b"INFO " + MESSAGE % b"1"))],
 )
-def test_too_many_distinct_requests_are_rejected(tallies_max: int, text_bytes_max: int) -> None:
-    tallies = Tallies(UTC, tallies_max=tallies_max, text_bytes_max=text_bytes_max)
+def test_too_many_distinct_requests_are_rejected(
+    tallies_max: int, text_bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies_module, "TALLIES_MAX", tallies_max)
+    monkeypatch.setattr(tallies_module, "TEXT_BYTES_MAX", text_bytes_max)
+    tallies = Tallies(UTC)
     lines = [STAMP % 1 + MESSAGE % (b"%d" % number) for number in range(4)]
     assert len({len(line) for line in lines}) == 1
     tallies.add(lines[:3] * 10)

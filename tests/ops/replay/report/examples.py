@@ -30,7 +30,6 @@ from authorizerd.replay.whatif.report import (
     Detail,
     OperationCount,
     PrincipalCount,
-    RecordedBaseline,
     ResourceCount,
     WhatIf,
 )
@@ -77,13 +76,13 @@ def whatif(
     *,
     newly_denied: Changed | None = None,
     newly_allowed: Changed | None = None,
-    baseline: JudgedBy | RecordedBaseline | None = None,
+    baseline: JudgedBy | None = None,
 ) -> WhatIf:
     return WhatIf(
         events=100, allowed_events=90, tuples=7, first_at=FIRST_AT, last_at=LAST_AT,
         not_evaluated={},
         candidate=judged_by(name),
-        baseline=baseline or RecordedBaseline(),
+        baseline=baseline,
         newly_denied=newly_denied or changed(name),
         newly_allowed=newly_allowed or changed(name),
     )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from authorizerd.replay.acl_set import AclSet, digest_of
-from authorizerd.replay.plans import FollowPlan, WhatIfPlan
+from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.execution import run_plan
 from authorizerd.replay.spark.progress import printing_progress
@@ -75,7 +75,8 @@ def test_watch_is_rejected() -> None:
     acls = AclSet(source="none", acls=(), digest=digest_of(()))
     whatif = WhatIfPlan(events="o/follow", out="o", candidate=acls)
     topic = Topic(servers="h:1", name="audit")
-    plan = FollowPlan(topic=topic, out="o", whatif=whatif, interval_s=30)
+    ingest = IngestPlan(inputs=(), out="o/follow", topics=(topic,))
+    plan = FollowPlan(out="o", ingest=ingest, whatif=whatif, interval_s=30)
     with pytest.raises(JobError, match="--follow: expected a driver of its own"):
         run_plan(new_session(), plan)
 

@@ -12,7 +12,6 @@ from authorizerd.replay.whatif.report import (
     Changed,
     Detail,
     PrincipalCount,
-    RecordedBaseline,
     WhatIf,
     summary_lines,
 )
@@ -24,7 +23,7 @@ ACLS = AclSet(
 REPORT = WhatIf(
     events=9, allowed_events=4, tuples=3, first_at="2026-11-21T01:00:00.000Z",
     last_at="2026-11-21T02:00:00.000Z", not_evaluated={}, candidate=JudgedBy.of(ACLS),
-    baseline=RecordedBaseline(), newly_denied=Changed(), newly_allowed=Changed(),
+    baseline=None, newly_denied=Changed(), newly_allowed=Changed(),
 )  # fmt: skip
 
 
@@ -97,5 +96,5 @@ def test_report_names_the_acls_by_digest_and_moment() -> None:
         "stamped_at": "2026-11-21T16:31:06.718Z", "acls": 0, "super_users": ["User:root"],
         "allow_everyone_if_no_acl_found": False,
     }  # fmt: skip
-    assert told["baseline"] == {"source": "recorded"}
+    assert told["baseline"] is None
     assert (told["newly_denied"]["events"], told["newly_denied"]["details"]) == (0, [])

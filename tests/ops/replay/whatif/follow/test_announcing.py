@@ -9,7 +9,6 @@ from authorizerd.replay.whatif.report import (
     Changed,
     Detail,
     PrincipalCount,
-    RecordedBaseline,
     ResourceCount,
     WhatIf,
 )
@@ -33,7 +32,7 @@ def report_of(*details: Detail, unlisted: tuple[str, ...] = ()) -> WhatIf:
     acls = AclSet(source="acls", acls=(), digest=digest_of([]))
     return WhatIf(
         events=9, allowed_events=9, tuples=9, first_at=None, last_at=None, not_evaluated={},
-        candidate=JudgedBy.of(acls), baseline=RecordedBaseline(), newly_denied=denied,
+        candidate=JudgedBy.of(acls), baseline=None, newly_denied=denied,
         newly_allowed=Changed(),
     )  # fmt: skip
 

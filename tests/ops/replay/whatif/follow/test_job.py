@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest.commit import Commit
 from authorizerd.replay.ingest.commit_files import read_newest
 from authorizerd.replay.ingest.report import add_up
-from authorizerd.replay.plans import FollowPlan, WhatIfPlan
+from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.topics import Topic
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
@@ -33,7 +33,8 @@ def plan_of(out: Path, **more: Any) -> FollowPlan:  # noqa: ANN401
     candidate = acl_set_of([topic_read("t1")])
     whatif = WhatIfPlan(events=f"{out}/follow", out=str(out), candidate=candidate)
     topic = Topic(servers="127.0.0.1:1", name="audit")
-    return FollowPlan(topic=topic, out=str(out), whatif=whatif, interval_s=1, **more)
+    ingest = IngestPlan(inputs=(), out=f"{out}/follow", topics=(topic,))
+    return FollowPlan(out=str(out), ingest=ingest, whatif=whatif, interval_s=1, **more)
 
 
 def line(second: int, topic: str, *, allowed: bool = True) -> bytes:
