@@ -6,7 +6,7 @@ table that has lost files is rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
@@ -23,7 +23,7 @@ from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.local.traffic import LocalEngine
-from authorizerd.replay.recorded.arrow import make_batch, read_rows
+from authorizerd.replay.recorded.arrow import make_batch, read_rows, schema_of
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row, by_frequency
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
 from authorizerd.replay.text import format_time
@@ -36,6 +36,7 @@ WINDOW_BYTES_MAX: Final = 1024 * 1024 * 1024
 
 _KEY: Final = Part._fields[:7]
 """A tuple and its answer."""
+_NO_SUMS: Final = schema_of(Part).remove(schema_of(Part).get_field_index("rule")).empty_table()
 
 
 class TableEngine(LocalEngine):
@@ -74,9 +75,7 @@ class TableEngine(LocalEngine):
             if since_ms is None:
                 return LocalRows(self._tuples)
             files = self._find_events(format_time(since_ms)[:10])
-            with collector_off():
-                parts = chain.from_iterable(_sum(file, since_ms) for file in files)
-                return LocalRows(merge_tuples(parts))
+            return LocalRows(_sum_events(files, since_ms))
         except TableError as error:
             raise TrafficError(f"--events: {error}") from error
 
@@ -151,8 +150,21 @@ def _naming(file: Path) -> Iterator[None]:
         raise TrafficError(f"--events: {file}: {error}") from error
 
 
-def _sum(file: Path, since_ms: int) -> Iterator[Part]:
-    """Yield the parts of tuples in a file of events since a time; reads batch by batch."""
+def _sum_events(files: Iterable[Path], since_ms: int) -> list[RecordedTuple]:
+    """Return the tuples of the events since a time, without rules."""
+    sums = pa.concat_tables([_NO_SUMS, *(_sum_file(file, since_ms) for file in files)])
+    # Summed again in Arrow, since a tuple is in the sums of many files.
+    again = [("events", "sum"), ("first_at", "min"), ("last_at", "max")]
+    merged = sums.group_by(list(_KEY)).aggregate(again).select([*_KEY, *map("_".join, again)])
+    merged = merged.rename_columns(_NO_SUMS.column_names)
+    merged = merged.append_column("rule", pa.nulls(len(merged), pa.string()))
+    with collector_off():
+        rows = (read_rows(batch, Part) for batch in merged.to_batches())
+        return merge_tuples(chain.from_iterable(rows))
+
+
+def _sum_file(file: Path, since_ms: int) -> pa.Table:
+    """Return the sums of the events in a file by ``_KEY``; reads batch by batch."""
     with _naming(file):
         events = dataset.dataset(str(file), format="parquet")
         within = pc.field("at") >= pa.scalar(since_ms, pa.timestamp("ms", "UTC"))
@@ -165,8 +177,6 @@ def _sum(file: Path, since_ms: int) -> Iterator[Part]:
             ("filter", acero.FilterNodeOptions(within)),  # the scan only skips parts of the file
             ("aggregate", acero.AggregateNodeOptions(figures, keys=list(_KEY))),
         )
-        sums = acero.Declaration.from_sequence(
-            [acero.Declaration(name, options) for name, options in steps]
-        ).to_table()
-    for batch in sums.append_column("rule", pa.nulls(len(sums), pa.string())).to_batches():
-        yield from read_rows(batch, Part)
+        declarations = [acero.Declaration(name, options) for name, options in steps]
+        sums = acero.Declaration.from_sequence(declarations).to_table()
+        return sums.select(_NO_SUMS.column_names).cast(_NO_SUMS.schema)
