@@ -51,7 +51,7 @@ def export(
         name: of the file, without the format.
         close: called at the end, also if ``read`` is not called.
     """
-    select = RowSelection(cells, visit.parameters.get("contains", ""))
+    select = RowSelection(cells, visit.parameters.get("search", ""))
     is_csv = visit.request.path.endswith(CSV_SUFFIX)
 
     async def write(send: Send) -> None:

@@ -196,7 +196,7 @@ class Console:
         if self._limit.is_reached:
             refused = text_response(429, "too many failed log-ins: try again in some seconds")
             return msgspec.structs.replace(refused, headers=((b"Retry-After", b"2"),))
-        target = self._check_target(fields.get("target", ""))
+        target = self._check_target(fields.get("next", ""))
         if self._callers.trusts_all:
             return _redirect(target)
         token = fields.get("token", "").strip().encode()

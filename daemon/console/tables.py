@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 ROWS_MAX: Final = 10_000
 ROWS_PER_PAGE: Final = 100
-TABLE_FIELDS: Final = ("contains", "sort", "order", "page")
+TABLE_FIELDS: Final = ("search", "sort", "order", "page")
 """The fields of a query that choose rows of a table, their order, and the page."""
 
 _ROWS_PER_RUN: Final = 256
@@ -37,11 +37,11 @@ class FullError(Exception):
 
 
 class RowSelection:
-    """Select the rows that have the text ``contains`` in one of their cells, in any case."""
+    """Select the rows that have the text ``search`` in one of their cells, in any case."""
 
-    def __init__(self, cells: ReadCells, contains: str) -> None:
+    def __init__(self, cells: ReadCells, search: str) -> None:
         self._cells: Final = cells
-        self._wanted: Final = contains.casefold()
+        self._wanted: Final = search.casefold()
 
     def __call__(self, rows: Sequence[T]) -> Sequence[T]:
         """Return the selected rows; call it with few at a time."""
@@ -52,15 +52,15 @@ class RowSelection:
 
 
 class Rows(Generic[T]):
-    """The rows of a table while they are collected: those with the text ``contains``.
+    """The rows of a table while they are collected: those with the text ``search``.
 
     Args:
         limit: the maximum number of rows, at most ``ROWS_MAX``, which is the default.
     """
 
-    def __init__(self, cells: ReadCells, contains: str, limit: int | None = None) -> None:
+    def __init__(self, cells: ReadCells, search: str, limit: int | None = None) -> None:
         self.limit: Final = ROWS_MAX if limit is None else limit
-        self._select: Final = RowSelection(cells, contains)
+        self._select: Final = RowSelection(cells, search)
         self.kept: list[T] = []
         self.is_whole = True
 

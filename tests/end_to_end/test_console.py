@@ -75,7 +75,7 @@ def test_visitors_log_in_where_callers_need_tokens(tmp_path: Path) -> None:
     settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}
     with running(tmp_path, new_log(tmp_path), settings, super_users="User:admin") as daemon:
         assert browse(daemon, "/console/").status == 401
-        body = urlencode({"token": "admin.secret", "target": "/console/explain"})
+        body = urlencode({"token": "admin.secret", "next": "/console/explain"})
         done = browse(daemon, "/console/login", body)
         assert (done.status, done.headers["Location"]) == (303, "/console/explain")
         cookie = done.headers["Set-Cookie"]

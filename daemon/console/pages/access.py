@@ -209,7 +209,7 @@ class Search:
 
 def _count_needed(fields: Mapping[str, str]) -> int:
     """Return how many results a page needs: searches give them in the usual order."""
-    if any(fields.get(name) for name in ("contains", "sort", "order")):
+    if any(fields.get(name) for name in ("search", "sort", "order")):
         return ROWS_MAX
     end = read_page_number(fields) * ROWS_PER_PAGE
     return min(ROWS_MAX, PAGE_LIMIT_MAX * (end // PAGE_LIMIT_MAX + 1))
@@ -262,7 +262,7 @@ class AccessPage:
         search = Search(visit, query)
         await search.begin()
         fields = visit.parameters
-        rows: Rows[Any] = Rows(query.cells, fields.get("contains", ""), _count_needed(fields))
+        rows: Rows[Any] = Rows(query.cells, fields.get("search", ""), _count_needed(fields))
         with suppress(FullError):  # the table says so
             await search.read(rows.add)
         table = await make_table(

@@ -122,7 +122,7 @@ class AclsPage:
         table, begin, failure, status = None, None, "", 200
         try:
             listing = await open_listing(visit)
-            rows: Rows[AclAnswer] = Rows(read_cells, fields.get("contains", ""))
+            rows: Rows[AclAnswer] = Rows(read_cells, fields.get("search", ""))
             try:
                 await listing.read(rows.add)
             except FullError:

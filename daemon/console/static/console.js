@@ -25,7 +25,7 @@ function start(live) {
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
       const fresh = page.getElementById("live");
       if (fresh !== null && timer !== null && !live.contains(document.activeElement)) {
-        live.replaceChildren(...Array.from(fresh.childNodes, (node) => document.adoptNode(node)));
+        live.replaceChildren(...document.importNode(fresh, true).childNodes);
       }
       if (timer !== null) show();
     } catch (error) {

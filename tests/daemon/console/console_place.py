@@ -89,7 +89,7 @@ class ConsolePlace(Place):
         return (await read_streamed(response)).decode()
 
     async def log_in(self, token: str, target: str = "/console/explain") -> Response:
-        body = urlencode({"token": token, "target": target})
+        body = urlencode({"token": token, "next": target})
         response = await self.send("POST", "/console/login", body=body, headers=OWN_SITE | FORM)
         assert isinstance(response, Response)
         return response

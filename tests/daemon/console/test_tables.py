@@ -27,7 +27,7 @@ def read_cells(row: tuple[str, ...]) -> tuple[str, ...]:
 
 
 async def table_of(rows: Sequence[tuple[str, ...]], **fields: str) -> Table:
-    collected: Rows[tuple[str, ...]] = Rows(read_cells, fields.get("contains", ""))
+    collected: Rows[tuple[str, ...]] = Rows(read_cells, fields.get("search", ""))
     await collected.add(rows)
     return await make_table("/path", fields, COLUMNS, collected, read_cells)
 
@@ -72,7 +72,7 @@ async def test_head_sorts_by_its_column_and_then_reverses_the_order() -> None:
 
 async def test_contained_text_is_found_in_any_column_and_case() -> None:
     rows = [("Straße", "a"), ("b", "STRASSE"), ("c", "d")]
-    assert {row[0] for row in (await table_of(rows, contains="strasse")).rows} == {"Straße", "b"}
+    assert {row[0] for row in (await table_of(rows, search="strasse")).rows} == {"Straße", "b"}
 
 
 async def test_table_says_that_it_is_cut() -> None:

@@ -25,7 +25,7 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
     ("path", "fields", "shown"),
     [
         (WHO, ORDERS | {"operation": "READ"}, ["Principals: 3.", "User:alice", "User:bob"]),
-        (WHO, ORDERS | {"operation": "READ", "contains": "ALI"}, ["Principals: 1.", "User:alice"]),
+        (WHO, ORDERS | {"operation": "READ", "search": "ALI"}, ["Principals: 1.", "User:alice"]),
         (
             WHO,
             {"resource_type": "TOPIC", "resource_name": "open", "operation": "READ"},
@@ -42,7 +42,7 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
         ),
         (
             WHAT,
-            {"principal": "bob", "resource_type": "TOPIC", "operation": "READ", "contains": "open"},
+            {"principal": "bob", "resource_type": "TOPIC", "operation": "READ", "search": "open"},
             ["Results: 1.", "open"],
         ),
         (WHAT, ORDERS | {"principal": "User:alice"}, ["Results: 2.", "READ", "DESCRIBE"]),
@@ -123,14 +123,14 @@ async def test_many_results_are_collected_and_counted(monkeypatch: pytest.Monkey
     assert "(9 more results)" in text
     monkeypatch.setattr(access, "ROWS_MAX", 20)
     monkeypatch.setattr(tables, "ROWS_MAX", 20)
-    _, page = await place.get(WHO, **fields, contains="u")
+    _, page = await place.get(WHO, **fields, search="u")
     assert "Principals: more than 20. The table has 20 of them" in check_page(page)
     lines = (await place.download(f"{WHO}.jsonl", **fields)).splitlines()
     assert [json.loads(line)["id"] for line in lines] == [
         "root",
         *(a.principal[5:] for a in acls[:50]),
     ]
-    text = await place.download(f"{WHO}.csv", **fields, contains="u04")
+    text = await place.download(f"{WHO}.csv", **fields, search="u04")
     assert text.split("\r\n")[:-1] == ["principal", *(f"User:u04{digit}" for digit in range(10))]
 
 

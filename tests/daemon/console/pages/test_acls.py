@@ -39,8 +39,8 @@ def rows_of(page: str) -> list[str]:
         ({"principal": "User:alice", "operation": "WRITE"}, ["User:alice"]),
         ({"resource_name": "orders", "resource_type": "TOPIC"}, ["User:alice", "User:bob"]),
         ({"permission_type": "DENY"}, ["User:bob"]),
-        ({"contains": "CLUSTER"}, [PROXY]),
-        ({"contains": "10.0."}, ["User:alice"]),
+        ({"search": "CLUSTER"}, [PROXY]),
+        ({"search": "10.0."}, ["User:alice"]),
         ({"host": "", "operation": ""}, [PROXY, "User:alice", "User:alice", "User:bob"]),
         ({"principal": "User:nobody"}, []),
     ],
@@ -77,7 +77,7 @@ async def test_download_needs_the_same_right(path: str, tmp_path: Path) -> None:
 
 async def test_downloads_have_all_acls_that_match(tmp_path: Path) -> None:
     place = ConsolePlace(tmp_path, *SET)
-    lines = (await place.download(f"{ACLS}.jsonl", "root", contains="orders")).splitlines()
+    lines = (await place.download(f"{ACLS}.jsonl", "root", search="orders")).splitlines()
     assert {json.loads(line)["resource_name"] for line in lines} == {"orders", "=orders"}
     assert len(lines) == 3
     text = await place.download(f"{ACLS}.csv", "root", principal="User:alice")
