@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
@@ -88,6 +89,18 @@ def test_small_logs_are_evaluated_here(
     assert not submitted
 
 
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """An ingest of denials to User:b, who may read by ``acls.txt``, and to User:c."""
+    return write_events(
+        tmp_path / "table",
+        [
+            Event(f"User:{name}", "10.0.0.1", "READ", "TOPIC", "orders", False, rule="DefaultDeny")
+            for name in "bc"
+        ],
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -97,11 +110,16 @@ def test_small_logs_are_evaluated_here(
         ("--logs logs/[ab].log", "expected a glob of * and ? only"),
         ("--logs s3a://bucket/logs", "expected a path on this machine, found a URI"),
         ("--logs ingested", "expected an audit log, found Parquet"),
+        ("--events table --engine spark", "--engine spark"),
+        ("--events table --print", "options of Spark were given"),
+        ("--events s3a://bucket/table", "expected a path on this machine, found a URI"),
+        ("--events table --out s3a://bucket/out", "expected a path on this machine, found a URI"),
     ],
 )
-def test_spark_ingests_and_evaluates_what_is_not_for_one_process(
+def test_spark_runs_what_is_not_for_one_process(
     submitted: list[Plan],
     capsys: pytest.CaptureFixture[str],
+    table: Path,
     tmp_path: Path,
     words: str,
     reason: str,
@@ -109,21 +127,44 @@ def test_spark_ingests_and_evaluates_what_is_not_for_one_process(
     (tmp_path / "ingested").mkdir()
     (tmp_path / "ingested" / "part.parquet").touch()
     assert cli.main([*WORDS.split(), *words.split()]) == SPARK_CODE
-    first, second = submitted
-    assert isinstance(first, IngestPlan)
-    assert isinstance(second, WhatIfPlan)
-    assert first.out == second.events == f"{tmp_path}/out/events"
-    assert (second.out, second.overwrite, first.overwrite) == (f"{tmp_path}/out", True, False)
+    *ingests, plan = submitted
+    assert isinstance(plan, WhatIfPlan)
+    assert len(ingests) == ("--logs" in words)
+    for ingest in ingests:
+        assert isinstance(ingest, IngestPlan)
+        assert ingest.out == plan.events == f"{tmp_path}/out/events"
+        assert (plan.out, plan.overwrite, ingest.overwrite) == (f"{tmp_path}/out", True, False)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("authorizerd replay: engine: spark (")
     assert reason in line
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """An ingest of a denial to User:b, who may read by ``acls.txt``."""
-    event = Event("User:b", "10.0.0.1", "READ", "TOPIC", "orders", False, rule="DefaultDeny")
-    return write_events(tmp_path / "table", [event])
+@pytest.mark.parametrize(
+    ("words", "module", "limit", "said"),
+    [
+        ("--events table", tables, "TUPLES_MAX", "the events have 2 distinct requests, more than"),
+        ("--logs logs", tallies, "TALLIES_MAX", "more than 1 distinct requests, too many for the"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["auto", "local"])
+def test_too_many_distinct_requests_are_for_spark(
+    submitted: list[Plan],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    table: Path,
+    engine: str,
+    words: str,
+    module: ModuleType,
+    limit: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr(module, limit, 1)
+    code = cli.main([*WORDS.split(), *words.split(), "--engine", engine])
+    assert (code, bool(submitted)) == ((1, False) if engine == "local" else (SPARK_CODE, True))
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert ("use --engine spark" in errors) is (engine == "local")
+    assert not Path("out/whatif.json").exists()
 
 
 @pytest.mark.parametrize("engine", ["auto", "local"])
@@ -141,42 +182,6 @@ def test_table_is_evaluated_here(
     assert row["first_at"] == row["last_at"] == START
     assert [path.name for path in Path("out/changes").iterdir()] == ["part-0.parquet"]
     assert not submitted
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("--events table --engine spark", "--engine spark"),
-        ("--events table --print", "options of Spark were given"),
-        ("--events s3a://bucket/table", "expected a path on this machine, found a URI"),
-        ("--events table --out s3a://bucket/out", "expected a path on this machine, found a URI"),
-    ],
-)
-def test_spark_evaluates_a_table_that_is_not_for_one_process(
-    submitted: list[Plan], capsys: pytest.CaptureFixture[str], table: Path, words: str, reason: str
-) -> None:
-    assert cli.main([*WORDS.split(), *words.split()]) == SPARK_CODE
-    (plan,) = submitted
-    assert isinstance(plan, WhatIfPlan)
-    assert reason in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("engine", "plans", "code"), [("auto", 1, SPARK_CODE), ("local", 0, 1)])
-def test_large_table_is_for_spark(
-    submitted: list[Plan],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    table: Path,
-    engine: str,
-    plans: int,
-    code: int,
-) -> None:
-    monkeypatch.setattr(tables, "TUPLES_MAX", 0)
-    assert cli.main([*WORDS.split(), "--events", "table", "--engine", engine]) == code
-    assert len(submitted) == plans
-    said = capsys.readouterr().err
-    assert "the events have 1 distinct requests, more than 0" in said
-    assert ("use --engine spark" in said) is (engine == "local")
 
 
 def test_table_without_pyarrow_is_for_spark(
@@ -209,24 +214,6 @@ def test_large_logs_are_for_spark(
         cli.main([*WORDS.split(), "--logs", "logs", "--overwrite"])
         assert len(submitted) == plans
     assert "engine: spark (the logs have about 0 MiB unpacked" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("engine", "plans", "code"), [("auto", 2, SPARK_CODE), ("local", 0, 1)])
-def test_too_many_distinct_requests_are_for_spark(
-    submitted: list[Plan],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    engine: str,
-    plans: int,
-    code: int,
-) -> None:
-    monkeypatch.setattr(tallies, "TALLIES_MAX", 1)
-    assert cli.main([*WORDS.split(), "--logs", "logs", "--engine", engine]) == code
-    assert len(submitted) == plans
-    said = capsys.readouterr().err
-    assert "more than 1 distinct requests, too many for the memory of one process" in said
-    assert ("use --engine spark" in said) is (engine == "local")
-    assert not Path("out/whatif.json").exists()
 
 
 def test_failed_ingest_ends_the_command(
