@@ -11,6 +11,8 @@ import argparse
 import math
 import os
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -101,33 +103,25 @@ def parse_file(text: str) -> Path:
 
 def parse_ratio(text: str) -> float:
     """Parse a number from 0 to 1."""
-    number = _number(text)
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
-    return number
+    return _parse_number(text, "a number from 0 to 1", lambda number: 0 <= number <= 1)
 
 
 def parse_days(text: str) -> float:
     """Parse a number of days above 0."""
-    number = _number(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number of days above 0, found {text!r}")
-    return number
+    return _parse_number(text, "a number of days above 0", lambda number: 0 < number < math.inf)
 
 
 def parse_names_max(text: str) -> int:
     """Parse a maximum number of names, from 0 to ``NAMES_MAX_LIMIT``."""
-    number = _number(text)
-    if not (number.is_integer() and 0 <= number <= NAMES_MAX_LIMIT):
-        raise argparse.ArgumentTypeError(
-            f"expected a whole number from 0 to {NAMES_MAX_LIMIT}, found {text!r}"
-        )
-    return int(number)
+    expected = f"a whole number from 0 to {NAMES_MAX_LIMIT}"
+    return int(
+        _parse_number(text, expected, lambda n: n.is_integer() and 0 <= n <= NAMES_MAX_LIMIT)
+    )
 
 
-def _number(text: str) -> float:
-    """Return the number, or NaN for any other text; NaN fails every check of bounds."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def _parse_number(text: str, expected: str, is_valid: Callable[[float], bool]) -> float:
+    with suppress(ValueError):
+        number = float(text)
+        if is_valid(number):
+            return number
+    raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
