@@ -28,13 +28,13 @@ class CrashError(Exception):
     """A process that ends here."""
 
 
-def plan_of(out: Path, **more: Any) -> FollowPlan:  # noqa: ANN401
+def plan_of(out: Path, topic: str = "audit") -> FollowPlan:
     """Return the plan of a watch whose candidate allows User:a to read t1."""
     candidate = acl_set_of([topic_read("t1")])
     whatif = WhatIfPlan(events=f"{out}/follow", out=str(out), candidate=candidate)
-    topic = Topic(servers="127.0.0.1:1", name="audit")
-    ingest = IngestPlan(inputs=(), out=f"{out}/follow", topics=(topic,))
-    return FollowPlan(out=str(out), ingest=ingest, whatif=whatif, interval_s=1, **more)
+    topics = (Topic(servers="127.0.0.1:1", name=topic),)
+    ingest = IngestPlan(inputs=(), out=f"{out}/follow", topics=topics)
+    return FollowPlan(out=str(out), ingest=ingest, whatif=whatif, interval_s=1)
 
 
 def line(second: int, topic: str, *, allowed: bool = True) -> bytes:
@@ -132,7 +132,7 @@ def test_watch_continues_only_its_own_directory(spark: SparkSession, tmp_path: P
     assert not (tmp_path / "whatif.json").exists(), "the report of an earlier watch is removed"
     open_watch(spark, plan)
     with pytest.raises(JobError, match="a watch of the topic audit, not of other"):
-        open_watch(spark, replace(plan, topic=Topic(servers="127.0.0.1:1", name="other")))
+        open_watch(spark, plan_of(tmp_path, topic="other"))
     checkpoint = tmp_path / "follow/checkpoint"
     checkpoint.mkdir()
     open_watch(spark, replace(plan, is_anew=True))
