@@ -10,7 +10,6 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +22,7 @@ PLAN_NAME: Final = "plan.json"
 _PREFIX: Final = "authorizerd-replay-"
 _PRIVATE: Final = 0o600
 # Spark logs to standard error, so that ``Sorter`` can separate its log from the driver's output.
-_LOGGING: Final = """\
+_LOGGING: Final = b"""\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -34,32 +33,17 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 
 
-@dataclass(frozen=True, kw_only=True)
 class WorkDirectory:
     """The paths of one submission's files."""
 
-    path: Path
-    archive: Path
-
-    @property
-    def plan(self) -> Path:
-        return self.path / PLAN_NAME
-
-    @property
-    def entry(self) -> Path:
-        return self.path / ENTRY_NAME
-
-    @property
-    def logging(self) -> Path:
-        return self.path / "log4j2.properties"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "spark.log"
-
-    @property
-    def stop(self) -> Path:
-        return self.path / "stop"
+    def __init__(self, path: Path, archive_name: str) -> None:
+        self.path = path
+        self.archive = path / archive_name
+        self.plan = path / PLAN_NAME
+        self.entry = path / ENTRY_NAME
+        self.logging = path / "log4j2.properties"
+        self.log = path / "spark.log"
+        self.stop = path / "stop"
 
     def keep(self) -> None:
         """Keep the directory after this command has ended."""
@@ -83,13 +67,17 @@ def make_work_directory(plan: Plan, archive: Archive) -> WorkDirectory:
         OSError: the directory or a file cannot be written.
     """
     _remove_abandoned()
-    path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    hold_lock(path / LOCK_NAME)
-    made = WorkDirectory(path=path, archive=path / archive.name)
-    _write(made.archive, archive.data)
-    _write(made.plan, encode_plan(plan))
-    _write(made.entry, ENTRY)
-    _write(made.logging, _LOGGING.encode())
+    made = WorkDirectory(Path(tempfile.mkdtemp(prefix=_PREFIX)), archive.name)
+    hold_lock(made.path / LOCK_NAME)
+    contents = {
+        made.archive: archive.data,
+        made.plan: encode_plan(plan),
+        made.entry: ENTRY,
+        made.logging: _LOGGING,
+    }
+    for path, data in contents.items():
+        path.touch(_PRIVATE)
+        path.write_bytes(data)
     return made
 
 
@@ -100,8 +88,3 @@ def _remove_abandoned() -> None:
         with suppress(OSError):
             if path.lstat().st_uid == os.geteuid() and not is_held(path / LOCK_NAME):
                 shutil.rmtree(path)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as file:
-        file.write(data)

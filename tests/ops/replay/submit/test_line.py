@@ -10,7 +10,7 @@ from authorizerd.replay.submit.line import REDACTED, Line, connect_line, spark_s
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.submit.work_directory import WorkDirectory
 
-FILES = WorkDirectory(path=Path("/job"), archive=Path("/job/code.zip"))
+FILES = WorkDirectory(Path("/job"), "code.zip")
 
 
 def line(options: SparkOptions) -> list[str]:
