@@ -9,31 +9,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import WILDCARD, Acl, PatternType, PermissionType, Question
-from authorizerd.acl.patterns import is_wildcard, misses_wildcard
+from authorizerd.acl.patterns import misses_wildcard
+from authorizerd.acl.plan.names import name_acl
+from authorizerd.acl.plan.traffic import TrafficCause
 from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.whatif.report import Detail
 
 OF_RESOURCE_MAX: Final = 10
 """The most causes of one request that only share its resource."""
-
-
-class Cause(NamedTuple):
-    """An ACL that the change removes or adds, and the requests that change because of it.
-
-    ``last_at`` is the time of the last request, in ISO 8601.
-    """
-
-    acl: Acl
-    is_removed: bool
-    events: int
-    tuples: int
-    last_at: str
 
 
 class ChangedAcls:
@@ -44,7 +33,7 @@ class ChangedAcls:
         self._removed = _Side(old - new)
         self._added = _Side(new - old)
 
-    def find_causes(self, changes: Iterable[Detail], *, are_allowed: bool) -> list[Cause]:
+    def find_causes(self, changes: Iterable[Detail], *, are_allowed: bool) -> list[TrafficCause]:
         """Return the causes of all changes: those of most events first, then by the ACL's text.
 
         The causes of a new denial are the added DENYs. Only if there are none, they are the removed
@@ -54,16 +43,23 @@ class ChangedAcls:
         With allow.everyone.if.no.acl.found, the cause may be ACLs that only share the request's
         resource: its first ACL ends that setting's effect, and removing the last one restores it.
         """
-        causes: dict[tuple[Acl, bool], Cause] = {}
+        sums: dict[tuple[Acl, bool], tuple[int, int, str]] = {}
         for change in changes:
             for key in self._causes_of(question_of(change), are_allowed):
-                so_far = causes.get(key, Cause(*key, 0, 0, change.last_at))
-                causes[key] = so_far._replace(
-                    events=so_far.events + change.events,
-                    tuples=so_far.tuples + 1,
-                    last_at=max(so_far.last_at, change.last_at),
-                )
-        return sorted(causes.values(), key=lambda each: (-each.events, str(each.acl)))
+                events, tuples, last_at = sums.get(key, (0, 0, ""))
+                sums[key] = events + change.events, tuples + 1, max(last_at, change.last_at)
+        return [
+            TrafficCause(
+                change="delete" if is_removed else "create",
+                acl=name_acl(acl),
+                events=events,
+                tuples=tuples,
+                last_at=last_at,
+            )
+            for (acl, is_removed), (events, tuples, last_at) in sorted(
+                sums.items(), key=lambda item: (-item[1][0], str(item[0][0]))
+            )
+        ]
 
     def _causes_of(self, question: Question, is_allowed: bool) -> list[tuple[Acl, bool]]:
         added = self._added.find_deciding(question, allows=is_allowed)
@@ -84,9 +80,7 @@ class _Side:
         self._snapshot = index.snapshot
         self._by_pattern: dict[tuple[int, bool, str], list[Acl]] = defaultdict(list)
         for acl in index.acls:
-            # Unknown types of patterns count as PREFIXED.
             is_literal = acl.pattern_type == PatternType.LITERAL
-            is_literal = is_literal or is_wildcard(acl.pattern_type, acl.resource_name)
             self._by_pattern[acl.resource_type, is_literal, acl.resource_name].append(acl)
 
     def find_deciding(self, question: Question, *, allows: bool) -> list[Acl]:

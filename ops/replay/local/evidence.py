@@ -15,7 +15,6 @@ import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.words import name_resource
-from authorizerd.acl.plan.names import name_acl
 from authorizerd.acl.plan.traffic import (
     CAUSES_MAX,
     REQUESTS_MAX,
@@ -33,7 +32,7 @@ from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
-from authorizerd.replay.local.causes import Cause, ChangedAcls
+from authorizerd.replay.local.causes import ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
 from authorizerd.replay.recorded.rows import LocalRows, by_frequency
@@ -221,21 +220,12 @@ def _make_evidence(
     return msgspec.structs.replace(evidence, warnings=(*_warnings(evidence), *warnings))
 
 
-def _list(changed: Changed, causes: Sequence[Cause]) -> TrafficChange:
+def _list(changed: Changed, causes: Sequence[TrafficCause]) -> TrafficChange:
     details = changed.details[:REQUESTS_MAX]
     return TrafficChange(
         events=changed.events,
         tuples=changed.tuples,
-        causes=tuple(
-            TrafficCause(
-                change="delete" if each.is_removed else "create",
-                acl=name_acl(each.acl),
-                events=each.events,
-                tuples=each.tuples,
-                last_at=each.last_at,
-            )
-            for each in causes[:CAUSES_MAX]
-        ),
+        causes=tuple(causes[:CAUSES_MAX]),
         causes_left_out=max(len(causes) - CAUSES_MAX, 0),
         requests=tuple(map(_make_request, details)),
         requests_left_out=changed.tuples - len(details),
