@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
@@ -81,7 +82,7 @@ def main(arguments: list[str]) -> int:
             ready = _wait_until_ready(daemon, ready_file)
             if ready is not None:
                 _show(ready, state)
-                return daemon.wait()
+                return _wait(daemon)
             daemon.terminate()
             relay.join()
             sys.stderr.write("".join(map(advise, last)))
@@ -91,6 +92,13 @@ def main(arguments: list[str]) -> int:
         finally:
             daemon.terminate()
             relay.join()  # it reads until the daemon has ended
+
+
+def _wait(daemon: subprocess.Popen[str]) -> int:
+    """Return the daemon's exit code. A wait without a limit can miss a signal until that end."""
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return daemon.wait(timeout=1)
 
 
 def prepare_config(path: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,10 +55,10 @@ def _run(rig: Rig, log_dir: Path) -> int:
             print(f"PLAINTEXT {broker.plaintext}, SASL_PLAINTEXT {broker.sasl_plaintext}")
             for user in broker.settings.users:
                 print(f"as {user}: --command-config {broker.client_config(user)}", flush=True)
-            signal.pause()
+            while True:  # signal.pause() would miss a signal that arrives just before it
+                time.sleep(1)
     except KeyboardInterrupt:
         return 0
-    return 0
 
 
 def _interrupt(*_: object) -> NoReturn:
