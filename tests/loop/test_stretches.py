@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,8 @@ BULKY = ("Kafka", "HTTP", "stream", "TLS")
 )
 def test_no_stretch_is_long(counted: str, name: str, tmp_path: Path) -> None:
     station, meters = STATIONS[name], METERS[counted]()
+    if counted == "bytes":  # without a right, answers are small
+        station = replace(station, callers=station.callers[:1])
     write_folder(tmp_path, ACL_SETS[station.acls](ACLS))
 
     async def run() -> list[Played]:
