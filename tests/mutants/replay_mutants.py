@@ -459,6 +459,14 @@ REPLAY_MUTANTS: Final = (
         "::test_two_results_of_one_kind_are_rejected",
     ),
     Mutant(
+        name="a damaged load.json makes a report compute a number with 2**53 bits",
+        file="ops/replay/load/report.py",
+        text="msgspec.Meta(le=bucket_of(2**63))",
+        becomes="msgspec.Meta(le=2**63 - 1)",
+        found_by="tests/ops/replay/report/test_results.py"
+        "::test_impossible_figure_of_a_load_is_rejected",
+    ),
+    Mutant(
         name="a name in a report reorders the text around it",
         file="ops/replay/report/rendering.py",
         text="        return escape_unprintable(value)\n",

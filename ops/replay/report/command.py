@@ -89,7 +89,7 @@ def _report(directory: Path) -> Pages:
     from authorizerd.replay.report.rendering import make_page
 
     results = read_results(directory)
-    findings = assess(results)
+    findings = [*assess(results)]
     page = make_page(_name(directory), results, findings)
     # The results are exactly as their jobs wrote them.
     return findings, page, {"files": results.files, "results": results.texts}
@@ -105,7 +105,7 @@ def _compare(was_directory: Path, now_directory: Path) -> Pages:
         names = str(was_directory), str(now_directory)
     was, now = read_results(was_directory), read_results(now_directory)
     difference = compare(was, now, names)
-    findings = assess_difference(difference)
+    findings = [*assess_difference(difference)]
     page = make_difference_page(difference, was, now, findings)
     return findings, page, {"difference": difference}
 

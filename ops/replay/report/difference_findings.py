@@ -30,12 +30,8 @@ _MAY_BE_IN_BOTH: Final = (
 _NOISE: Final = "Equal runs differ too. Repeat both before you conclude anything from this."
 
 
-def assess_difference(difference: Difference) -> tuple[Finding, ...]:
-    """Return all findings, first whether the inputs were the same."""
-    return tuple(_assess(difference))
-
-
-def _assess(difference: Difference) -> Iterator[Finding]:
+def assess_difference(difference: Difference) -> Iterator[Finding]:
+    """Yield all findings, first whether the inputs were the same."""
     yield _of_inputs(difference)
     runs = cut(difference.was.name), cut(difference.now.name)
     for kind, comparison in difference.results.items():

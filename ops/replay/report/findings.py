@@ -34,12 +34,8 @@ class Finding(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def assess(results: Results) -> tuple[Finding, ...]:
-    """Return all findings; those that may stop a change come first."""
-    return tuple(_assess(results))
-
-
-def _assess(results: Results) -> Iterator[Finding]:
+def assess(results: Results) -> Iterator[Finding]:
+    """Yield all findings; those that may stop a change come first."""
     if results.whatif is not None:
         yield from _of_whatif(results.whatif)
     if results.load is not None:

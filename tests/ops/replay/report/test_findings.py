@@ -21,7 +21,7 @@ changed: Any = msgspec.structs.replace
 
 
 def find(**results: Any) -> tuple[Finding, ...]:  # noqa: ANN401 - one result of each kind
-    return assess(Results(files={}, texts={}, **results))
+    return tuple(assess(Results(files={}, texts={}, **results)))
 
 
 def states(**results: Any) -> list[str]:  # noqa: ANN401 - one result of each kind

@@ -27,7 +27,7 @@ from tests.ops.replay.report.examples import dry_run, ingested, load, usage, wha
 
 def make(title: str = "run", **results: Any) -> str:  # noqa: ANN401 - one result of each kind
     found = Results(files={}, texts={}, **results)
-    return make_page(title, found, assess(found))
+    return make_page(title, found, [*assess(found)])
 
 
 def make_full(name: str, title: str = "run") -> str:
@@ -51,7 +51,7 @@ def make_difference(name: str, title: str = "run") -> str:
         for each in ("before", name)
     )
     difference = compare(was, now, ("before", title))
-    return make_difference_page(difference, was, now, assess_difference(difference))
+    return make_difference_page(difference, was, now, [*assess_difference(difference)])
 
 
 MAKERS: list[Callable[..., str]] = [make_full, make_difference]
@@ -122,7 +122,7 @@ def test_difference_shows_the_inputs_first_and_both_histograms_as_text() -> None
 def test_one_result_is_enough_and_every_link_has_a_target(tmp_path: Path, kind: str) -> None:
     write_results(tmp_path, kinds=[kind])
     results = read_results(tmp_path)
-    elements = Elements(make_page("run", results, assess(results)))
+    elements = Elements(make_page("run", results, [*assess(results)]))
     places = [attributes["id"] for _, attributes in elements.tags if "id" in attributes]
     assert places == [kind, "files"]
     assert [link["href"] for link in elements.attributes_of("a")] == [
