@@ -10,12 +10,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.end_to_end.documents import ROOT
+from tests.end_to_end.documents import ROOT, Block, Command
 
 SECONDS_MAX: Final = 60.0
 PORTS: Final = {
@@ -26,12 +26,13 @@ PORTS: Final = {
 }
 """The documents' ports, by the settings that set them."""
 
-SERVICE_PORT: Final = "8080"
-"""The port of the services that the documents' programs start."""
+SERVICE_PORTS: Final = ("8080", "8081", "9192", "9292", "9293")
+"""The ports of the services that the documents' commands start."""
 
+MAKE_RUN: Final = "make run"
 ANY_PORTS: Final = " ".join(f"--override {key}:0" for key in PORTS)
 
-_PORT: Final = re.compile(r"(?<=:)\d+\b|\b" + SERVICE_PORT + r"\b")
+_PORT: Final = re.compile(rf"(?<=:)\d+\b|\b(?:{'|'.join(SERVICE_PORTS)})\b")
 _END: Final = "-- end, exit code"
 _ENDED: Final = re.compile(rf"\n{_END} (\d+)\n".encode())
 _RELOADED: Final = "the configuration is reloaded"
@@ -42,7 +43,7 @@ class Ports:
 
     def __init__(self) -> None:
         with ExitStack() as stack:
-            documented = (*PORTS.values(), SERVICE_PORT)
+            documented = (*PORTS.values(), *SERVICE_PORTS)
             taken = [stack.enter_context(socket.socket()) for _ in documented]
             for each in taken:
                 each.bind(("127.0.0.1", 0))
@@ -137,9 +138,10 @@ def _python_path(folder: str = "") -> str:
 
 
 class Shell:
-    """A shell that runs a block's commands one after the other."""
+    """A shell that runs a block's commands one after the other, each for a limited time."""
 
-    def __init__(self, daemon: ExampleDaemon) -> None:
+    def __init__(self, daemon: ExampleDaemon, seconds_max: float = SECONDS_MAX) -> None:
+        self._seconds_max: Final = seconds_max
         path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
         python_path = _python_path("clients/python/src")
         self._process: Final = subprocess.Popen(
@@ -160,7 +162,7 @@ class Shell:
         self._process.stdin.flush()
         printed = b""
         while (found := _ENDED.search(printed)) is None:
-            readable, _, _ = select.select([self._process.stdout], [], [], SECONDS_MAX)
+            readable, _, _ = select.select([self._process.stdout], [], [], self._seconds_max)
             more = os.read(self._process.stdout.fileno(), 65536) if readable else b""
             assert more, f"{command!r} has not ended: {printed.decode()}"
             printed += more
@@ -170,6 +172,25 @@ class Shell:
         """Kill the shell, which may wait for more input, and the programs that it has started."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
+
+
+def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
+    """Run a command and compare its output; for ``make run``, the daemon has printed it already."""
+    if command.text.partition("#")[0].strip() == MAKE_RUN:
+        printed, code = daemon.printed.strip("\n"), 0
+    else:
+        printed, code = shell.run(daemon.ports.to_free(command.text))
+        printed = daemon.ports.to_documented(printed)
+    assert code == command.exit_code, (command.text, printed)
+    if command.shown and not command.matches(printed):
+        assert printed == command.shown, command.text
+
+
+def save_files(blocks: Iterable[Block], daemon: ExampleDaemon) -> None:
+    """Save each block with a file's name in the folder where the commands run."""
+    for block in blocks:
+        if block.file is not None:
+            (daemon.folder / block.file).write_text(daemon.ports.to_free(block.text))
 
 
 @contextmanager

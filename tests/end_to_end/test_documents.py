@@ -13,12 +13,14 @@ from typing import Final
 import pytest
 
 from authorizerd.config.configuration import parse
-from tests.end_to_end.documents import ROOT, Block, Command, all_blocks, blocks_of, commands_of
+from tests.end_to_end.documents import ROOT, Block, all_blocks, blocks_of, commands_of
 from tests.end_to_end.example_daemon import (
     SECONDS_MAX,
     ExampleDaemon,
     Shell,
+    check,
     running_example,
+    save_files,
     serving,
 )
 
@@ -28,7 +30,6 @@ NO_CODE: Final = ("yaml", "dockerfile", "json")
 """Languages of blocks that are not run: other tests check the files and answers they quote."""
 PROGRAMS: Final = ("python", "js", "java", "go", "bash")
 """Languages of the programs that tests/clients/test_page.py runs."""
-MAKE_RUN: Final = "make run"
 SERVE: Final = ".venv/bin/authorizerd serve "
 
 
@@ -52,9 +53,7 @@ def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon
                 daemons[settings] = stack.enter_context(running_example(folder, settings.split()))
                 (whole,) = filter(is_whole, RUN)
                 (folder / "server.properties").write_text(whole.text)
-                for block in filter(lambda each: each.file is not None, RUN):
-                    file = folder / str(block.file)
-                    file.write_text(daemons[settings].ports.to_free(block.text))
+                save_files(RUN, daemons[settings])
             return daemons[settings]
 
         yield find
@@ -83,18 +82,6 @@ def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemo
             if "kill -HUP" in command.text:
                 reloads += 1
                 daemon.wait_for_reload(reloads)
-
-
-def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
-    """Run a command and compare its output; for ``make run``, the daemon has printed it already."""
-    if command.text.partition("#")[0].strip() == MAKE_RUN:
-        printed, code = daemon.printed.strip("\n"), 0
-    else:
-        printed, code = shell.run(daemon.ports.to_free(command.text))
-        printed = daemon.ports.to_documented(printed)
-    assert code == command.exit_code, (command.text, printed)
-    if command.shown and not command.matches(printed):
-        assert printed == command.shown, command.text
 
 
 @of_language("properties")
