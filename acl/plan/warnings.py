@@ -18,12 +18,11 @@ from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import (
     CLUSTER_NAME,
-    WILDCARD,
     Acl,
     Operation,
-    PatternType,
     ResourceType,
 )
+from authorizerd.acl.pattern_set import PatternSet
 from authorizerd.acl.plan.changes import AclChanges
 from authorizerd.acl.plan.names import has_known_codes
 from authorizerd.acl.plan.widening import find_widening
@@ -146,15 +145,15 @@ def _find_perhaps_opened(proposal: Proposal) -> Iterator[str]:
 
 def _name_opened(proposal: Proposal) -> Iterable[str]:
     """Return the patterns, each once, that lose their last ACL."""
-    after = _Patterns(proposal.after.acls.values())
-    opened = (_name(acl) for acl in proposal.changes.deleted if not after.cover(acl))
+    after = PatternSet(proposal.after.acls.values())
+    opened = (_name(acl) for acl in proposal.changes.deleted if not after.covers(acl))
     return dict.fromkeys(opened)
 
 
 def _find_closed(proposal: Proposal) -> Iterator[str]:
-    before = _Patterns(proposal.before.acls.values())
+    before = PatternSet(proposal.before.acls.values())
     for acl in proposal.changes.created:
-        if not before.cover(acl):
+        if not before.covers(acl):
             yield (
                 f"{_name(acl)}: this plan adds the first ACL, so allow.everyone.if.no.acl.found no "
                 "longer lets everyone do everything there"
@@ -163,34 +162,6 @@ def _find_closed(proposal: Proposal) -> Iterator[str]:
 
 def _name(acl: Acl) -> str:
     return f"{name_type(acl.resource_type)} {name_pattern(acl.pattern_type, acl.resource_name)}"
-
-
-class _Patterns:
-    """The resource patterns of a set of ACLs."""
-
-    def __init__(self, acls: Iterable[Acl]) -> None:
-        self._patterns = {(acl.resource_type, acl.pattern_type, acl.resource_name) for acl in acls}
-        prefixed = PatternType.PREFIXED
-        self._lengths = {len(name) for _, kind, name in self._patterns if kind == prefixed}
-
-    def cover(self, acl: Acl) -> bool:
-        """Return True if some pattern matches every name that the pattern of ``acl`` matches.
-
-        Kafka's wildcard skips names that begin with ``*``.
-        """
-        kind, name = acl.resource_type, acl.resource_name
-        if (kind, acl.pattern_type, name) in self._patterns:
-            return True
-        wildcard = (kind, PatternType.LITERAL, WILDCARD)
-        if (kind, acl.pattern_type, name) == wildcard:
-            return False
-        if wildcard in self._patterns and not name.startswith(WILDCARD):
-            return True
-        return any(
-            (kind, PatternType.PREFIXED, name[:length]) in self._patterns
-            for length in self._lengths
-            if length <= len(name)
-        )
 
 
 def _find_unknown_codes(proposal: Proposal) -> Iterator[str]:

@@ -11,6 +11,14 @@ _DOCUMENT: Final = "tests/acl/plan/test_document.py::test_altered_plan_is_reject
 
 PLAN_MUTANTS: Final = (
     Mutant(
+        name="the wildcard covers prefixes with names that it does not match",
+        file="acl/pattern_set.py",
+        text="if has_wildcard and name and not name.startswith(WILDCARD):",
+        becomes="if has_wildcard:",
+        found_by="tests/acl/test_pattern_set.py"
+        "::test_pattern_covers_those_whose_names_it_all_matches",
+    ),
+    Mutant(
         name="a plan deletes DENYs before ALLOWs",
         file="acl/plan/changes.py",
         text='"delete_allow", "delete_deny")',

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from authorizerd.acl.kafka_acls import why_inexpressible
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
-from authorizerd.acl.patterns import Patterns, is_wildcard, look_up, prefix_lengths
+from authorizerd.acl.pattern_set import PatternSet
+from authorizerd.acl.patterns import is_wildcard
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.asking import unasked_reason
@@ -118,29 +119,14 @@ def _keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggest
     """
     if not acl_set.allow_everyone_if_no_acl_found:
         return suggestions
-    resulting = suggestions.apply(item.acl for item in acl_set.acls)
-    types = AclIndex(resulting, acl_set.settings).snapshot.types
+    remaining = PatternSet(suggestions.apply(item.acl for item in acl_set.acls))
     return suggestions.without(
         {
             acl: _LAST_ACL
             for acl in suggestions.replaced
-            if acl.resource_type in RESOURCE_TYPES
-            and not _covers(types[acl.resource_type].resources, acl)
+            if acl.resource_type in RESOURCE_TYPES and not remaining.covers(acl)
         }
     )
-
-
-def _covers(resources: Patterns, acl: Acl) -> bool:
-    """Return True if every name that ``acl`` matches also matches a pattern of ``resources``."""
-    name = acl.resource_name
-    if is_wildcard(acl.pattern_type, name):
-        return bool(resources.wildcard or resources.prefixes.get("", 0))
-    if acl.pattern_type == PatternType.LITERAL:
-        return bool(look_up(resources, name))
-    # The wildcard does not match names such as "*a", which a prefix "*" matches.
-    if resources.wildcard and name and not name.startswith(WILDCARD):
-        return True
-    return any(resources.prefixes.get(name[:length], 0) for length in prefix_lengths(resources))
 
 
 def prove(

@@ -220,30 +220,6 @@ def test_last_acl_stays_with_allow_everyone() -> None:
         assert suggested(others, events, names_max=5) == Suggestions({secret: ()}, {})
 
 
-COVERED = [
-    (("a", False), ("a", True), True),
-    (("a", False), ("*", False), True),
-    (("*a", False), ("*", False), False),
-    (("*a", True), ("*", False), False),
-    (("*a", True), ("*", True), True),
-    (("ab", True), ("*", False), True),
-    (("ab", True), ("a", True), True),
-    (("a", True), ("ab", True), False),
-    (("a", True), ("a", False), False),
-    (("*", False), ("*", True), False),
-    (("*", False), ("a", True), False),
-]
-
-
-@pytest.mark.parametrize(("removed", "staying", "may_go"), COVERED)
-def test_covered_pattern_may_be_removed(removed: Pattern, staying: Pattern, may_go: bool) -> None:
-    gone = topic_read(removed[0], prefixed=removed[1])
-    kept = topic_read(staying[0], prefixed=staying[1], principal="User:z")
-    deny = msgspec.structs.replace(kept, permission_type=2)
-    found = suggested(acl_set_of([gone, deny], allow_everyone=True), [], names_max=5)
-    assert found.replaced == ({gone: ()} if may_go else {})
-
-
 @given(acl_sets(), recorded_events(), st.text("ab-*!", max_size=5))
 def test_no_name_loses_its_last_acl_with_allow_everyone(
     acl_set: AclSet, events: list[Recorded], name: str
