@@ -210,4 +210,18 @@ COMMAND_MUTANTS: Final = (
         becomes="return wanted",
         found_by="tests/cli/test_colours.py::test_mark_of_a_line_has_a_colour",
     ),
+    Mutant(
+        name="a commit without the tag of its version is released",
+        file="ops/release/source.py",
+        text='if is_tagged and f"v{version}" not in tags:',
+        becomes="if is_tagged and not version:",
+        found_by="tests/ops/release/test_release.py::test_commit_with_the_tag_of_its_version_is_released",
+    ),
+    Mutant(
+        name="a package tells who made it",
+        file="ops/release/packages.py",
+        text='entry.uname = entry.gname = ""',
+        becomes="pass",
+        found_by="tests/ops/release/test_release.py::test_archive_does_not_depend_on_who_made_it_and_when",
+    ),
 )

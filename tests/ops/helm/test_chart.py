@@ -1,4 +1,6 @@
-"""The Helm chart: what it renders, and which values it rejects. ``HELM`` names the program."""
+"""The Helm chart: what it renders, and which values it rejects. ``HELM`` and ``KUBECONFORM`` name
+the programs.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ from tests.ops.container.servers import SECRET
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "ops/helm"
 HELM = shutil.which(os.environ.get("HELM", "helm"))
+KUBECONFORM = shutil.which(os.environ.get("KUBECONFORM", "kubeconform"))
 VERSION = "1.31.0"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -121,6 +124,45 @@ def test_rendered_resources_fit_the_schemas_of_kubernetes(values: Path) -> None:
     for resource in render("--values", values):
         if not resource["apiVersion"].startswith("monitoring.coreos.com/"):
             schemas.validate(resource, VERSION, strict=True)
+
+
+@pytest.fixture
+def schemas(tmp_path: Path) -> str:
+    """Return where kubeconform finds the schemas of kubernetes-validate, without a network."""
+    package = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate (PyPI) is not installed"
+    )
+    folder = Path(package.__file__).parent / "kubernetes-json-schema" / f"v{VERSION}-local-strict"
+    shared = (folder / "_definitions.json").read_text().replace("/api/_definitions.json", "")
+    definitions = json.loads(shared)["$defs"]
+    for path in folder.glob("*-v1.json"):
+        text = path.read_text()
+        if '"x-kubernetes-group-version-kind"' in text:
+            schema = json.loads(text.replace("/api/_definitions.json", ""))
+            schema.pop("$id", None)
+            (tmp_path / path.name).write_text(json.dumps({**schema, "$defs": definitions}))
+    return str(tmp_path / "{{.ResourceKind}}{{.KindSuffix}}.json")
+
+
+@need_helm
+@pytest.mark.skipif(
+    KUBECONFORM is None,
+    reason="kubeconform is not installed: go install github.com/yannh/kubeconform/cmd/kubeconform@"
+    "latest",
+)
+@pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
+def test_kubeconform_accepts_the_resources(values: Path, schemas: str) -> None:
+    assert KUBECONFORM is not None
+    words = ("template", "x", CHART, "--kube-version", VERSION, "--values", values)
+    done = subprocess.run(
+        [KUBECONFORM, "-strict", "-summary", "-skip=ServiceMonitor", "-schema-location", schemas],
+        input=run(*words).stdout,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Valid: 7, Invalid: 0, Errors: 0, Skipped: 1" in done.stdout
 
 
 @need_helm
