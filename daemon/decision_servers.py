@@ -30,6 +30,7 @@ from authorizerd.daemon.decisions.endpoints import (
     DECISION_TITLE,
 )
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, Explainer, ExplainHandler
+from authorizerd.daemon.decisions.history import HISTORY_PATH, HistoryHandler
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
 from authorizerd.daemon.decisions.past import Past
@@ -121,6 +122,7 @@ def new_decision_handler(
         work = LongWork(configuration.search_timeout_ms)
         explainer = Explainer(decider, work)
         handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, explainer, past)
+        handlers[HISTORY_PATH] = HistoryHandler(decider, vocabulary, callers, past)
         tokens = PageTokens(page_secret)
         search = SearchHandler(decider, vocabulary, callers, image, work, tokens, past)
         handlers |= dict.fromkeys(SEARCH_PATHS, search)

@@ -36,6 +36,15 @@ class Questions:
             kafka.name: ours for ours, kafka in configuration.authzen_resource_types.items()
         }
 
+    def question(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        """Return a whole question."""
+        return {
+            "subject": self.subject(fields),
+            "action": self.action(fields),
+            "resource": self.resource(fields),
+            "context": self.context(fields),
+        }
+
     @property
     def principal_types(self) -> tuple[str, ...]:
         """Kafka's names of the principal types that can be asked about."""

@@ -14,6 +14,7 @@ from authorizerd.daemon.console.pages.access import (
 )
 from authorizerd.daemon.console.pages.acls import AclsPage, download_acls
 from authorizerd.daemon.console.pages.explain import ExplainPage
+from authorizerd.daemon.console.pages.history import HistoryPage
 from authorizerd.daemon.console.pages.live import LivePage
 from authorizerd.daemon.console.pages.overview import OverviewPage
 from authorizerd.daemon.console.questions import Questions
@@ -30,6 +31,7 @@ NAVIGATION = {
     f"{ROOT_PATH}who": "Who can",
     f"{ROOT_PATH}what": "What can",
     f"{ROOT_PATH}acls": "ACLs",
+    f"{ROOT_PATH}history": "History",
 }
 """The titles of the pages, by path, in the order of the links."""
 
@@ -53,6 +55,7 @@ def new_console(
         f"{ROOT_PATH}who": who,
         f"{ROOT_PATH}what": what,
         f"{ROOT_PATH}acls": AclsPage(),
+        f"{ROOT_PATH}history": HistoryPage(questions),
     }
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
     pages |= {

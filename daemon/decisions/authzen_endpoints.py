@@ -1,10 +1,11 @@
-"""What AuthZEN's endpoints answer, and ``/v1/explain``, for the port's OpenAPI document."""
+"""What AuthZEN's endpoints, explanations and histories answer, for the port's OpenAPI document."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
+from authorizerd.daemon.decisions.history import HISTORY_PATH
 from authorizerd.daemon.decisions.refusals import FORBIDDEN, INVALID, REFUSALS
 from authorizerd.protocol.decisions.authzen import Evaluation, Evaluations
 from authorizerd.protocol.decisions.authzen_answers import (
@@ -22,6 +23,7 @@ from authorizerd.protocol.decisions.discovery import (
     Metadata,
 )
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
+from authorizerd.protocol.decisions.past_answers import AnswerHistory
 from authorizerd.protocol.decisions.searches import (
     ActionSearch,
     ActionSearchAnswer,
@@ -172,4 +174,18 @@ _EXPLAIN: Final = Endpoint(
     answers=(Answer(200, "Explained.", ExplanationAnswer), INVALID, FORBIDDEN, _BUSY),
 )
 
-AUTHZEN_ENDPOINTS: Final = (*_DECISIONS, *_SEARCHES, _EXPLAIN)
+_HISTORY: Final = Endpoint(
+    path=HISTORY_PATH,
+    methods=POST,
+    name="readHistory",
+    tag="Explanations",
+    summary="List every answer to a question since a moment, and the changes that led to them",
+    description="`context.as_of` is the moment. The caller needs CLUSTER_ACTION, since the answer"
+    " shows ACLs of others.",
+    request=Evaluation,
+    required=("subject", "action", "resource", "context"),
+    example={**_QUESTION, "context": {"as_of": 0}},
+    answers=(Answer(200, "All answers.", AnswerHistory), *REFUSALS),
+)
+
+AUTHZEN_ENDPOINTS: Final = (*_DECISIONS, *_SEARCHES, _EXPLAIN, _HISTORY)

@@ -155,13 +155,21 @@ class PastState:
             now, self.now.settings, question
         ):
             return None
+        return (await self.find_answer_changes(question))[0]
+
+    async def find_answer_changes(self, question: Question) -> tuple[AnswerChange, ...]:
+        """Return each change since this moment that made a difference, the newest first.
+
+        Raises as ``find_difference``.
+        """
+        now = self.now.snapshot
+        assert now is not None, "it was made from the newest state"
         later = await self._past.read_later(self._kept.newest_offset, now.offset)
         changes = [*self._kept.changes, *later]
         with _named_errors():
-            found = await finish_in_turns(
+            return await finish_in_turns(
                 find_answer_changes(now, self.now.settings, question, changes)
             )
-        return found[0]
 
 
 class Past:

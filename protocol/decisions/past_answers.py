@@ -6,6 +6,7 @@ answer about now.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -13,6 +14,9 @@ import msgspec
 from authorizerd.acl.as_of import Moment, format_time
 from authorizerd.acl.past import AnswerChange, PastChange
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+
+ANSWERS_MAX: Final = 200
+"""The maximum number of answers of a history, so that it is written in a short step."""
 
 
 class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -80,6 +84,23 @@ class HistoryAnswer(msgspec.Struct, frozen=True):
     unreadable: str | None
 
 
+class AnswerHistory(msgspec.Struct, frozen=True):
+    """Every answer to a question since a moment, the oldest first, by today's settings.
+
+    Attributes:
+        begin: the moment that was asked about.
+        end: the newest offset.
+        answers: the first one is that at ``begin``; its ``change`` is null.
+        answers_left_out: how many answers after the first one are left out.
+    """
+
+    begin: MomentAnswer
+    end: int
+    settings: Literal["today's"]
+    answers: tuple[AnswerChangeAnswer, ...]
+    answers_left_out: int
+
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -114,6 +135,28 @@ def make_answer_change(change: AnswerChange) -> AnswerChangeAnswer:
     """Return an answer and the change that led to it, with names instead of codes."""
     made = make_past_change(change.change)
     return AnswerChangeAnswer(change.allowed, made.offset, made.time, made)
+
+
+def encode_answer_history(
+    begin: Moment, end: int, allowed: bool, changes: Sequence[AnswerChange]
+) -> bytes:
+    """Return the JSON of an ``AnswerHistory``.
+
+    Args:
+        allowed: the answer at ``begin``.
+        changes: those that made a difference, the newest first.
+    """
+    shown = changes[:ANSWERS_MAX]
+    first = AnswerChangeAnswer(allowed, begin.offset, _time_of(begin.time_ms), None)
+    return _encode(
+        AnswerHistory(
+            begin=make_moment(begin),
+            end=end,
+            settings="today's",
+            answers=(first, *map(make_answer_change, reversed(shown))),
+            answers_left_out=len(changes) - len(shown),
+        )
+    )
 
 
 def make_moment(moment: Moment) -> MomentAnswer:

@@ -40,6 +40,7 @@ from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import Place
 from tests.support.acls import acl
 from tests.support.api_description import ApiDescription, exchange_of
+from tests.support.log_files import added, write_log
 
 CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
 OTHER_VALUES: tuple[object, ...] = (None, 1, "", "x", [], {}, True)
@@ -115,7 +116,13 @@ def places(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
             yield from places(value, (*path, key))
 
 
-def decision_handler(place: Place) -> PathsHandler:
+def write_past(folder: Path) -> Path:
+    """Return a log whose past can be asked about."""
+    write_log(folder / "log", [added(1)])
+    return folder / "log"
+
+
+def decision_handler(place: Place, log_dir: Path = Path("none")) -> PathsHandler:
     watchers = Watchers(AclJournal(1), 8)
     return new_decision_handler(
         CONFIGURATION,
@@ -124,7 +131,7 @@ def decision_handler(place: Place) -> PathsHandler:
         watchers,
         Published(EMPTY_IMAGE),
         bytes(32),
-        Past(place.authorizer, Path("none")),
+        Past(place.authorizer, log_dir),
     )
 
 
@@ -159,6 +166,7 @@ async def test_decision_port_answers_as_described(
 ) -> None:
     """A generated corpus of requests gives every described answer, and no other."""
     handlers: dict[Place, PathsHandler] = {}
+    log_dir = write_past(tmp_path)
     requests = list(decision_requests())
     with_tokens, not_loaded = Place(tmp_path), Place(None, loaded=False)
     not_ready = Place(tmp_path, loaded=False)
@@ -183,7 +191,7 @@ async def test_decision_port_answers_as_described(
     ]
     for place, request in requests:
         if place not in handlers:
-            handlers[place] = decision_handler(place)
+            handlers[place] = decision_handler(place, log_dir)
         description.check(exchange_of(request, await handlers[place](request)))
     own = {
         (endpoint.path, method, answer.status)
@@ -248,7 +256,7 @@ async def test_admin_port_answers_as_described() -> None:
 
 async def test_examples_are_answered(tmp_path: Path) -> None:
     """An example that is refused would mislead."""
-    handler = decision_handler(Place(tmp_path))
+    handler = decision_handler(Place(tmp_path), write_past(tmp_path))
     for request in example_requests(DECISION_ENDPOINTS, "root.secret"):
         response = await handler(request)
         assert exchange_of(request, response).status == 200, request

@@ -47,6 +47,7 @@ PAGES = {
     "who": f"/console/who?{urlencode(QUESTION)}",
     "what": "/console/what?principal=User%3Aalice&resource_type=TOPIC&operation=READ",
     "ACLs": "/console/acls",
+    "history": f"/console/history?{urlencode(QUESTION | {'principal': 'User:a', 'as_of': '0'})}",
     "missing": "/console/other",
 }
 SERIOUS = {"serious", "critical"}

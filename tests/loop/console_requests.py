@@ -16,6 +16,10 @@ _PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("who", {**_TOPIC, "resource_name": "orders"}),
     ("who", {**_TOPIC, "resource_name": "orders", "search": "9", "order": "descending"}),
     ("what", {**_TOPIC, "principal": "User:alice", "page": "9"}),
+    (
+        "history",
+        {**_TOPIC, "principal": "User:alice", "resource_name": "topic-7", "as_of": "100000"},
+    ),
     ("acls", {}),
     ("acls", {"search": "topic-9", "sort": "resource_name", "page": "100"}),
     ("acls", {"search": "no such text"}),

@@ -10,6 +10,7 @@ from typing import Final
 from authorizerd.config.own_keys import OWN_KEYS
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
+from authorizerd.daemon.decisions.history import HISTORY_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
 from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
@@ -33,6 +34,7 @@ PATHS: Final = (
     EVALUATIONS_PATH,
     *SEARCH_PATHS,
     EXPLAIN_PATH,
+    HISTORY_PATH,
     DISCOVERY_PATH,
     OPA_PATH,
     HEALTH_PATH,

@@ -27,17 +27,12 @@ class ExplainPage:
 
     async def __call__(self, visit: Visit) -> View:
         """Show the form; with a question in the query, its explanation, too."""
-        fields, questions = visit.parameters, self._questions
+        fields = visit.parameters
         answer, failure, status = None, "", 200
         if fields:
             try:
                 check_names(dict(fields), _FIELDS)
-                document = {
-                    "subject": questions.subject(fields),
-                    "action": questions.action(fields),
-                    "resource": questions.resource(fields),
-                    "context": questions.context(fields),
-                }
+                document = self._questions.question(fields)
                 answer = await visit.ask(EXPLAIN_PATH, document, ExplanationAnswer)
             except QueryError as error:
                 failure, status = str(error), 400

@@ -27,15 +27,25 @@ CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
 OWN_SITE = {"sec-fetch-site": "same-origin"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 EXPLAIN, ACLS = "/console/explain", "/console/acls"
-WHO, WHAT = "/console/who", "/console/what"
+WHO, WHAT, HISTORY = "/console/who", "/console/what", "/console/history"
 
 
 class ConsolePlace(Place):
-    """The parts behind a console; without a folder, every visitor is trusted."""
+    """The parts behind a console; without a folder, every visitor is trusted.
 
-    def __init__(self, folder: Path | None, *acls: Acl, topics: tuple[str, ...] = ()) -> None:
+    Args:
+        log_dir: the log whose past can be asked about.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        *acls: Acl,
+        topics: tuple[str, ...] = (),
+        log_dir: Path = Path("none"),
+    ) -> None:
         super().__init__(folder, *acls)
-        past = Past(self.authorizer, Path("none"))
+        past = Past(self.authorizer, log_dir)
         decisions = new_decision_handler(
             CONFIGURATION,
             self.authorizer,

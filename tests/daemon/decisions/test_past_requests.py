@@ -15,9 +15,11 @@ from authorizerd.acl.snapshot import with_acl
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
+from authorizerd.daemon.decisions.history import HISTORY_PATH, HistoryHandler
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.metadata.directory import find_files
+from authorizerd.protocol.decisions import past_answers
 from authorizerd.protocol.decisions.authzen import read_question, read_questions
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.decisions.page_tokens import PageTokens
@@ -71,6 +73,7 @@ class PastPlace(SearchPlace):
         self.explain = ExplainHandler(
             self.authorizer, VOCABULARY, self.callers, self.explainer, self.past
         )
+        self.history = HistoryHandler(self.authorizer, VOCABULARY, self.callers, self.past)
         self.searches = SearchHandler(
             self.authorizer,
             VOCABULARY,
@@ -95,6 +98,8 @@ class PastPlace(SearchPlace):
             body=json.dumps(document).encode(),
             keep_alive=True,
         )
+        if path == HISTORY_PATH:
+            return await self.history(request)
         handler = self.explain if path == EXPLAIN_PATH else self.authzen
         return await handler(request)
 
@@ -389,3 +394,75 @@ def test_question_about_the_past_is_never_answered_at_once(as_of: object, user: 
     assert read_question(json.dumps(document).encode(), VOCABULARY) is None
     batch = json.dumps({"evaluations": [document]}).encode()
     assert read_questions(batch, VOCABULARY) is None
+
+
+@pytest.mark.parametrize(
+    ("user", "as_of", "answers"),
+    [
+        ("alice", 0, [(False, 0, None), (True, 2, "add"), (False, 4, "remove")]),
+        ("alice", 2, [(True, 2, None), (False, 4, "remove")]),
+        ("alice", 4, [(False, 4, None)]),
+        ("bob", 1, [(False, 1, None), (True, 3, "add")]),
+        ("eve", 0, [(False, 0, None)]),
+    ],
+)
+async def test_history_has_every_answer_since_a_moment(
+    user: str, as_of: int, answers: list[tuple[bool, int, str | None]], tmp_path: Path
+) -> None:
+    """The oracle asks about each offset."""
+    place = PastPlace(tmp_path)
+    found = await place.answer(past_evaluation(as_of, user), HISTORY_PATH)
+    assert [
+        (each["decision"], each["offset"], each["change"] and each["change"]["change"])
+        for each in found["answers"]
+    ] == answers
+    assert (found["begin"]["offset"], found["end"], found["answers_left_out"]) == (as_of, 5, 0)
+    assert found["settings"] == "today's"
+    for offset in range(as_of, 6):
+        then = await place.answer(past_evaluation(offset, user))
+        assert then["decision"] == [one[0] for one in answers if one[1] <= offset][-1]
+
+
+async def test_change_in_a_history_is_shown_whole(tmp_path: Path) -> None:
+    found = await PastPlace(tmp_path).answer(past_evaluation(2), HISTORY_PATH)
+    assert found["answers"][1] == {
+        "decision": False,
+        "offset": 4,
+        "time": TIME,
+        "change": REMOVED,
+    }
+
+
+async def test_only_the_latest_answers_of_a_history_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_answers, "ANSWERS_MAX", 1)
+    found = await PastPlace(tmp_path).answer(past_evaluation(0), HISTORY_PATH)
+    assert [each["offset"] for each in found["answers"]] == [0, 4]
+    assert found["answers_left_out"] == 1
+
+
+async def test_history_needs_the_right_to_see_acls_of_others(tmp_path: Path) -> None:
+    """Even about oneself: the changes name other principals."""
+    place = PastPlace(tmp_path / "log", tmp_path)
+    for caller, status in (("proxy", 403), ("other", 200), ("root", 200), ("", 401)):
+        response = await place.ask(past_evaluation(2, "a proxy"), HISTORY_PATH, caller)
+        assert response.status == status
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (evaluation(), "context.as_of: expected the moment at which the history begins"),
+        (past_evaluation("soon"), "context.as_of:"),
+        (past_evaluation(99), "offset 99 is in the future"),
+        (past_evaluation(2, "*"), "User:*"),
+        ({}, "is missing"),
+    ],
+)
+async def test_invalid_history_is_refused(
+    document: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    response = await PastPlace(tmp_path).ask(document, HISTORY_PATH)
+    assert response.status == 400
+    assert reason in response.body.decode()

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.model import AclAdded
+from authorizerd.acl.snapshot import with_acl
+from tests.daemon.console.console_place import ACLS, EXPLAIN, HISTORY, ConsolePlace
+from tests.daemon.console.page_check import check_page
+from tests.support.acls import acl, snapshot_of
+from tests.support.log_files import acl_id, removed, write_log
+
+QUESTION = {"operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+class PastPlace(ConsolePlace):
+    """A console over a log: alice may read orders at the offsets 2 and 3, bob from 3 on."""
+
+    def __init__(self, folder: Path, tokens: Path | None = None) -> None:
+        log_dir = folder / "log"
+        super().__init__(tokens, log_dir=log_dir)
+        alice, bob, other = (
+            AclAdded(acl_id(number), acl(f"User:{name}", topic="orders"))
+            for number, name in enumerate(("alice", "bob", HOSTILE), 1)
+        )
+        write_log(log_dir, [alice], [bob, other], [removed(1)])
+        newest = snapshot_of(offset=5)
+        for each in (bob, other):
+            newest = with_acl(newest, each.id, each.acl)
+        self.snapshot.publish(newest)
+
+
+def answers_of(page: str) -> list[tuple[str, str]]:
+    """Return the offset and the answer of each row."""
+    return re.findall(
+        r'<th scope="row" class="number">(\d+)</th>.*\n<td class="(?:good|bad)">(\w+)', page
+    )
+
+
+@pytest.mark.parametrize(
+    ("principal", "since", "answers"),
+    [
+        ("User:alice", "0", [("0", "denied"), ("2", "allowed"), ("5", "denied")]),
+        ("User:bob", "0", [("0", "denied"), ("4", "allowed")]),
+        ("User:eve", "0", [("0", "denied")]),
+    ],
+)
+async def test_every_answer_is_shown_with_its_reason(
+    principal: str, since: str, answers: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    status, page = await PastPlace(tmp_path).get(
+        HISTORY, **QUESTION, principal=principal, as_of=since
+    )
+    text = check_page(page)
+    assert status == 200
+    assert answers_of(page) == answers
+    assert ("The answer has not changed since then." in text) == (len(answers) == 1)
+    assert ("removed" in text) == (principal == "User:alice")
+
+
+async def test_hostile_name_in_a_history_is_only_text(tmp_path: Path) -> None:
+    status, page = await PastPlace(tmp_path).get(
+        HISTORY, **QUESTION, principal=f"User:{HOSTILE}", as_of="0"
+    )
+    assert status == 200
+    assert "<script>alert(1)</script>\\u202e" in check_page(page)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"as_of": ""}, "context.as_of: expected the moment at which the history begins"),
+        ({"as_of": "99"}, "offset 99 is in the future: the newest one is 5"),
+        ({"principal": "x:"}, "principal"),
+        ({"x": "y"}, "unknown parameter 'x'"),
+    ],
+)
+async def test_invalid_history_is_explained_beside_the_form(
+    changed: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    fields = QUESTION | {"principal": "User:a", "as_of": "1"} | changed
+    status, page = await PastPlace(tmp_path).get(HISTORY, **fields)
+    assert status == 400
+    assert reason in check_page(page)
+
+
+async def test_history_needs_the_right_to_ask_about_others(tmp_path: Path) -> None:
+    place = PastPlace(tmp_path, tmp_path)
+    fields = QUESTION | {"principal": "User:other", "as_of": "0"}
+    assert (await place.get(HISTORY, "other", **fields))[0] == 403
+    assert (await place.get(HISTORY, "root", **fields))[0] == 200
+
+
+async def test_other_pages_show_an_earlier_moment(tmp_path: Path) -> None:
+    place = PastPlace(tmp_path, tmp_path)
+    _, page = await place.get(ACLS, "root", as_of="2")
+    assert "ACLs at log offset 2" in check_page(page)
+    assert "User:alice</bdi>" in page
+    _, page = await place.get(EXPLAIN, "root", **QUESTION, principal="User:alice", as_of="2")
+    text = check_page(page)
+    assert "As of offset 2" in text
+    assert "Now it is denied." in " ".join(text.split())
+    assert "because this ACL was removed" in text
