@@ -35,8 +35,15 @@ USUAL: Final = Load(connections=16, each=1)
 USUAL_BATCHES: Final = Load(connections=16, each=BATCH)
 WORKERS: Final = 2
 
-FULL: Final = HttpExtent(rounds=3, seconds=3.0, warm_up=1.0, cold_seconds=2.0)
-QUICK: Final = HttpExtent(rounds=1, seconds=0.1, warm_up=0.0, cold_seconds=0.1, settings=PATIENT)
+FULL: Final = HttpExtent(rounds=3, seconds=3.0, warm_up=1.0, cold_seconds=2.0, loads=LOADS)
+QUICK: Final = HttpExtent(
+    rounds=1,
+    seconds=0.1,
+    warm_up=0.0,
+    cold_seconds=0.1,
+    loads=(USUAL_BATCHES,),
+    settings=PATIENT,
+)
 
 _DRAIN_SECONDS: Final = 0.1
 _DROPPED: Final = 'authorizerd_audit_dropped_total{reason="queue"}'
@@ -149,7 +156,7 @@ def _measure_loads(
     rounds: HttpRounds, ours: Server, workers: Server, opa: Server | Absent
 ) -> Iterator[Line]:
     """Yield the lines of each load: one worker, and two if there are connections for both."""
-    for load in LOADS:
+    for load in rounds.extent.loads:
         # One connection reaches only one worker.
         ours_too = (workers,) if load.connections > 1 else ()
         their, our, *of_workers = rounds.measure(load, opa, ours, *ours_too)

@@ -17,7 +17,7 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Question
 from ops.bench import openfga_peer
-from ops.bench.authzen import LOADS, server_of
+from ops.bench.authzen import LOADS, USUAL, server_of
 from ops.bench.daemon_process import PATIENT, ready_daemon
 from ops.bench.decisions import collect_answers
 from ops.bench.figures import Line
@@ -26,8 +26,10 @@ from ops.bench.openfga_peer import is_expressible, ready_openfga
 from ops.bench.rounds import HttpExtent, HttpRounds, compare_loads
 from ops.bench.sets import QUESTIONS, AclSet
 
-FULL: Final = HttpExtent(rounds=2, seconds=2.0, warm_up=1.0, cold_seconds=0.0)
-QUICK: Final = HttpExtent(rounds=1, seconds=0.1, warm_up=0.0, cold_seconds=0.0, settings=PATIENT)
+FULL: Final = HttpExtent(rounds=2, seconds=2.0, warm_up=1.0, cold_seconds=0.0, loads=LOADS)
+QUICK: Final = HttpExtent(
+    rounds=1, seconds=0.1, warm_up=0.0, cold_seconds=0.0, loads=(USUAL,), settings=PATIENT
+)
 
 
 def measure_openfga(
@@ -47,7 +49,7 @@ def measure_openfga(
         rounds = HttpRounds(Asked(questions, directory), expected, extent)
         ours = server_of(stack.enter_context(ready_daemon(directory, log_dir, extent.settings)))
         rounds.check(ours, theirs)
-        for load in LOADS:
+        for load in extent.loads:
             their, our = rounds.measure(load, theirs, ours)
             what = rounds.name("AuthZEN, no prefixes", load)
             yield from compare_loads(what, our, openfga_peer.NAME, their)

@@ -22,12 +22,13 @@ COLD: Final = Load(connections=16, each=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpExtent:
-    """The rounds, the seconds of each load and of the warm-up before it, and our settings."""
+    """The loads and rounds, the seconds of each and of the warm-up before it, and our settings."""
 
     rounds: int
     seconds: float
     warm_up: float
     cold_seconds: float
+    loads: Sequence[Load] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
