@@ -26,11 +26,12 @@ PORTS: Final = {
 }
 """The documents' ports, by the settings that set them."""
 
-SERVICE_PORTS: Final = ("8080", "8081", "9192", "9292", "9293")
+SERVICE_PORTS: Final = ("8080", "8081", "9094", "9192", "9292", "9293")
 """The ports of the services that the documents' commands start."""
 
 MAKE_RUN: Final = "make run"
-ANY_PORTS: Final = " ".join(f"--override {key}:0" for key in PORTS)
+PATH: Final = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
+"""Where commands are found: ``authorizerd`` is the installed one."""
 
 _PORT: Final = re.compile(rf"(?<=:)\d+\b|\b(?:{'|'.join(SERVICE_PORTS)})\b")
 _END: Final = "-- end, exit code"
@@ -142,7 +143,6 @@ class Shell:
 
     def __init__(self, daemon: ExampleDaemon, seconds_max: float = SECONDS_MAX) -> None:
         self._seconds_max: Final = seconds_max
-        path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
         python_path = _python_path("clients/python/src")
         self._process: Final = subprocess.Popen(
             ["bash"],
@@ -150,7 +150,7 @@ class Shell:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PATH": path, "PID": str(daemon.pid()), "PYTHONPATH": python_path},
+            env={**os.environ, "PATH": PATH, "PID": str(daemon.pid()), "PYTHONPATH": python_path},
             start_new_session=True,
         )
 
@@ -193,15 +193,24 @@ def save_files(blocks: Iterable[Block], daemon: ExampleDaemon) -> None:
             (daemon.folder / block.file).write_text(daemon.ports.to_free(block.text))
 
 
+def _any_ports(config: str) -> str:
+    """Return overrides that let the system choose the ports that the example's daemon has."""
+    keys = {key: key.partition("=")[0] for key in PORTS}
+    own = (key for key, name in keys.items() if f"{name}=" not in config or f"{key}:" in config)
+    return " ".join(f"--override {key}:0" for key in own)
+
+
 @contextmanager
 def serving(folder: Path, command: str) -> Iterator[None]:
     """Start a ``serve`` command, wait until it is ready, and stop it at the end."""
     ready, log = folder / "ready.json", folder / "serve.log"
+    config = (folder / command.split("--config ")[1].split()[0]).read_text()
     ready.unlink(missing_ok=True)
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            ["bash", "-c", f"exec {command} --ready-file {ready} {ANY_PORTS}"],
+            ["bash", "-c", f"exec {command} --ready-file {ready} {_any_ports(config)}"],
             cwd=folder,
+            env={**os.environ, "PATH": PATH},
             stderr=stderr,
         )
         try:

@@ -30,7 +30,7 @@ NO_CODE: Final = ("yaml", "dockerfile", "json")
 """Languages of blocks that are not run: other tests check the files and answers they quote."""
 PROGRAMS: Final = ("python", "js", "java", "go", "bash")
 """Languages of the programs that tests/clients/test_page.py runs."""
-SERVE: Final = ".venv/bin/authorizerd serve "
+SERVE: Final = ("authorizerd serve ", ".venv/bin/authorizerd serve ")
 
 
 def is_whole(block: Block) -> bool:
@@ -51,8 +51,6 @@ def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon
             if settings not in daemons:
                 folder = tmp_path_factory.mktemp("document")
                 daemons[settings] = stack.enter_context(running_example(folder, settings.split()))
-                (whole,) = filter(is_whole, RUN)
-                (folder / "server.properties").write_text(whole.text)
                 save_files(RUN, daemons[settings])
             return daemons[settings]
 
@@ -60,7 +58,12 @@ def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon
 
 
 def of_language(language: str) -> pytest.MarkDecorator:
-    blocks = [block for block in RUN if block.language == language]
+    """Select these blocks, but no file for a client, such as one with its log-in."""
+    blocks = [
+        block
+        for block in RUN
+        if block.language == language and (block.file is None or is_whole(block))
+    ]
     return pytest.mark.parametrize("block", blocks, ids=lambda block: block.place)
 
 
