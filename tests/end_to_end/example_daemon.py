@@ -183,7 +183,7 @@ def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
         printed = daemon.ports.to_documented(printed)
     assert code == command.exit_code, (command.text, printed)
     if command.shown and not command.matches(printed):
-        assert printed == command.shown, command.text
+        assert printed == command.shown, f"{command.text}\n{printed}"
 
 
 def save_files(blocks: Iterable[Block], daemon: ExampleDaemon) -> None:
