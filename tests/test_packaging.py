@@ -163,6 +163,15 @@ def test_wheel_installs_manual_completions_and_units(environment: Path) -> None:
     assert installed == {Path("man/man1/authorizerd.1")} | units | scripts
 
 
+def test_locked_versions_satisfy_the_requirements() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    locked = dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)", lock, re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for needed in map(Requirement, project["dependencies"]):
+        assert needed.specifier, f"{needed.name} has no lower bound"
+        assert needed.specifier.contains(locked[needed.name]), needed
+
+
 def test_version_is_written_in_one_place() -> None:
     """Others would be forgotten at the next release."""
     found = run(
