@@ -14,7 +14,7 @@ from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
 LOGGER_NAME: Final = "kafka.authorizer.logger"
 
 # Kafka's audit lines write TransactionalId, not TRANSACTIONAL_ID.
-_RESOURCE_NAMES: Final[dict[int, str]] = {
+AUDITED_RESOURCE_NAMES: Final[dict[int, str]] = {
     code: "".join(word.capitalize() for word in code.name.split("_")) for code in ResourceType
 }
 
@@ -58,7 +58,7 @@ def audit_message(
         f"Principal = {question.principal} is {'Allowed' if decision.allowed else 'Denied'} "
         f"operation = {Operation.read(question.operation).name} "
         f"from host = {'unknown' if question.host is None else question.host} "
-        f"on resource = {_RESOURCE_NAMES[question.resource_type]}:{pattern_type.name}:"
+        f"on resource = {AUDITED_RESOURCE_NAMES[question.resource_type]}:{pattern_type.name}:"
         f"{question.resource_name} "
         f"for request = {request_name} "
         f"with resourceRefCount = {resource_reference_count} "

@@ -65,6 +65,8 @@ _SAFETY: Final = (
 _NO_STORE: Final = (b"Cache-Control", b"no-store")
 _LASTING: Final = (b"Cache-Control", b"max-age=31536000, immutable")
 _COOKIE_FLAGS: Final = f"Path={ROOT_PATH}; Secure; HttpOnly; SameSite=Strict"
+_LOG_IN_BYTES_MAX: Final = 16 * 1024
+"""The token, and the address of the page to show."""
 _QUERY: Final = re.compile(r"[!-~]*")
 _UNAUTHORIZED: Final = 401
 
@@ -152,7 +154,10 @@ class Console:
         if request.method not in methods:
             return method_not_allowed(", ".join(methods).encode())
         try:
-            fields = read_form(request) if request.method == "POST" else parse_query(request.query)
+            if request.method == "POST":  # in a thread: a form may be long
+                fields = await trio.to_thread.run_sync(read_form, request)
+            else:
+                fields = parse_query(request.query)
             visit = Visit(request, caller, token, fields, self._decisions)
             view_or_answer = await page(visit)
         except QueryError as error:
@@ -189,6 +194,8 @@ class Console:
         return await self._show(request, view, None)
 
     async def _log_in(self, request: Request) -> Response:
+        if len(request.body) > _LOG_IN_BYTES_MAX:
+            return text_response(413, "expected a token")
         try:
             fields = read_form(request)
         except QueryError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.console.exports import CSV_SUFFIX, LINES_SUFFIX
 from authorizerd.daemon.console.handler import ROOT_PATH, Console
@@ -17,6 +20,7 @@ from authorizerd.daemon.console.pages.explain import ExplainPage
 from authorizerd.daemon.console.pages.history import HistoryPage
 from authorizerd.daemon.console.pages.live import LivePage
 from authorizerd.daemon.console.pages.overview import OverviewPage
+from authorizerd.daemon.console.pages.plan import PlanPage
 from authorizerd.daemon.console.questions import Questions
 from authorizerd.daemon.console.rendering import load_static_files, load_templates
 from authorizerd.daemon.console.visits import DecisionHandler, Page
@@ -24,7 +28,8 @@ from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.telemetry.metrics import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
 
-NAVIGATION = {
+PLAN_PATH: Final = f"{ROOT_PATH}plan"
+NAVIGATION: Final = {
     ROOT_PATH: "Overview",
     f"{ROOT_PATH}live": "Live",
     f"{ROOT_PATH}explain": "Explain",
@@ -57,10 +62,17 @@ def new_console(
         f"{ROOT_PATH}acls": AclsPage(),
         f"{ROOT_PATH}history": HistoryPage(questions),
     }
+    navigation = dict(NAVIGATION)
+    # Another authorizer's decisions do not depend on the ACLs alone.
+    if isinstance(measured.authorizer, StandardDecider):
+        pages[PLAN_PATH] = PlanPage(configuration, measured.authorizer)
+        navigation[PLAN_PATH] = "What if"
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
     pages |= {
         f"{ROOT_PATH}{name}{suffix}": page
         for name, page in downloads.items()
         for suffix in (CSV_SUFFIX, LINES_SUFFIX)
     }
-    return Console(callers, decisions, load_static_files(), pages, NAVIGATION)
+    return Console(
+        callers, decisions, load_static_files(), pages, navigation, frozenset((PLAN_PATH,))
+    )

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from authorizerd.acl.formats.listing import write
 from authorizerd.acl.model import Acl
 from tests.loop.running import ROOT, token_of, write_folder
 from tests.support.acls import acl
@@ -48,6 +49,7 @@ PAGES = {
     "what": "/console/what?principal=User%3Aalice&resource_type=TOPIC&operation=READ",
     "ACLs": "/console/acls",
     "history": f"/console/history?{urlencode(QUESTION | {'principal': 'User:a', 'as_of': '0'})}",
+    "what if": "/console/plan",
     "missing": "/console/other",
 }
 SERIOUS = {"serious", "critical"}
@@ -107,6 +109,16 @@ def visit(browser: Browser, daemon: DaemonProcess, **options: Any) -> Visitor:  
     return Visitor(context.new_page())
 
 
+def serious_violations(page: Page) -> list[tuple[str, str]]:
+    """Return the rules of WCAG that a page breaks, with the elements."""
+    return [
+        (each["id"], node["html"])
+        for each in axe.Axe().run(page).response["violations"]
+        if each["impact"] in SERIOUS
+        for node in each["nodes"]
+    ]
+
+
 def log_in(visitor: Visitor) -> None:
     page = visitor.page
     page.goto("/console/")
@@ -134,13 +146,7 @@ def test_axe_finds_nothing_serious(scheme: str, browser: Browser, daemon: Daemon
         if name == "overview":
             log_in(visitor)
         page.goto(path)
-        violations = axe.Axe().run(page).response["violations"]
-        found[name] = [
-            (each["id"], node["html"])
-            for each in violations
-            if each["impact"] in SERIOUS
-            for node in each["nodes"]
-        ]
+        found[name] = serious_violations(page)
     page.context.close()
     assert {name: each for name, each in found.items() if each} == {}
     assert visitor.faults == []
@@ -202,6 +208,18 @@ def test_live_page_is_refreshed_until_it_is_paused(visitor: Visitor) -> None:
     page.get_by_role("button", name="Continue").click()
     page.get_by_text("Refreshed every").wait_for()
     assert page.get_by_role("row").filter(has_text="AuthZEN").count() == 1
+
+
+def test_candidates_are_taken_from_a_file(visitor: Visitor, tmp_path: Path) -> None:
+    """The script puts them into the form, where the visitor may change them."""
+    file, page = tmp_path / "acls.txt", visitor.page
+    file.write_text(write([acl("User:new", "READ", topic="orders")]).text)
+    page.goto("/console/plan")
+    page.get_by_label("Or take them from a file").set_input_files(file)
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_text("To add: 1. To remove: 0.").wait_for()
+    assert "User:new" in page.get_by_label("Candidate ACLs").input_value()
+    assert serious_violations(page) == []
 
 
 def test_console_works_without_script(browser: Browser, daemon: DaemonProcess) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 from urllib.parse import urlencode
 
+from authorizerd.acl.formats.listing import write
 from authorizerd.daemon.endpoints import ADMIN_HTTP
-from tests.loop.http_requests import HttpRequest, get
+from tests.loop.http_requests import BODY_BYTES, HttpRequest, get
+from tests.support.acls import acl
 
 _TOPIC = {"resource_type": "TOPIC", "operation": "READ"}
 _PAGES: tuple[tuple[str, dict[str, str]], ...] = (
@@ -28,8 +31,28 @@ _PAGES: tuple[tuple[str, dict[str, str]], ...] = (
 )
 
 
+CANDIDATES: Final = 600
+"""As many as fit into a form of the usual size."""
+
+
+def _candidates(token: str) -> bytes:
+    acls = [acl(f"User:u{number}", topic=f"topic-{number}") for number in range(CANDIDATES)]
+    body = urlencode({"mode": "replace", "acls": write(acls).text}).encode()
+    assert len(body) < BODY_BYTES
+    head = [
+        "POST /console/plan HTTP/1.1",
+        "Host: localhost",
+        "Content-Type: application/x-www-form-urlencoded",
+        f"Content-Length: {len(body)}",
+        f"Authorization: Bearer {token}",
+        "Connection: close",
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
 def console_requests(token: str) -> Iterator[HttpRequest]:
     """Yield a request for each page and file, with much to show."""
     for name, fields in _PAGES:
         path = f"/console/{name}?{urlencode(fields)}"
         yield HttpRequest(ADMIN_HTTP, path, get(path, token=token))
+    yield HttpRequest(ADMIN_HTTP, f"/console/plan: {CANDIDATES} ACLs", _candidates(token))

@@ -172,7 +172,10 @@ STATIONS: Final[Mapping[str, Station]] = {
     "HTTP": Station("literals", (ROOT, ALICE), _http),
     "stream": Station("literals", (ROOT, ALICE), _stream),
     "console": Station(
-        "literals", (ROOT,), _console, lambda folder: {"authorizerd.console": "true"}
+        "literals",
+        (ROOT,),
+        _console,
+        lambda folder: {**_audited("INFO")(folder), "authorizerd.console": "true"},
     ),
     "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
     "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),

@@ -1,4 +1,5 @@
-// Keeps the page "Live" current. Every page is complete without this script.
+// Keeps the page "Live" current, and reads a file of candidate ACLs into the form of "What if".
+// Every page is complete without this script.
 // Invariant: it shows only what the console itself has rendered; text never becomes code.
 "use strict";
 const REFRESH_MS = 2000;
@@ -50,3 +51,11 @@ function start(live) {
 
 const live = document.getElementById("live");
 if (live !== null) start(live);
+
+const upload = document.getElementById("upload");
+if (upload !== null) {
+  upload.parentElement.hidden = false;
+  upload.addEventListener("change", async () => {
+    if (upload.files.length) document.getElementById("acls").value = await upload.files[0].text();
+  });
+}

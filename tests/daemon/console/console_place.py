@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 from urllib.parse import urlencode
 
 from authorizerd.acl.model import Acl
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.published import Published
-from authorizerd.config.configuration import parse
+from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.setup import new_console
 from authorizerd.daemon.decision_servers import new_decision_handler
@@ -28,6 +29,7 @@ OWN_SITE = {"sec-fetch-site": "same-origin"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 EXPLAIN, ACLS = "/console/explain", "/console/acls"
 WHO, WHAT, HISTORY = "/console/who", "/console/what", "/console/history"
+PLAN = "/console/plan"
 
 
 class ConsolePlace(Place):
@@ -43,11 +45,12 @@ class ConsolePlace(Place):
         *acls: Acl,
         topics: tuple[str, ...] = (),
         log_dir: Path = Path("none"),
+        configuration: Configuration = CONFIGURATION,
     ) -> None:
         super().__init__(folder, *acls)
         past = Past(self.authorizer, log_dir)
         decisions = new_decision_handler(
-            CONFIGURATION,
+            configuration,
             self.authorizer,
             self.callers,
             Watchers(AclJournal(1), 8),
@@ -55,11 +58,10 @@ class ConsolePlace(Place):
             bytes(32),
             past,
         )
-        # Only the pages about the daemon itself use these two; tests/end_to_end visits them.
-        no_measured, no_readiness = cast(Measured, None), cast(Readiness, None)
-        self.console = new_console(
-            CONFIGURATION, self.callers, decisions, no_readiness, no_measured
-        )
+        # Only the pages about the daemon itself use more; tests/end_to_end visits them.
+        measured = cast(Measured, SimpleNamespace(authorizer=self.authorizer))
+        no_readiness = cast(Readiness, None)
+        self.console = new_console(configuration, self.callers, decisions, no_readiness, measured)
 
     async def send(
         self,
@@ -88,6 +90,15 @@ class ConsolePlace(Place):
         """Return the status and the HTML of a page. ``caller`` is the id of a token."""
         headers = {"authorization": f"Bearer {caller}.secret"} if caller else {}
         response = await self.send("GET", path, urlencode(fields), headers=headers)
+        assert isinstance(response, Response)
+        return response.status, response.body.decode()
+
+    async def submit(self, path: str, caller: str = "", **fields: str) -> tuple[int, str]:
+        """Send a form from a page of the console; return the status and the HTML."""
+        headers = OWN_SITE | FORM
+        if caller:
+            headers["authorization"] = f"Bearer {caller}.secret"
+        response = await self.send("POST", path, body=urlencode(fields), headers=headers)
         assert isinstance(response, Response)
         return response.status, response.body.decode()
 

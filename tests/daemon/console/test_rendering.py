@@ -10,9 +10,10 @@ import pytest
 import trio
 from jinja2 import UndefinedError
 
+from authorizerd.acl.formats.listing import write
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.daemon.console.rendering import NAME_CHARACTERS_MAX, cut, render
-from tests.daemon.console.console_place import ACLS, EXPLAIN, WHAT, WHO, ConsolePlace
+from tests.daemon.console.console_place import ACLS, EXPLAIN, PLAN, WHAT, WHO, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl
 
@@ -98,6 +99,7 @@ async def test_rendering_leaves_no_garbage_in_cycles(tmp_path: Path) -> None:
         tmp_path, acl("User:a", "READ", topic="t"), acl("User:b", "ALL", topic="t", deny=True)
     )
     question = {"operation": "WRITE", "resource_type": "TOPIC", "resource_name": "t"}
+    candidates = write([acl("User:a", "WRITE", topic="t")]).text
 
     async def visit() -> None:
         for principal in ("User:a", "User:b", "x:"):
@@ -106,6 +108,7 @@ async def test_rendering_leaves_no_garbage_in_cycles(tmp_path: Path) -> None:
         await place.get(WHAT, "root", principal="User:a", resource_type="TOPIC", operation="READ")
         await place.get(WHO, "root", **question)
         await place.get(ACLS, "root", search="a")
+        await place.submit(PLAN, "root", mode="replace", acls=candidates)
 
     await visit()
     gc.collect()

@@ -12,12 +12,11 @@ from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
-from authorizerd.daemon.console.denials import (
+from authorizerd.daemon.console.audit_lines import (
     BYTES_MAX,
     PRINCIPALS_MAX,
-    Denial,
     count_denials,
-    parse_denial,
+    parse_lines,
     read_denials,
 )
 
@@ -56,7 +55,7 @@ def test_denials_are_counted_in_both_formats() -> None:
         ("User:b", 2),
     ]
     assert (found.count, found.unread, found.others) == (6, 0, 0)
-    assert found.principals[0].last.resource == "TOPIC y"
+    assert found.principals[0].last.resource_name == "y"
     assert found.since is not None
 
 
@@ -66,17 +65,23 @@ def test_line_counts_for_its_principal_or_for_nobody(
 ) -> None:
     """Characters that the audit log escapes stay escaped."""
     denied = event(f"User:{principal}", name, allowed=allowed)
-    expected = format_kafka(event(f"User:{principal}", "")).decode().partition("Principal = ")[2]
-    found = parse_denial(format_kafka(denied).decode("utf-8", "replace"))
-    if isinstance(found, Denial):
-        assert not allowed
-        assert expected.startswith(f"{found.principal} is Denied operation = READ from host = 10.")
-    found = parse_denial(format_json(denied).decode("utf-8", "replace"))
-    if isinstance(found, Denial):
-        assert not allowed
-        assert found.principal == f"User:{principal}" or not principal.isprintable()
-    else:
-        assert found is allowed
+    (found,) = parse_lines([format_kafka(denied)])
+    if found is not None:
+        whole = format_kafka(event(f"User:{principal}", name, allowed=allowed)).decode()
+        assert found.allowed is allowed
+        assert whole.partition(" Principal = ")[2].startswith(f"{found.principal} is ")
+        assert f" on resource = Topic:LITERAL:{found.resource_name} for request = Fetch " in whole
+        assert len(found.principal) >= len(f"User:{principal}")
+    (found,) = parse_lines([format_json(denied)])
+    assert found is not None
+    assert (found.allowed, found.host, found.operation) == (allowed, "10.0.0.1", "READ")
+    if principal.isprintable() and name.isprintable():
+        assert (found.principal, found.resource_name) == (f"User:{principal}", name)
+
+
+def test_line_of_a_search_is_no_decision() -> None:
+    line = format_json(event("User:a")).replace(b'"Fetch"', b'"ActionSearch"')
+    assert [*parse_lines([line])] == []
 
 
 @pytest.mark.parametrize(
