@@ -41,9 +41,9 @@ from tests.ops.replay.local.random_runs import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(int(os.environ.get("REPLAY_JOBS", "2")))
-SETS = int(os.environ.get("REPLAY_SETS", "30"))
-POOLED_LOGS = 3
+SEEDS = range(1, 1 + int(os.environ.get("REPLAY_JOBS", "1")))
+SETS = int(os.environ.get("REPLAY_SETS", "8"))
+POOLED_LOGS = 2
 
 
 def ingest(spark: SparkSession, logs: Path, out: Path) -> IngestPlan:
