@@ -26,7 +26,7 @@ PORTS: Final = {
 }
 """The documents' ports, by the settings that set them."""
 
-SERVICE_PORTS: Final = ("8080", "8081", "9094", "9192", "9292", "9293")
+SERVICE_PORTS: Final = ("8080", "8081", "8281", "8282", "9094", "9192", "9292", "9293")
 """The ports of the services that the documents' commands start."""
 
 MAKE_RUN: Final = "make run"
@@ -193,22 +193,29 @@ def save_files(blocks: Iterable[Block], daemon: ExampleDaemon) -> None:
             (daemon.folder / block.file).write_text(daemon.ports.to_free(block.text))
 
 
-def _any_ports(config: str) -> str:
-    """Return overrides that let the system choose the ports that the example's daemon has."""
-    keys = {key: key.partition("=")[0] for key in PORTS}
-    own = (key for key, name in keys.items() if f"{name}=" not in config or f"{key}:" in config)
+def _other_ports(config: str, ports: Ports) -> str:
+    """Return overrides for the ports of the example's daemon that this configuration has too."""
+    settings = dict(zip(PORTS, ports.settings(), strict=True))
+    own = (
+        key for key in settings if settings[key] in config or key.partition("=")[0] not in config
+    )
     return " ".join(f"--override {key}:0" for key in own)
 
 
 @contextmanager
-def serving(folder: Path, command: str) -> Iterator[None]:
+def serving(daemon: ExampleDaemon, command: str) -> Iterator[None]:
     """Start a ``serve`` command, wait until it is ready, and stop it at the end."""
+    folder = daemon.folder
     ready, log = folder / "ready.json", folder / "serve.log"
     config = (folder / command.split("--config ")[1].split()[0]).read_text()
     ready.unlink(missing_ok=True)
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            ["bash", "-c", f"exec {command} --ready-file {ready} {_any_ports(config)}"],
+            [
+                "bash",
+                "-c",
+                f"exec {command} --ready-file {ready} {_other_ports(config, daemon.ports)}",
+            ],
             cwd=folder,
             env={**os.environ, "PATH": PATH},
             stderr=stderr,

@@ -77,7 +77,7 @@ def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemo
         stack.callback(shell.close)
         for command in commands_of(block.text):
             if command.text.startswith(SERVE):
-                stack.enter_context(serving(daemon.folder, command.text))
+                stack.enter_context(serving(daemon, command.text))
                 continue
             if command.text.startswith("node ") and shutil.which("node") is None:
                 pytest.skip("no node")
