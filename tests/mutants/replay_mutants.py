@@ -364,7 +364,7 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a load whose sending stage fails loses its plan",
         file="ops/replay/load/job.py",
-        text="_report(plan, planned, _pack_again(plan, planned))",
+        text="_report(plan, planned, _pack_again(spark, plan, planned))",
         becomes="_report(plan, planned, [])",
         found_by="tests/ops/replay/load/test_job.py::test_failed_sending_leaves_a_result_with_the_plan",
     ),
@@ -572,5 +572,12 @@ REPLAY_MUTANTS: Final = (
         becomes=":",
         found_by="tests/ops/replay/submit/test_work_directory.py"
         "::test_only_the_files_of_a_killed_command_are_removed",
+    ),
+    Mutant(
+        name="a load without executors never ends",
+        file="ops/replay/load/job.py",
+        text="spark.interruptAll()",
+        becomes="pass",
+        found_by="tests/ops/replay/load/test_job.py::test_packing_again_has_a_time_limit",
     ),
 )

@@ -8,6 +8,10 @@ valid.
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -25,6 +29,9 @@ from authorizerd.replay.plans import LoadPlan
 from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
 from authorizerd.replay.spark.files import write_text
 from authorizerd.replay.text import encode_json
+
+JOB_SECONDS_MAX: Final = 120.0
+"""Time limit of a job of Spark after the sending stage."""
 
 
 def run(spark: SparkSession, plan: LoadPlan) -> int:
@@ -56,9 +63,9 @@ def _run_lanes(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> Loa
             raise
         reason = f"the sending stage failed, so it is unknown how much it sent: {one_line(error)}"
         failed = {"valid": False, "invalid_reasons": [reason]}
-        # Before packing again, for which Spark may wait as long as it has no executors.
+        # Before packing again, which Spark cannot do if it has lost its executors.
         _write(spark, plan, msgspec.structs.replace(_report(plan, planned, []), **failed))
-        report = _report(plan, planned, _pack_again(plan, planned))
+        report = _report(plan, planned, _pack_again(spark, plan, planned))
         return msgspec.structs.replace(report, **failed)
     report = _report(plan, planned, results)
     return report if plan.dry_run else with_results(report, results, plan)
@@ -72,12 +79,33 @@ def _report(plan: LoadPlan, planned: PlannedLoad, results: list[LaneResult]) -> 
 
 
 def _write(spark: SparkSession, plan: LoadPlan, report: LoadReport) -> None:
-    write_text(spark, f"{plan.out}/load.json", encode_json(report))
+    with _time_limit(spark):
+        write_text(spark, f"{plan.out}/load.json", encode_json(report))
 
 
-def _pack_again(plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
+def _pack_again(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
     """Return the planned lanes, which a failed sending stage does not; none if this fails, too."""
     try:
-        return run_lanes(msgspec.structs.replace(plan, dry_run=True), planned)
+        with _time_limit(spark):
+            return run_lanes(msgspec.structs.replace(plan, dry_run=True), planned)
     except (LoadError, *SPARK_ERRORS):
         return []
+
+
+@contextmanager
+def _time_limit(spark: SparkSession) -> Iterator[None]:
+    """Interrupt the session's jobs after a time; without executors, Spark waits for some."""
+    is_over = threading.Event()
+
+    def interrupt() -> None:
+        # Tags would not do: Spark 4.1 knows them only in the thread that has added them.
+        while not is_over.wait(JOB_SECONDS_MAX):
+            spark.interruptAll()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

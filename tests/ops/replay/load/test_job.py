@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,11 @@ from tests.ops.replay.load.lanes.target_server import TargetServer
 from tests.ops.replay.recorded_events import Event, write_events
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+
+    from authorizerd.replay.load.lanes.tally import LaneResult
+    from authorizerd.replay.load.plan.stage import PlannedLoad
 
 
 def events_of(count: int, every_ms: int = 1, principals: int = 7) -> list[Event]:
@@ -113,6 +119,32 @@ def test_failed_sending_leaves_a_result_with_the_plan(spark: SparkSession, tmp_p
     assert (code, report["valid"], report["sent"]) == (1, False, 0)
     assert "the sending stage failed" in report["invalid_reasons"][0]
     assert (report["plan"], plan["questions"]) == (plan, 300)
+
+
+def test_packing_again_has_a_time_limit(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.errors import PySparkException
+
+    from authorizerd.replay.load import job
+    from authorizerd.replay.load.lanes.stage import run_lanes
+
+    def fail_or_wait(plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
+        if not plan.dry_run:
+            raise PySparkException("lost")
+        waiting = planned.questions.mapInArrow(wait, planned.questions.schema)
+        return run_lanes(plan, replace(planned, questions=waiting))
+
+    monkeypatch.setattr(job, "run_lanes", fail_or_wait)
+    monkeypatch.setattr(job, "JOB_SECONDS_MAX", 2.0)
+    with TargetServer() as server:
+        code, report = load(spark, tmp_path, events_of(30), target=server.address)
+    assert (code, report["valid"], report["plan"]["hash"]) == (1, False, "")
+
+
+def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(60)
+    return batches
 
 
 def test_plan_depends_on_events_and_options_only(spark: SparkSession, tmp_path: Path) -> None:
