@@ -1,4 +1,4 @@
-"""What a page of the site would request from other hosts: nothing may be left."""
+"""Find what a browser would request from other hosts while it shows a page."""
 
 from __future__ import annotations
 
