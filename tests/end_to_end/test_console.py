@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
 from hashlib import sha256
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
+from tests.support.certificates import Authority
 from tests.support.daemon_process import (
     SECONDS_MAX,
     Answer,
@@ -130,3 +132,33 @@ def test_denials_need_a_file_and_a_right(tmp_path: Path) -> None:
             b"The end of the audit log has no denial"
             in browse(daemon, "/console/live", **caller).body
         )
+
+
+def test_certificates_identify_visitors_over_tls(tmp_path: Path) -> None:
+    """Without one, the visitor logs in. Without TLS, the daemon says what is wrong."""
+    authority = Authority(tmp_path)
+    keys = authority.server_keys(
+        client_auth="requested",
+        truststore_location=str(authority.ca_file),
+        principal_mapping_rules="RULE:^.*CN=([a-z]+).*$/$1/",
+    )
+    settings = keys | {
+        "authorizerd.console": "true",
+        "authorizerd.admin.http": "https://127.0.0.1:0",
+    }
+    client = authority.issue("client", common_name="alice")
+    with running(tmp_path, new_log(tmp_path), settings) as daemon:
+        for certificate, status, shown in (
+            (client, 200, b"Logged in as <bdi>User:alice</bdi>"),
+            (None, 401, b'action="/console/login"'),
+        ):
+            context = ssl.create_default_context(cafile=str(authority.ca_file))
+            if certificate is not None:
+                context.load_cert_chain(certificate)
+            address = daemon.ready["admin_http"]
+            connection = HTTPSConnection(address, timeout=SECONDS_MAX, context=context)
+            page = ask(connection, "GET", "/console/explain")
+            connection.close()
+            assert page.status == status
+            assert shown in page.body
+        assert b"use https://" in browse(daemon, "/console/").body

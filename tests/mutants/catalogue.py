@@ -17,6 +17,7 @@ from tests.mutants.change_mutants import CHANGE_MUTANTS
 from tests.mutants.client_mutants import CLIENT_MUTANTS
 from tests.mutants.command_mutants import COMMAND_MUTANTS
 from tests.mutants.connection_mutants import CONNECTION_MUTANTS
+from tests.mutants.console_mutants import CONSOLE_MUTANTS
 from tests.mutants.copy_mutants import COPY_MUTANTS
 from tests.mutants.decision_mutants import DECISION_MUTANTS
 from tests.mutants.decision_port_mutants import DECISION_PORT_MUTANTS
@@ -53,6 +54,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Plans": PLAN_MUTANTS,
     "Policy tests": POLICY_MUTANTS,
     "Actors": ACTOR_MUTANTS,
+    "Console": CONSOLE_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
     "Changes that expect a state": CHANGE_MUTANTS,
     "SASL log-ins": LOGIN_MUTANTS,

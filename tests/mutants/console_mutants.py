@@ -1,0 +1,129 @@
+"""Mutants of the web console."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_HANDLER: Final = "tests/daemon/console/test_handler.py"
+_RENDERING: Final = "tests/daemon/console/test_rendering.py"
+_REQUESTS: Final = "tests/daemon/console/test_requests.py"
+_SESSIONS: Final = "tests/daemon/console/test_sessions.py"
+
+CONSOLE_MUTANTS: Final = (
+    Mutant(
+        name="names are printed as HTML",
+        file="daemon/console/rendering.py",
+        text="        autoescape=True,\n",
+        becomes="        autoescape=False,\n",
+        found_by=f"{_RENDERING}::test_hostile_name_is_only_text",
+    ),
+    Mutant(
+        name="control characters and marks of direction are printed",
+        file="daemon/console/rendering.py",
+        text="        return escape_unprintable(value)\n",
+        becomes="        return value\n",
+        found_by=f"{_RENDERING}::test_hostile_name_is_only_text",
+    ),
+    Mutant(
+        name="a page is rendered in one turn",
+        file="daemon/console/rendering.py",
+        text="        await pause_if_due()\n",
+        becomes="",
+        found_by=f"{_RENDERING}::test_long_page_is_rendered_in_turns",
+    ),
+    Mutant(
+        name="a page of another site may ask questions",
+        file="daemon/console/handler.py",
+        text="        if is_refused_as_foreign(request):\n",
+        becomes="        if is_refused_as_foreign(request) and not request.body:\n",
+        found_by=f"{_HANDLER}::test_page_of_another_site_is_refused",
+    ),
+    Mutant(
+        name="the origin of a form is ignored",
+        file="daemon/console/requests.py",
+        text="    return origin is not None and origin.partition",
+        becomes="    return False and origin.partition",
+        found_by=f"{_REQUESTS}::test_pages_of_other_sites_may_only_link_to_pages",
+    ),
+    Mutant(
+        name="a log-in leads to any address",
+        file="daemon/console/handler.py",
+        text=" if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH\n",
+        becomes=" if path or _QUERY.fullmatch(query) else ROOT_PATH\n",
+        found_by=f"{_HANDLER}::test_log_in_leads_to_a_page_of_the_console",
+    ),
+    Mutant(
+        name="tokens may be guessed at any rate",
+        file="daemon/console/handler.py",
+        text="            await self._limit.delay()\n",
+        becomes="",
+        found_by=f"{_HANDLER}::test_wrong_tokens_are_slow_and_then_refused",
+    ),
+    Mutant(
+        name="the session of a removed token becomes valid with the token again",
+        file="daemon/console/handler.py",
+        text="                self._sessions.close(secret)\n                token = None\n",
+        becomes="                token = None\n",
+        found_by=f"{_HANDLER}::test_removed_token_ends_its_sessions",
+    ),
+    Mutant(
+        name="any number of pages is made at once",
+        file="daemon/console/handler.py",
+        text="        if self._making >= CONSOLE_PAGES_AT_ONCE_MAX:\n",
+        becomes="        if self._making > 10**6 + CONSOLE_PAGES_AT_ONCE_MAX:\n",
+        found_by=f"{_HANDLER}::test_number_of_pages_at_once_is_bounded",
+    ),
+    Mutant(
+        name="a session that is used never ends",
+        file="daemon/console/sessions.py",
+        text=" or now - self.begun >= SECONDS_MAX\n",
+        becomes="\n",
+        found_by=f"{_SESSIONS}::test_used_session_ends_after_its_longest_time",
+    ),
+    Mutant(
+        name="an unused session never ends",
+        file="daemon/console/sessions.py",
+        text="        return now - self.used >= IDLE_SECONDS or",
+        becomes="        return",
+        found_by=f"{_SESSIONS}::test_idle_session_ends",
+    ),
+    Mutant(
+        name="a spreadsheet computes names",
+        file="daemon/console/exports.py",
+        text="""f"'{each}" if each.startswith(_FORMULA) else each""",
+        becomes="each",
+        found_by="tests/daemon/console/test_exports.py::test_cell_is_never_a_formula",
+    ),
+    Mutant(
+        name="a name in the audit log fakes a principal",
+        file="daemon/console/audit_lines.py",
+        text=" or sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:",
+        becomes=" or not _MARKERS:",
+        found_by="tests/daemon/console/test_audit_lines.py"
+        "::test_line_counts_for_its_principal_or_for_nobody",
+    ),
+    Mutant(
+        name="anyone with a token sees denials of others",
+        file="daemon/console/pages/live.py",
+        text="            if not self._may_see_denials(caller):\n",
+        becomes="            if caller is None:\n",
+        found_by="tests/end_to_end/test_console.py::test_denials_need_a_file_and_a_right",
+    ),
+    Mutant(
+        name="candidates are judged without the right to ask about others",
+        file="daemon/console/pages/plan.py",
+        text="        if not caller.may_ask_about_others(state):\n",
+        becomes="        if caller is None:\n",
+        found_by="tests/daemon/console/pages/test_plan.py::test_both_rights_are_necessary",
+    ),
+    Mutant(
+        name="anyone may read a history",
+        file="daemon/decisions/history.py",
+        text="        self._check_may_see_acls(caller, state)\n",
+        becomes="",
+        found_by="tests/daemon/decisions/test_past_requests.py"
+        "::test_history_needs_the_right_to_see_acls_of_others",
+    ),
+)
