@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from authorizerd.replay.ingest.commit_files import list_commits
+from authorizerd.replay.ingest.commit import list_commits
 from tests.conformance.audit_topic import AuditTopic
 
 LOSES_ACCESS = "User:growth-svc-31"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from authorizerd.replay.ingest.commit_files import read_newest
+from authorizerd.replay.ingest.commit import read_newest
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
@@ -94,7 +94,7 @@ class Table:
 def _read(table: Path) -> object:
     """Return the events and the figures of a table, without what tells where the lines were."""
     commit = read_newest(table)
-    files = [f"{table}/{glob}" for glob in commit.events_globs]
+    files = [f"{table}/{run.events_glob}" for run in commit.runs if run.days]
     events = duckdb.sql(
         "SELECT * EXCLUDE (file, sequence), count(*) "
         f"FROM read_parquet({files}, hive_partitioning = false) GROUP BY ALL ORDER BY ALL"

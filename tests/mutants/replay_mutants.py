@@ -64,8 +64,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="equal lines of two logs count once",
         file="ops/replay/ingest/contents.py",
-        text="return (before, digest) if digest is not None and digest[:2] == expected else None",
-        becomes="return None if digest is None else (before, digest)",
+        text=" and first.digest[:2] == expected else None",
+        becomes=" else None",
         found_by="tests/ops/replay/ingest/test_contents.py::test_only_a_log_that_begins_with_all_of_another_shares_its_lines",
     ),
     Mutant(
@@ -79,32 +79,47 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a run counts whose tasks wrote to another directory",
         file="ops/replay/ingest/job.py",
-        text="if summed != read:",
-        becomes="if read > summed:",
+        text="self._tuples[run].events != expected:",
+        becomes="self._tuples[run].events < expected:",
         found_by="tests/ops/replay/ingest/test_job.py"
         "::test_run_whose_tasks_wrote_elsewhere_is_not_committed",
     ),
     Mutant(
-        name="an ingest replaces the commit of another one where there are no hard links",
+        name="an ingest replaces the commit of another one",
         file="ops/replay/ingest/committing.py",
-        text="        if path.exists():\n            return False\n        aside.rename(path)",
-        becomes="        aside.rename(path)",
+        text="        if path.exists():\n            return False\n",
+        becomes="",
         found_by="tests/ops/replay/ingest/test_committing.py::test_commit_is_created_once",
     ),
     Mutant(
         name="a commit counts before its run is on the disk",
         file="ops/replay/ingest/committing.py",
-        text='            _sync_below(table / part / f"run={run}")\n',
-        becomes="",
+        text='for name in (*names, ""):',
+        becomes="for name in ():",
         found_by="tests/ops/replay/ingest/test_committing.py"
         "::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
     ),
     Mutant(
         name="a log that has grown counts again",
         file="ops/replay/ingest/contents.py",
-        text="return None if digest is None else (shorter.rows, digest)",
+        text="return None if first is None else (shorter.rows, first)",
         becomes="return None",
         found_by="tests/ops/replay/ingest/test_contents.py::test_copies_of_growing_logs_count_each_line_once",
+    ),
+    Mutant(
+        name="an ingest takes each error of Spark for a conflict",
+        file="ops/replay/ingest/committing.py",
+        text='if error.getCondition() != "PATH_ALREADY_EXISTS":',
+        becomes="if not error:",
+        found_by="tests/ops/replay/ingest/test_committing.py"
+        "::test_other_error_of_spark_is_not_taken_for_a_conflict",
+    ),
+    Mutant(
+        name="the damage of an archive is not reported",
+        file="ops/replay/ingest/parse/logs.py",
+        text="            self.is_damaged = True\n",
+        becomes="",
+        found_by="tests/ops/replay/ingest/parse/test_logs.py::test_damaged_archive_keeps_earlier_lines",
     ),
     Mutant(
         name="a newer table is read by an older version",
@@ -143,10 +158,10 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="a task of an ingest keeps a file open for every day",
-        file="ops/replay/ingest/part_files.py",
+        file="ops/replay/ingest/direct.py",
         text="if len(self._open) >= FILES_MAX:",
         becomes="if not FILES_MAX:",
-        found_by="tests/ops/replay/ingest/test_part_files.py::test_number_of_open_files_and_of_their_rows_is_bounded",
+        found_by="tests/ops/replay/ingest/test_direct.py::test_number_of_open_files_and_of_their_rows_is_bounded",
     ),
     Mutant(
         name="an ingest looks for the logs of an object store on this machine",
@@ -159,17 +174,17 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="an ingest sums up numbers of texts that were forgotten",
         file="ops/replay/ingest/direct.py",
-        text="if reader.is_full:",
+        text="if reader.texts is not sums.texts:",
         becomes="if False:",
         found_by="tests/ops/replay/ingest/test_direct.py"
         "::test_tasks_write_each_line_in_order_and_sum_up_the_events",
     ),
     Mutant(
         name="the line at the end of a piece of a file is lost",
-        file="ops/replay/ingest/parse/line_arrays.py",
-        text="at += complete",
-        becomes="at += len(data)",
-        found_by="tests/ops/replay/ingest/parse/test_line_arrays.py"
+        file="ops/replay/ingest/parse/logs.py",
+        text="waiting = line[: LINE_BYTES_MAX + 1]",
+        becomes="waiting = bytearray()",
+        found_by="tests/ops/replay/ingest/parse/test_logs.py"
         "::test_parts_of_a_file_give_each_line_once_or_its_beginning",
     ),
     Mutant(
@@ -398,26 +413,26 @@ REPLAY_MUTANTS: Final = (
     ),
     Mutant(
         name="the header of an xz file decides how much memory it takes",
-        file="ops/replay/ingest/parse/archives.py",
+        file="ops/replay/ingest/parse/logs.py",
         text="memlimit=XZ_MEMORY_MAX",
         becomes="memlimit=None",
-        found_by="tests/ops/replay/ingest/parse/test_archives.py"
+        found_by="tests/ops/replay/ingest/parse/test_logs.py"
         "::test_xz_file_whose_dictionary_takes_gigabytes_is_not_unpacked",
     ),
     Mutant(
         name="a task cuts a line at the end of its part of a log",
-        file="ops/replay/ingest/parse/line_arrays.py",
+        file="ops/replay/ingest/parse/logs.py",
         text="at, last = _find_line(file, begin), _find_line(file, end)",
         becomes="at, last = _find_line(file, begin), end",
-        found_by="tests/ops/replay/ingest/parse/test_line_arrays.py"
+        found_by="tests/ops/replay/ingest/parse/test_logs.py"
         "::test_parts_of_a_file_give_each_line_once_or_its_beginning",
     ),
     Mutant(
         name="events lose their order within a task",
-        file="ops/replay/ingest/part_files.py",
+        file="ops/replay/ingest/direct.py",
         text="begin = (self._task << _SEQUENCE_BITS) + self._lines",
         becomes="begin = self._task << _SEQUENCE_BITS",
-        found_by="tests/ops/replay/ingest/test_part_files.py"
+        found_by="tests/ops/replay/ingest/test_direct.py"
         "::test_each_line_is_in_the_files_of_its_kind",
     ),
     Mutant(

@@ -3,5 +3,5 @@
 ``options`` makes the plan, and ``job`` runs it on Spark: ``inputs`` and ``topics`` find what is
 new, ``direct`` or ``rows`` reads it with ``parse``, ``runs`` writes it, ``contents`` tells what the
 table has already, ``sums`` sums up equal requests, and ``committing`` makes the run count. Other
-commands read the table with ``table`` on Spark, or with ``commit_files`` without it.
+commands read the table with ``table`` on Spark, or with ``commit`` without it.
 """

@@ -16,27 +16,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from authorizerd.replay.ingest.report import Ingested, decode_ingested
+from authorizerd.replay.ingest.report import Ingested
 
 SCHEMA_VERSION: Final = 1
-"""The version of this layout. Version 0 had ``events/day=…``, ``tuples``, ``set_aside`` and
-``ingest.json`` of a single run, and no commits."""
-UNVERSIONED_RUN: Final = "v0"
-"""The id of the run that a table of version 0 contains."""
+"""The version of this layout. A commit of an earlier version is read with the defaults of the
+fields that it lacks, and the next ingest writes it in this version."""
+PARTS: Final = ("events", "set_aside", "tuples")
+"""The directories of a table that have one of each run."""
 
 _NAME: Final = re.compile(r"([0-9]{8})\.json")
 
 
 class TableError(Exception):
     """A directory that is not a readable table; the text names it."""
-
-
-class NoTableError(TableError):
-    """A directory without a commit, and without the output of version 0."""
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +59,6 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
         first: the hash of the first event's beginning; None without events.
         last: the hash of the last row.
         ends_unreadable: True if the last row was set aside.
-        blank_lines: the number of blank lines of the file.
         run: the run that contains the rows after the first ``skipped_rows``.
         skipped_rows: the number of first rows that an earlier run contains.
         skipped_digest: their digest.
@@ -75,7 +71,6 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     ends_unreadable: bool
     run: str
-    blank_lines: int = 0
     skipped_rows: int = 0
     skipped_digest: Digest = NO_ROWS
 
@@ -93,21 +88,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def events_glob(self) -> str:
         """Return the event files of the run, below the table's directory."""
-        run = "" if self.id == UNVERSIONED_RUN else f"run={self.id}/"
-        return f"events/{run}day=*/*.parquet"
+        return f"events/run={self.id}/day=*/*.parquet"
 
     def may_contain(self, first_day: str) -> bool:
-        """Return True if the run may have events of ``first_day`` (YYYY-MM-DD) or later."""
-        if not self.ingested.events:
-            return False
-        return not self.days or max(self.days) >= first_day  # version 0 had no list of days
+        """Return True if the run has events of ``first_day`` (YYYY-MM-DD) or later."""
+        return bool(self.days) and max(self.days) >= first_day
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """The whole content of a table.
 
     Args:
-        number: 1 for the first commit; 0 for a table of version 0, which has none.
+        number: 1 for the first commit; 0 for a table that has none yet.
         salt: the key of the hashes in ``contents``.
         runs: the live runs, oldest first.
         tuples_run: the run whose ``tuples`` are those of all live runs; None without events.
@@ -128,17 +120,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ingested: Ingested
 
     @property
-    def events_globs(self) -> tuple[str, ...]:
-        """Return the event files of all live runs, below the table's directory."""
-        return tuple(run.events_glob for run in self.runs if run.ingested.events)
-
-    @property
     def tuples_glob(self) -> str | None:
         """Return the files of distinct tuples, below the table's directory."""
-        if self.tuples_run is None:
-            return None
-        run = "" if self.tuples_run == UNVERSIONED_RUN else f"run={self.tuples_run}/"
-        return f"tuples/{run}*.parquet"
+        return None if self.tuples_run is None else f"tuples/run={self.tuples_run}/*.parquet"
 
 
 _encoder: Final = msgspec.json.Encoder()
@@ -170,56 +154,56 @@ def decode_commit(data: bytes) -> Commit:
     return _decoder.decode(data)
 
 
-def carry_forward(ingest_json: str) -> Commit:
-    """Return the content of a table of version 0.
+def read_newest(table: Path) -> Commit:
+    """Return the newest commit of a table on this machine, without Spark.
 
     Raises:
-        msgspec.DecodeError: the text is not an ``ingest.json``.
-        TableError: the ingest was not accepted.
+        TableError: ``table`` is not a table, or its newest commit cannot be read.
     """
-    ingested = decode_ingested(ingest_json)
-    if not ingested.accepted:
-        raise TableError(
-            f"this ingest was not accepted: it set aside {ingested.set_aside} of "
-            f"{ingested.lines} lines. Fix the causes, or ingest with a higher --max-bad-ratio"
-        )
-    run = Run(id=UNVERSIONED_RUN, days=(), ingested=ingested)
-    tuples_run = UNVERSIONED_RUN if ingested.events else None
-    return Commit(number=0, salt=0, runs=(run,), tuples_run=tuples_run, ingested=ingested)
+    return read_newest_commit(
+        str(table), list_commits(table), lambda path: Path(path).read_text(encoding="utf-8")
+    )
+
+
+def list_commits(table: Path) -> list[int]:
+    """Return the numbers of the commits of a table on this machine, newest first.
+
+    Raises:
+        TableError: the directory cannot be read.
+    """
+    try:
+        return find_numbers(path.name for path in (table / "commits").iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise TableError(f"{table}/commits: {error.strerror}") from error
 
 
 def read_newest_commit(
     table: str, numbers: Sequence[int], read_text: Callable[[str], str]
 ) -> Commit:
-    """Return the newest commit of ``table``, or the content of a table of version 0.
+    """Return the newest commit of ``table``.
 
     Args:
         numbers: those of its commits, newest first.
         read_text: reads a file of the table, or raises FileNotFoundError.
 
     Raises:
-        NoTableError: there is neither a commit nor an ``ingest.json``.
-        TableError: the newest commit cannot be read.
+        TableError: there is no commit, or the newest one cannot be read.
     """
-    name = f"commits/{name_commit(numbers[0])}" if numbers else "ingest.json"
-    place = f"{table}/{name}"
+    if not numbers:
+        raise TableError(f"{table}: expected the output of ingest: {table}/commits has no commit")
+    place = f"{table}/commits/{name_commit(numbers[0])}"
     try:
-        text = read_text(place)
-        return decode_commit(text.encode()) if numbers else carry_forward(text)
+        return decode_commit(read_text(place).encode())
     except FileNotFoundError as error:
-        if numbers:
-            raise TableError(f"{place} does not exist any more: try again") from error
-        raise NoTableError(
-            f"{table}: expected the output of ingest: {place} does not exist"
-        ) from error
+        raise TableError(f"{place} does not exist any more: try again") from error
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         raise TableError(
             f"{place}: {error}: restore the file, or run ingest with --overwrite"
         ) from error
-    except OSError as error:
-        raise TableError(f"{place}: {error.strerror or error}") from error
-    except TableError as error:
-        raise TableError(f"{place}: {error}") from error
+    except (OSError, TableError) as error:
+        raise TableError(f"{place}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def check_complete(place: str, noun: str, *, expected: int, found: int | str) -> None:

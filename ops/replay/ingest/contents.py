@@ -10,25 +10,35 @@ content to which it belongs. Equal lines of two different logs are two events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from authorizerd.replay.ingest.commit import NO_ROWS, Content, Digest
 
-DigestFirst = Callable[[Content, int], Digest]
-"""Returns the digest of the first rows of those that a content's run has of it."""
+ALL: Final = 2**63 - 1
+"""Higher than each ``sequence``."""
+
+
+class First(NamedTuple):
+    """The first rows of a content: their digest, and the ``sequence`` of the last one."""
+
+    digest: Digest
+    end: int
+
+
+ReadFirst = Callable[[Content, int], First]
+"""Returns the first rows, so many, of those that a content's run has of it."""
 
 
 class Shared(NamedTuple):
-    """The first rows of a content that ``file`` has too, and the number of blank lines there."""
+    """The first rows of a content that ``file`` has too."""
 
     rows: int
-    digest: Digest
+    first: First
     file: str
-    blank_lines: int
 
 
 def match_contents(
-    read: Iterable[Content], recorded: Iterable[Content], digest_first: DigestFirst
+    read: Iterable[Content], recorded: Iterable[Content], read_first: ReadFirst
 ) -> list[tuple[Content, Shared | None]]:
     """Return the contents that a run has read, each with its rows that count already.
 
@@ -43,54 +53,52 @@ def match_contents(
     # The longest first, so that a shorter copy of it is left out, not the reverse.
     for content in sorted(read, key=lambda content: -content.rows):
         alike = known.setdefault(content.first, [])
-        shared = _match(content, alike, digest_first)
+        shared = _match(content, alike, read_first)
         matches.append((content, shared))
         if shared is None or shared.rows < content.rows:
             alike.append(content)
     return matches
 
 
-def _match(content: Content, alike: Iterable[Content], digest_first: DigestFirst) -> Shared | None:
+def _match(content: Content, alike: Iterable[Content], read_first: ReadFirst) -> Shared | None:
     """Return what ``content`` shares with one of ``alike``, whose first events begin alike."""
     for other in sorted(alike, key=lambda other: -other.rows):
         if content.first is None and other.rows != content.rows:
             continue  # without an event, contents are too much alike to compare their beginnings
-        if other.rows <= content.rows and (shared := _share(content, other, digest_first)):
-            return Shared(*shared, other.file, other.blank_lines)
-        if other.rows >= content.rows and _share(other, content, digest_first):
-            return Shared(content.rows, content.digest, other.file, other.blank_lines)
+        if other.rows <= content.rows and (shared := _share(content, other, read_first)):
+            return Shared(*shared, other.file)
+        if other.rows >= content.rows and _share(other, content, read_first):
+            return Shared(content.rows, First(content.digest, ALL), other.file)
     return None
 
 
-def _share(
-    longer: Content, shorter: Content, digest_first: DigestFirst
-) -> tuple[int, Digest] | None:
+def _share(longer: Content, shorter: Content, read_first: ReadFirst) -> tuple[int, First] | None:
     """Return the rows of ``shorter`` with which ``longer`` begins, if it begins with all of them.
 
     The last row of ``shorter`` may be a line that was being written when the file was read. It was
     then set aside, or its event ends too early; ``longer`` has the complete line.
     """
-    digest = _digest_of(longer, shorter.rows, digest_first)
-    if digest is None or digest == shorter.digest:
-        return None if digest is None else (shorter.rows, digest)
+    first = _find_first(longer, shorter.rows, read_first)
+    if first is None or first.digest == shorter.digest:
+        return None if first is None else (shorter.rows, first)
     before = shorter.rows - 1
-    begins_alike = digest[2:] == shorter.digest[2:]
+    begins_alike = first.digest[2:] == shorter.digest[2:]
     if not before or not (begins_alike or shorter.ends_unreadable):
         return None
-    digest, last = _digest_of(longer, before, digest_first), split_hash(shorter.last)
+    first, last = _find_first(longer, before, read_first), split_hash(shorter.last)
     expected = shorter.digest[0] - last[0], shorter.digest[1] - last[1]
-    return (before, digest) if digest is not None and digest[:2] == expected else None
+    return (before, first) if first is not None and first.digest[:2] == expected else None
 
 
-def _digest_of(content: Content, rows: int, digest_first: DigestFirst) -> Digest | None:
-    """Return the digest of the first rows, or None if the content's run has only later ones."""
+def _find_first(content: Content, rows: int, read_first: ReadFirst) -> First | None:
+    """Return the first rows, or None if the content's run has only later ones."""
     if rows == content.rows:
-        return content.digest
+        return First(content.digest, ALL)
     further = rows - content.skipped_rows
     if further < 0:
         return None
-    digest = digest_first(content, further) if further else NO_ROWS
-    return add_digests(content.skipped_digest, digest)
+    first = read_first(content, further) if further else First(NO_ROWS, -1)
+    return First(add_digests(content.skipped_digest, first.digest), first.end)
 
 
 def split_hash(value: int) -> tuple[int, int]:

@@ -4,12 +4,14 @@ Without this, every line goes from Spark to Python, and every event back, which 
 time of an ingest. Elsewhere there is no other way, because only Spark reaches the file system.
 
 **Invariant:** the run is what Spark would write. A task that runs again replaces its files. Rows of
-a file keep the order of its lines: parts of a file are read in ascending order of tasks.
+a file keep the order of its lines: parts of a file are read in ascending order of tasks. Memory is
+bounded: a task keeps ``FILES_MAX`` files open.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
@@ -17,25 +19,36 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from authorizerd.replay.ingest.inputs import Inputs
-from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.ingest.parse.columns import BLANK, SCHEMA, EventReader
 from authorizerd.replay.ingest.parse.line import LineFormat
-from authorizerd.replay.ingest.parse.line_arrays import read_archive, read_part
+from authorizerd.replay.ingest.parse.logs import read_log, read_part
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.part_files import PartFiles
-from authorizerd.replay.ingest.tuples import SUMS, TextSums
+from authorizerd.replay.ingest.sums import SUMS, TextSums
 
 TASK_BYTES_MIN: Final = 32 * 1024 * 1024
 TASK_BYTES_MAX: Final = 512 * 1024 * 1024
 TASKS_A_CORE: Final = 4
 """Tasks of equal size, so that all cores are busy until the end."""
+FILES_MAX: Final = 8
+ROWS_MAX: Final = 1_000_000
+"""About the maximum number of rows in a file, so that other programs can read files in parallel."""
 
+_ROW_GROUP_ROWS: Final = 500_000
+_SEQUENCE_BITS: Final = 33  # as in Spark's monotonically_increasing_id
 _SCHEME: Final = "file:"
 _QUOTED: Final = re.compile(r"[^/A-Za-z0-9_.!~*'():@&=+$,;\u0080-\U0010ffff-]")
 _PACKED: Final = 10
 """About how many times as large the content of an archive is."""
+_ADDED: Final = [pyarrow.field("file", pyarrow.string()), ("sequence", pyarrow.int64())]
+_UNREAD: Final = [("line", pyarrow.string()), ("reason", pyarrow.string())]
+# As Spark's files, which have the lines set aside first, so that a table has one schema.
+_EVENTS: Final = pyarrow.schema([*list(SCHEMA)[SCHEMA.get_field_index("at") :], *_ADDED, *_UNREAD])
+_SET_ASIDE: Final = pyarrow.schema([*_UNREAD, *_ADDED])
 
 
 class Part(NamedTuple):
@@ -68,31 +81,29 @@ def plan_tasks(inputs: Inputs, cores: int) -> list[list[Part]]:
     Raises:
         OSError: a file does not exist.
     """
-    plain, packed = ([_path_of(uri) for uri in uris] for uris in (inputs.plain, inputs.packed))
-    total = sum(_size(path) for path in plain) + _PACKED * sum(_size(path) for path in packed)
-    size = min(max(total // (TASKS_A_CORE * cores), TASK_BYTES_MIN), TASK_BYTES_MAX)
+    # Without the scheme, a URI is a path as it is.
+    plain, packed = (
+        [(path, path.stat().st_size) for path in (Path(uri.removeprefix(_SCHEME)) for uri in uris)]
+        for uris in (inputs.plain, inputs.packed)
+    )
+    total = sum(size for _, size in plain) + _PACKED * sum(size for _, size in packed)
+    task_bytes = min(max(total // (TASKS_A_CORE * cores), TASK_BYTES_MIN), TASK_BYTES_MAX)
     parts = [
-        Part(path, begin, min(begin + size, _size(path)))
-        for path in plain
-        for begin in range(0, _size(path), size)
+        Part(path, begin, min(begin + task_bytes, size))
+        for path, size in plain
+        for begin in range(0, size, task_bytes)
     ]
-    parts += [Part(path, 0, _size(path), is_packed=True) for path in packed]
-    return list(_group(parts, size))
-
-
-def _group(parts: Iterable[Part], size: int) -> Iterator[list[Part]]:
-    """Yield consecutive parts that have about ``size`` bytes together, unpacked."""
-    group: list[Part] = []
+    parts += [Part(path, 0, size, is_packed=True) for path, size in packed]
+    tasks: list[list[Part]] = []
     filled = 0
     for part in parts:
         part_bytes = (part.end - part.begin) * (_PACKED if part.is_packed else 1)
-        if group and filled + part_bytes > size:
-            yield group
-            group, filled = [], 0
-        group.append(part)
+        if not tasks or filled + part_bytes > task_bytes:
+            tasks.append([])
+            filled = 0
+        tasks[-1].append(part)
         filled += part_bytes
-    if group:
-        yield group
+    return tasks
 
 
 def write_run(
@@ -122,7 +133,7 @@ def _run_tasks(
     reader = _reader(line_format, time_zone)
     for batch in batches:
         for number in batch["id"].to_pylist():
-            with closing(PartFiles(*places, number)) as files:
+            with closing(PartFiles(places, number)) as files:
                 yield from write_parts(tasks[number], reader, files)
 
 
@@ -135,39 +146,89 @@ def write_parts(
     parts: Iterable[Part], reader: EventReader, files: PartFiles
 ) -> Iterator[pyarrow.RecordBatch]:
     """Write the rows of ``parts``, and yield ``SUMS`` of their events."""
-    sums = TextSums(reader)
+    sums = TextSums(reader.texts)
     for part in parts:
-        file = _uri_of(part.path)
-        for lines in _read(part):
-            if isinstance(lines, pyarrow.RecordBatch):
-                rows = lines
+        # As Spark writes it, so that a table names a file in one way.
+        uri = "file://" + _QUOTED.sub(lambda found: f"%{ord(found[0]):02X}", str(part.path))
+        with part.path.open("rb") as file:
+            if part.is_packed:
+                blocks = read_log(part.path.name, file)
             else:
-                if reader.is_full:
+                blocks = read_part(file, part.begin, part.end)
+            for rows in reader.read_blocks(blocks):
+                if reader.texts is not sums.texts:
                     yield from sums.take()
-                rows = reader.read(lines)
+                    sums = TextSums(reader.texts)
                 sums.add(rows["at"], reader.numbers)
-            files.write(rows.append_column("file", pyarrow.repeat(file, len(rows))))
+                files.write(rows.append_column("file", pyarrow.repeat(uri, len(rows))))
     yield from sums.take()
 
 
-def _read(part: Part) -> Iterator[pyarrow.BinaryArray | pyarrow.RecordBatch]:
-    """Yield lines, or the row of a line that is set aside unread."""
-    with part.path.open("rb") as file:
-        if part.is_packed:
-            yield from read_archive(part.path.name.lower(), file)
-        else:
-            yield from read_part(file, part.begin, part.end)
+class PartFiles:
+    """The files of one task: events by day, and the other lines apart."""
+
+    def __init__(self, places: Places, task: int) -> None:
+        self._places = places
+        self._task = task
+        self._open: dict[Path, parquet.ParquetWriter] = {}
+        self._rows = Counter[Path]()
+        self._files = 0
+        self._lines = 0
+
+    def write(self, rows: pyarrow.RecordBatch) -> None:
+        """Write rows of ``SCHEMA`` and ``file``."""
+        begin = (self._task << _SEQUENCE_BITS) + self._lines
+        self._lines += len(rows)
+        sequence = pyarrow.array(range(begin, begin + len(rows)), pyarrow.int64())
+        rows = rows.append_column("sequence", sequence)
+        reason = rows["reason"]
+        events = rows
+        if reason.null_count < len(rows):
+            events, aside = rows.filter(reason.is_null()), rows.filter(reason.is_valid())
+            self._append(self._places.aside, _name_reasons(aside.select(_SET_ASIDE.names)))
+        for day in compute.unique(events["day"]).to_pylist():
+            of_day = events.filter(compute.equal(events["day"], day)).select(_EVENTS.names)
+            self._append(self._places.events / f"day={day}", of_day.cast(_EVENTS))
+
+    def close(self) -> None:
+        """Complete the files."""
+        for folder in list(self._open):
+            self._close(folder)
+
+    def _append(self, folder: Path, rows: pyarrow.RecordBatch) -> None:
+        if folder not in self._open:
+            if len(self._open) >= FILES_MAX:
+                self.close()
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"part-{self._task:05d}-{self._files:05d}.parquet"
+            self._open[folder] = _open_file(folder / name, rows.schema)
+            self._files += 1
+        self._open[folder].write_batch(rows, _ROW_GROUP_ROWS)
+        self._rows[folder] += len(rows)
+        if self._rows[folder] >= ROWS_MAX:
+            self._close(folder)
+
+    def _close(self, folder: Path) -> None:
+        del self._rows[folder]
+        self._open.pop(folder).close()
 
 
-def _uri_of(path: Path) -> str:
-    """Return the URI of a file as Spark writes it, so that a table names a file in one way."""
-    return "file://" + _QUOTED.sub(lambda found: f"%{ord(found[0]):02X}", str(path))
+def _open_file(path: Path, schema: pyarrow.Schema) -> parquet.ParquetWriter:
+    return parquet.ParquetWriter(
+        path,
+        schema,
+        compression="snappy",
+        use_dictionary=[field.name for field in schema if field.type == pyarrow.string()],
+        # Rules are long and numerous: with the default, their dictionary would be abandoned.
+        dictionary_pagesize_limit=16 * 1024 * 1024,
+        write_statistics=["at"] if "at" in schema.names else False,
+        store_schema=False,
+    )
 
 
-def _path_of(uri: str) -> Path:
-    # Without the scheme, the text is a path as it is.
-    return Path(uri.removeprefix(_SCHEME))
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
+def _name_reasons(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return rows with text for lines that are not valid UTF-8, and a reason for blank lines."""
+    lines = [line.decode(errors="replace") for line in rows["line"].to_pylist()]
+    reasons = compute.if_else(compute.equal(rows["reason"], ""), BLANK, rows["reason"])
+    columns = [pyarrow.array(lines, pyarrow.string()), reasons, *rows.columns[2:]]
+    return pyarrow.record_batch(columns, schema=_SET_ASIDE)

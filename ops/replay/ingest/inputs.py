@@ -9,29 +9,26 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from glob import glob
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 import msgspec
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import Input
-from authorizerd.replay.ingest.parse import archives
+from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.failures import one_line
-from authorizerd.replay.spark.paths import escape_glob, local_path
+from authorizerd.replay.spark.files import escape_glob, list_files, local_path
 
 _TABLE_FILE: Final = re.compile(
-    r"(?s)(.*?)/(?:ingest\.json(?:/[^/]*)?|commits/[0-9]{8}\.json(?:/[^/]*)?"
-    r"|events/run=[^/]+/day=[^/]+/[^/]+\.parquet|set_aside/[^/]+\.parquet)"
+    r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"
+    r"|events/run=[^/]+/day=[^/]+/[^/]+\.parquet)"
 )
-"""A file of a table. Events and lines set aside without a commit are those of a run that died."""
+"""A file of a table. Without a commit, it is one of a run that died."""
+_GLOB_OF_HADOOP: Final = re.compile(r"[\[{\\]")
 
-_EVENTS_FILE: Final = re.compile(r"(?s)(.*)/events/(?:run=[^/]+/)?day=[^/]+/[^/]+\.parquet")
 _PLACE: Final = re.compile(r"(?s)([^:/]+:(?://([^:/]*)[^/]*)?)?(.*)")
 
 
@@ -47,14 +44,16 @@ def find_inputs(spark: SparkSession, inputs: Iterable[str]) -> tuple[Input, ...]
     """Return the files that paths, directories, globs and URIs match, each once.
 
     Raises:
-        JobError: an input matches no file, or a file that cannot be read.
+        JobError: an input matches no file, a file that cannot be read, or a table that has lost
+            files.
     """
     found: dict[str, Input] = {}  # a dict: in order, and each file once
     for text in inputs:
         try:
-            files = _drop_dead_runs(spark, sorted(_list(spark, text), key=lambda file: file.uri))
+            files = _keep_live(spark, sorted(_list(spark, text), key=lambda file: file.uri))
         except OSError as error:
-            raise JobError(f"{error.filename or text}: {error.strerror or error}") from error
+            named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise JobError(named) from error
         if not files:
             raise JobError(f"{text}: no files found (names that begin with _ or . are skipped)")
         found |= {file.uri: file for file in files}
@@ -99,7 +98,7 @@ def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
     tables: dict[str, None] = {}  # a dict: in order
     others = list(topics)
     for file in files:
-        found = _EVENTS_FILE.fullmatch(file.uri)
+        found = _TABLE_FILE.fullmatch(file.uri)
         if found is not None:
             tables[found[1]] = None
         elif _kind(file.uri) != "parquet":
@@ -127,21 +126,25 @@ def _place(uri: str) -> tuple[str | None, str]:
 
 def _kind(uri: str) -> str:
     name = uri.lower()
-    if name.endswith(archives.UNSUPPORTED_SUFFIXES):
+    if name.endswith(UNSUPPORTED_SUFFIXES):
         raise JobError(f"{uri}: this archive format is not supported: unpack the file first")
     if name.endswith(".parquet"):
         return "parquet"
-    return "packed" if name.endswith(archives.SUFFIXES) else "plain"
+    return "packed" if find_suffix(name) else "plain"
 
 
 def _list(spark: SparkSession, text: str) -> Iterator[Input]:
     """Yield the files that ``text`` names, and those below directories, except hidden ones."""
     path = local_path(spark, text)
-    if path is not None and path.exists():
-        # A name of .. looks hidden, and Hadoop removes it without following links.
-        return _list_below(path.resolve() if ".." in path.parts else path.absolute())
     # A name may contain the characters of a glob, so first look for a file of that exact name.
-    return iter(_list_on_spark(spark, escape_glob(text)) or _list_on_spark(spark, text))
+    if path is not None and (path.exists() or not _GLOB_OF_HADOOP.search(text)):
+        found = [path] if path.exists() else map(Path, glob(str(path)))
+        for each in found:
+            # A name of .. looks hidden, and Hadoop removes it without following links.
+            yield from _list_below(each.resolve() if ".." in each.parts else each.absolute())
+        return
+    for file in list_files(spark, escape_glob(text)) or list_files(spark, text):
+        yield Input(uri=file.path, bytes=file.length, modified_ms=file.modified_ms)
 
 
 def _list_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Input]:
@@ -165,36 +168,13 @@ def _list_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[In
         yield Input(uri=f"file:{path}", bytes=status.st_size, modified_ms=modified_ms)
 
 
-def _list_on_spark(spark: SparkSession, glob: str) -> list[Input]:
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    try:
-        # Spark does not read the content of a file that is only listed.
-        modified_ms = sql.unix_millis("modificationTime").alias("modified_ms")
-        listed = files.load(glob)
-        rows = listed.select("path", "length", modified_ms).collect()
-        # Spark gives no rows for empty files.
-        empty = [] if rows else [unquote(uri) for uri in listed.inputFiles()]
-    except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
-            return []
-        raise JobError(f"{glob}: {one_line(error)}") from error
-    return [
-        *(Input(uri=row.path, bytes=row.length, modified_ms=row.modified_ms) for row in rows),
-        *(Input(uri=uri.replace("file:///", "file:/", 1), bytes=0, modified_ms=0) for uri in empty),
-    ]
-
-
-def _drop_dead_runs(spark: SparkSession, files: list[Input]) -> list[Input]:
-    """Return the files without those below a table, except the events of its live runs."""
+def _keep_live(spark: SparkSession, files: list[Input]) -> list[Input]:
+    """Return the files without those of tables, except the events of live runs."""
     found = (_TABLE_FILE.fullmatch(file.uri) for file in files)
     for root in sorted({match[1] for match in found if match}):
-        # A set_aside of another program has no events beside it.
-        if not any(
-            file.uri.startswith((f"{root}/events/", f"{root}/ingest.json")) for file in files
-        ):
-            continue
-        globs = open_table(spark, root, option="--input").commit.events_globs
-        live = tuple(f"{root}/{glob.partition('*')[0]}" for glob in globs)
+        table = open_table(spark, root, option="--input")
+        table.events()  # raises an error if some are missing
+        live = tuple(f"{root}/events/run={run.id}/" for run in table.commit.runs)
         files = [
             file
             for file in files

@@ -9,17 +9,16 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow
-import pyarrow.compute as compute
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.ingest.parse import archives
-from authorizerd.replay.ingest.parse.archives import BinaryFile
-from authorizerd.replay.spark.paths import escape_glob
+from authorizerd.replay.ingest.parse.logs import PIECE_BYTES, BinaryFile, find_suffix
+from authorizerd.replay.spark.files import escape_glob
 
 ROW_BYTES_MAX: Final = 16 * 1024 * 1024
 """Maximum length of a row; Hadoop drops a longer one. Packed bytes contain a line feed about every
@@ -49,14 +48,18 @@ def packed_files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[str, 
 
     A file is valid until the next one is requested. Reading it raises OSError if bytes are missing.
     """
-    pieces = (piece for batch in batches for piece in _pieces(batch))
-    for (file, size), of_file in groupby(pieces, lambda piece: piece[:2]):
-        unpacked = _PackedFile((data for _, _, data in of_file), size)
-        yield file, io.BufferedReader(unpacked, archives.PIECE_BYTES)
+    columns = (
+        [batch[name].to_pylist() for name in ("file", "size", "packed")] for batch in batches
+    )
+    rows = chain.from_iterable(zip(*each, strict=True) for each in columns)
+    for (file, size), of_file in groupby(rows, itemgetter(0, 1)):
+        # The last row of a file may lack its line feed: the size tells.
+        unpacked = _PackedFile((packed + b"\n" for _, _, packed in of_file), size)
+        yield file, io.BufferedReader(unpacked, PIECE_BYTES)
 
 
 def _suffix_of(uri: str) -> str:
-    return next(suffix for suffix in archives.SUFFIXES if uri.lower().endswith(suffix))
+    return find_suffix(uri) or ""
 
 
 def _rows(spark: SparkSession, suffix: str, uris: tuple[str, ...]) -> DataFrame:
@@ -72,19 +75,6 @@ def _rows(spark: SparkSession, suffix: str, uris: tuple[str, ...]) -> DataFrame:
         sql.col("_metadata.file_path").alias("file"),
         sql.col("_metadata.file_size").alias("size"),
     )
-
-
-def _pieces(batch: pyarrow.RecordBatch) -> Iterator[tuple[str, int, bytes]]:
-    """Yield URI, size and bytes of each run of rows of one file."""
-    if not len(batch):
-        return
-    runs = compute.run_end_encode(batch["file"])
-    ends = runs.run_ends.to_pylist()
-    starts = [0, *ends[:-1]]
-    for file, start, end in zip(runs.values.to_pylist(), starts, ends, strict=True):
-        data = b"\n".join(batch["packed"].slice(start, end - start).to_pylist())
-        # The last row of a file may lack its line feed: the size tells.
-        yield file, batch["size"][start].as_py(), data + b"\n"
 
 
 class _PackedFile(io.RawIOBase):

@@ -11,12 +11,17 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.replay.text import format_count, format_time
 
-class Ingested(msgspec.Struct, frozen=True, kw_only=True):
+DAMAGED: Final = "the archive is damaged, so events are missing: fetch or pack it again"
+
+
+class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The figures of one ingest.
 
     ``accepted`` is False if more than ``bad_ratio_max`` of the lines were set aside: later jobs
-    reject such events. Times are ISO 8601 in UTC, or None without events.
+    reject such events. Times are ISO 8601 in UTC, or None without events. ``damaged`` are archives
+    that could not be read to their ends.
     """
 
     accepted: bool
@@ -33,6 +38,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     time_zone: str
     inputs: tuple[str, ...]
     levels: dict[str, int]
+    damaged: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the invariant.
@@ -49,6 +55,49 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("the counts of allowed and denied events do not add up to all events")
 
 
+def count_lines(
+    *,
+    levels: Counter[str],
+    reasons: Counter[str],
+    blank_lines: int,
+    allowed: int,
+    first_ms: int | None,
+    last_ms: int | None,
+    time_zone: str,
+    inputs: tuple[str, ...],
+    tuples: int = 0,
+    damaged: tuple[str, ...] = (),
+    bad_ratio_max: float = 1.0,
+) -> Ingested:
+    """Return the figures of lines.
+
+    Args:
+        levels: the number of events by level.
+        reasons: the number of lines set aside by reason.
+        first_ms: the time of the first event in milliseconds since 1970, None without events.
+        bad_ratio_max: the greatest share of lines set aside with which an ingest is accepted.
+    """
+    events, set_aside = levels.total(), reasons.total()
+    lines = events + blank_lines + set_aside
+    return Ingested(
+        accepted=set_aside <= bad_ratio_max * lines,
+        lines=lines,
+        blank_lines=blank_lines,
+        events=events,
+        set_aside=set_aside,
+        reasons=by_frequency(reasons),
+        allowed_events=allowed,
+        denied_events=events - allowed,
+        first_at=None if first_ms is None else format_time(first_ms),
+        last_at=None if last_ms is None else format_time(last_ms),
+        levels=by_frequency(levels),
+        time_zone=time_zone,
+        inputs=inputs,
+        tuples=tuples,
+        damaged=damaged,
+    )
+
+
 def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
     """Return the totals of several ingests, which have ``tuples`` distinct tuples together."""
     first = [each.first_at for each in figures if each.first_at is not None]
@@ -63,9 +112,9 @@ def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
         blank_lines=sum(each.blank_lines for each in figures),
         events=sum(each.events for each in figures),
         set_aside=sum(each.set_aside for each in figures),
-        reasons=by_frequency(reasons),
         allowed_events=sum(each.allowed_events for each in figures),
         denied_events=sum(each.denied_events for each in figures),
+        reasons=by_frequency(reasons),
         tuples=tuples,
         first_at=min(first, default=None),
         last_at=max(last, default=None),
@@ -85,7 +134,7 @@ def summary_line(ingested: Ingested) -> str:
     return (
         f"{ingested.events} events ({ingested.allowed_events} allowed, {ingested.denied_events} "
         f"denied) and {ingested.tuples} tuples of {ingested.lines} lines; "
-        f"{_set_aside(ingested)}"
+        f"{_set_aside(ingested)}{_name_damage(ingested)}"
     )
 
 
@@ -105,6 +154,11 @@ def why_not_accepted(ingested: Ingested, bad_ratio_max: float) -> str:
 def _set_aside(ingested: Ingested) -> str:
     reasons = ", ".join(f"{reason} {count}" for reason, count in ingested.reasons.items())
     return f"{ingested.set_aside} set aside" + (f" ({reasons})" if reasons else "")
+
+
+def _name_damage(ingested: Ingested) -> str:
+    count = format_count(len(ingested.damaged), "archive")
+    return f"; {count} damaged, so events are missing" if ingested.damaged else ""
 
 
 _decoder: Final = msgspec.json.Decoder(Ingested)

@@ -21,18 +21,15 @@ from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
-from authorizerd.replay.ingest.parse.line_arrays import read_archive
+from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.table import EVENTS_SCHEMA
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.paths import escape_glob
+from authorizerd.replay.spark.files import escape_glob
 
 EVENT_COLUMNS: Final = tuple(SCHEMA.names[SCHEMA.get_field_index("at") :])
-ROW_COLUMNS: Final = ("line", "file", "reason", "day", *EVENT_COLUMNS)
 
-_ROWS: Final = (
-    f"line binary, reason string, day date, {EVENTS_SCHEMA.removesuffix(', sequence long')}"
-)
+_ROWS: Final = f"line binary, reason string, day date, {EVENTS_SCHEMA.partition(', file')[0]}"
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
 _DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
 _TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
@@ -43,7 +40,7 @@ Batches = Iterator[pyarrow.RecordBatch]
 def read_rows(
     spark: SparkSession, inputs: Inputs, line_format: LineFormat, time_zone: str
 ) -> DataFrame:
-    """Return ``ROW_COLUMNS`` and ``sequence`` of all files; there must be at least one file.
+    """Return the rows of all files, at least one, with ``file`` and ``sequence``.
 
     ``reason`` is null for an event and empty for a blank line; ``line`` is null for an event.
 
@@ -62,31 +59,24 @@ def read_rows(
 
 
 def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
-    """Return ``ROW_COLUMNS`` for rows of ``line`` and ``file``; lines need not be valid UTF-8."""
-    line = sql.col("line").cast("binary")
+    """Return the columns of ``SCHEMA`` for rows of ``line``, and the other columns as they are.
+
+    Lines need not be valid UTF-8.
+    """
+    line = sql.coalesce(sql.col("line").cast("binary"), sql.lit(b""))
     # A line that is too long is set aside anyway, so only its beginning is kept.
     is_long = sql.octet_length(line) > LINE_BYTES_MAX
     cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
+    others = [field for field in lines.schema.fields if field.name != "line"]
+    schema = ", ".join([_ROWS, *(f"{each.name} {each.dataType.simpleString()}" for each in others)])
     read = partial(_read_lines, line_format=line_format, time_zone=time_zone)
-    return _with_text(lines.select(cut.alias("line"), "file").mapInArrow(read, _ROWS))
-
-
-def parse_records(records: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
-    """Return ``ROW_COLUMNS``, ``partition`` and ``offset`` for records with one line each."""
-    lines = records.select(
-        sql.coalesce("value", sql.lit(b"")).alias("line"),
-        sql.concat_ws("/", "partition", "offset").alias("file"),
-    )
-    place = sql.split("file", "/")
-    return parse_lines(lines, line_format, time_zone).withColumns(
-        {"partition": place[0].cast("int"), "offset": place[1].cast("long")}
-    )
+    return _with_text(lines.withColumn("line", cut).mapInArrow(read, schema))
 
 
 def parse_archives(archives: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
-    """Return ``ROW_COLUMNS`` for the rows of ``packed_rows``."""
+    """Return the columns of ``SCHEMA`` and ``file`` for the rows of ``packed_rows``."""
     read = partial(_read_archives, line_format=line_format, time_zone=time_zone)
-    return _with_text(archives.mapInArrow(read, _ROWS))
+    return _with_text(archives.mapInArrow(read, f"{_ROWS}, file string"))
 
 
 def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
@@ -104,14 +94,17 @@ def _with_text(rows: DataFrame) -> DataFrame:
 def _read_lines(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
     reader = EventReader(find_zone(time_zone), line_format)
     for batch in batches:
-        yield reader.read(batch["line"]).append_column("file", batch["file"])
+        rows = reader.read(batch["line"])
+        for name in batch.schema.names:
+            if name != "line":
+                rows = rows.append_column(name, batch[name])
+        yield rows
 
 
 def _read_archives(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
     reader = EventReader(find_zone(time_zone), line_format)
     for file, packed in packed_files(batches):
-        for lines in read_archive(file.lower(), packed):
-            rows = lines if isinstance(lines, pyarrow.RecordBatch) else reader.read(lines)
+        for rows in reader.read_blocks(read_log(file, packed)):
             yield rows.append_column("file", pyarrow.repeat(file, len(rows)))
 
 

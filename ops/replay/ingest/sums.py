@@ -1,6 +1,6 @@
-"""Sum up events by tuple on Spark, and merge tuples with other sums.
+"""Sum up events by tuple (the request): in a task that reads them, and on Spark.
 
-**Invariant:** the tuples of parts, split and summed again, are the tuples of the whole.
+**Invariant:** the sums of the parts, summed again, are the sums of the whole.
 """
 
 from __future__ import annotations
@@ -8,12 +8,62 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import pyarrow
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from authorizerd.replay.ingest.tuples import SUMMED_BY, TUPLE
+from authorizerd.replay.ingest.parse.columns import Texts
+
+TUPLE: Final = (
+    "principal", "host", "operation", "resource_type", "resource_name", "pattern_type",
+)  # fmt: skip
+SUMS: Final = (
+    "principal string, host string, operation string, resource_type string, resource_name string, "
+    "pattern_type string, allowed boolean, rule string, events long, first_at timestamp, "
+    "last_at timestamp"
+)
+"""The columns of parts of tuples."""
+SUMMED_BY: Final = (*TUPLE, "allowed", "rule")
 
 _FIGURES: Final = ("events", "first_at", "last_at", "rule")
+_ROWS_A_BATCH: Final = 50_000
+_MERGED: Final = 16
+"""Merging the sums of so many batches costs little, and memory for them is bounded."""
+
+
+class TextSums:
+    """Sums up events by the numbers of their ``texts``, which costs less than by tuple."""
+
+    def __init__(self, texts: Texts) -> None:
+        self.texts = texts
+        self._parts: list[pyarrow.Table] = []
+
+    def add(self, at: pyarrow.TimestampArray, numbers: pyarrow.Int64Array) -> None:
+        """Add lines; ``at`` is null for those without event."""
+        lines = pyarrow.table([numbers, at], ["number", "at"])
+        events = lines if not at.null_count else lines.filter(at.is_valid())
+        self._parts.append(_sum(events, ([], "count_all"), ("at", "min"), ("at", "max")))
+        if len(self._parts) > _MERGED:
+            self._parts = [self._merge()]
+
+    def take(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield ``SUMS`` of what was added."""
+        if self._parts:
+            sums = self._merge()
+            values = self.texts.look_up(sums["number"].combine_chunks())
+            texts = pyarrow.Table.from_batches([values]).select([*SUMMED_BY])
+            for name in ("events", "first_at", "last_at"):
+                texts = texts.append_column(name, sums[name])
+            yield from texts.to_batches(_ROWS_A_BATCH)
+
+    def _merge(self) -> pyarrow.Table:
+        parts = pyarrow.concat_tables(self._parts)
+        return _sum(parts, ("events", "sum"), ("first_at", "min"), ("last_at", "max"))
+
+
+def _sum(rows: pyarrow.Table, *figures: tuple[str | list[str], str]) -> pyarrow.Table:
+    sums = rows.group_by("number", use_threads=False).aggregate(list(figures))
+    return sums.rename_columns(["number", "events", "first_at", "last_at"])
 
 
 def sum_by_rule(events: DataFrame) -> DataFrame:

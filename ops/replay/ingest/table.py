@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
-from msgspec.structs import replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
+from authorizerd.replay.ingest import commit as commits
 from authorizerd.replay.ingest.commit import (
-    UNVERSIONED_RUN,
+    PARTS,
     Commit,
-    NoTableError,
     TableError,
     check_complete,
     find_numbers,
     read_newest_commit,
 )
-from authorizerd.replay.ingest.commit_files import list_commits, read_newest
 from authorizerd.replay.ingest.report import Ingested, add_up
 from authorizerd.replay.spark.errors import JobError
-from authorizerd.replay.spark.files import PATH_NOT_FOUND, read_text
-from authorizerd.replay.spark.paths import escape_glob, local_path
+from authorizerd.replay.spark.files import (
+    PATH_NOT_FOUND,
+    escape_glob,
+    list_files,
+    local_path,
+    read_text,
+)
 from authorizerd.replay.text import format_time
 
 EVENTS_SCHEMA: Final = (
@@ -43,8 +45,6 @@ TUPLES_SCHEMA: Final = (
     "allowed_last_at timestamp, allowed_rule string, denied_events long, "
     "denied_first_at timestamp, denied_last_at timestamp, denied_rule string"
 )
-_PARTS: Final = {"events", "set_aside", "tuples", "commits", "ingest.json"}
-_PARTITIONS: Final = "run string, day date"
 
 
 class Table:
@@ -123,12 +123,10 @@ def open_table(spark: SparkSession, uri: str, *, option: str = "--events") -> Ta
     """Return the table at ``uri``, the directory given by ``option``.
 
     Raises:
-        JobError: no ingest wrote it, an ingest of version 0 was not accepted, or its newest commit
-            cannot be read.
+        JobError: no ingest wrote it, or its newest commit cannot be read.
     """
-    folder = local_path(spark, uri)
     try:
-        commit = _read_newest(spark, uri) if folder is None else read_newest(folder)
+        commit = read_newest_commit(uri, _list_commits(spark, uri), partial(read_text, spark))
     except TableError as error:
         raise JobError(f"{option}: {error}") from error
     return Table(spark, uri, commit, option=option)
@@ -143,67 +141,46 @@ def find_table(spark: SparkSession, uri: str, *, overwrite: bool) -> Table:
     Raises:
         JobError: the directory contains other files, or the newest commit cannot be read.
     """
-    folder = local_path(spark, uri)
-    nothing = Commit(number=0, salt=0, runs=(), tuples_run=None, ingested=add_up([], 0))
     try:
-        if overwrite:
-            numbers = _list_commits(spark, uri) if folder is None else list_commits(folder)
-            return Table(spark, uri, replace(nothing, number=max(numbers, default=0)))
-        commit = _read_newest(spark, uri) if folder is None else read_newest(folder)
-    except NoTableError:
-        others = sorted(set(os.listdir(folder)) - _PARTS) if folder and folder.exists() else []
-        if others:
-            raise JobError(
-                f"--out: {uri}: expected a table or an empty directory, found {others[0]}; "
-                "--overwrite ignores other files"
-            ) from None
-        commit = nothing
+        numbers = _list_commits(spark, uri)
     except TableError as error:
         raise JobError(f"--out: {error}") from error
-    return Table(spark, uri, commit)
+    if numbers and not overwrite:
+        return open_table(spark, uri, option="--out")
+    folder = local_path(spark, uri)
+    others = (
+        set(os.listdir(folder)) - {*PARTS, "commits", "ingest.json"}
+        if folder and folder.exists()
+        else set()
+    )
+    if others and not overwrite:
+        raise JobError(
+            f"--out: {uri}: expected a table or an empty directory, found {min(others)}; "
+            "--overwrite ignores other files"
+        )
+    number = max(numbers, default=0)
+    nothing = Commit(number=number, salt=0, runs=(), tuples_run=None, ingested=add_up([], 0))
+    return Table(spark, uri, nothing)
 
 
 def read_events(spark: SparkSession, uri: str, runs: Sequence[str]) -> DataFrame:
     """Return the events of ``runs`` in the table at ``uri``, as ``Table.events``."""
-    base = f"{uri}/events"
-    reading = spark.read.option("basePath", base)
-    schema = f"{EVENTS_SCHEMA}, {_PARTITIONS}"
-    folders = [escape_glob(f"{base}/run={run}") for run in runs if run != UNVERSIONED_RUN]
-    frames = [reading.schema(schema).parquet(*folders)] if folders else []
-    if UNVERSIONED_RUN in runs:
-        unversioned = reading.schema(f"{EVENTS_SCHEMA}, day date").parquet(
-            f"{escape_glob(base)}/day=*"
-        )
-        frames.append(unversioned.withColumn("run", sql.lit(UNVERSIONED_RUN)))
-    if not frames:
+    schema = f"{EVENTS_SCHEMA}, run string, day date"
+    if not runs:
         return spark.createDataFrame([], schema)
-    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
-
-
-def _read_newest(spark: SparkSession, uri: str) -> Commit:
-    numbers = _list_commits(spark, uri)
-    read = read_commit_text if numbers else read_text
-    return read_newest_commit(uri, numbers, lambda place: read(spark, place))
-
-
-def read_commit_text(spark: SparkSession, place: str) -> str:
-    """Return the text of a commit that Spark wrote: of several writers', the first one counts."""
-    read_text(spark, place)  # raises FileNotFoundError, and limits the size
-    texts = spark.read.text(escape_glob(place), wholetext=True)
-    first = texts.orderBy("_metadata.file_modification_time", "_metadata.file_path").first()
-    assert first is not None, "an empty text is like a missing one"
-    return str(first[0])
+    reading = spark.read.option("basePath", f"{uri}/events").schema(schema)
+    return reading.parquet(*(escape_glob(f"{uri}/events/run={run}") for run in runs))
 
 
 def _list_commits(spark: SparkSession, table: str) -> list[int]:
-    """Return the numbers of the commits, newest first."""
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    try:
-        found = (
-            files.load(f"{escape_glob(table)}/commits/*.json").where("length > 0").select("path")
-        )
-        paths = [row.path for row in found.collect()]
-    except AnalysisException:  # nothing matches
-        return []
+    """Return the numbers of the commits, newest first.
+
+    Raises:
+        TableError: the directory cannot be read.
+    """
+    folder = local_path(spark, table)
+    if folder is not None:
+        return commits.list_commits(folder)
+    paths = (file.path for file in list_files(spark, f"{escape_glob(table)}/commits/*.json"))
     # A text that Spark writes is a directory of one file: NUMBER.json/part-….
     return find_numbers(name for path in paths for name in path.rsplit("/", 2)[1:])

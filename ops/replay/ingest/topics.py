@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import Content
 from authorizerd.replay.ingest.parse.line import LineFormat
-from authorizerd.replay.ingest.rows import ROW_COLUMNS, parse_records
+from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.topics import explain, find_ends, read_records
@@ -110,10 +110,9 @@ def read_new_rows(
     ``file`` is the address of the topic and the partition; ``sequence`` is the offset.
     """
     records = read_records(spark, new.topic, new.begins, new.ends)
-    rows = parse_records(records, line_format, time_zone)
+    rows = parse_lines(records.withColumnRenamed("value", "line"), line_format, time_zone)
     file = sql.concat_ws("/", sql.lit(new.name), "partition")
-    columns = [sql.col(name) for name in ROW_COLUMNS if name != "file"]
-    return rows.select(*columns, file.alias("file"), sql.col("offset").alias("sequence"))
+    return rows.withColumn("file", file).withColumnRenamed("offset", "sequence").drop("partition")
 
 
 def leave_out_topics(

@@ -76,7 +76,7 @@ def judge_traffic(
         TrafficError: too many lines were set aside, an archive is damaged, or nothing was recorded.
     """
     ingested, tuples = traffic.ingested, LocalRows(traffic.tuples)
-    for path in traffic.damaged:
+    for path in ingested.damaged:
         raise TrafficError(
             f"{path}: the archive is damaged, so recorded requests are missing: fetch it again"
         )

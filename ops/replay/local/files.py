@@ -15,19 +15,19 @@ import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from glob import glob
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 from authorizerd.acl.plan.traffic import TrafficFile
-from authorizerd.replay.ingest.parse import archives
-from authorizerd.replay.ingest.parse.archives import (
-    BYTE_ORDER_MARK,
-    BinaryFile,
-    Lines,
-    LineSplitter,
-    unpack_lines,
+from authorizerd.replay.ingest.parse.logs import (
+    PIECE_BYTES,
+    UNSUPPORTED_SUFFIXES,
+    DamagedArchiveError,
+    find_suffix,
+    read_log,
 )
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.options import is_uri
@@ -105,7 +105,7 @@ def _check(file: Path) -> None:
     except OSError as error:
         raise TrafficError(f"{file}: {error.strerror}") from error
     name = file.name.lower()
-    if name.endswith(archives.UNSUPPORTED_SUFFIXES):
+    if name.endswith(UNSUPPORTED_SUFFIXES):
         raise TrafficError(f"{file}: this archive format is not supported: unpack the file first")
     if name.endswith(".parquet"):
         raise NeedsSparkError(f"{file}: expected an audit log, found Parquet")
@@ -120,9 +120,7 @@ def estimate_bytes(files: Iterable[Path]) -> int:
         OSError: a file has vanished.
     """
     return sum(
-        file.stat().st_size
-        * (PACKED_FACTOR if file.name.lower().endswith(archives.SUFFIXES) else 1)
-        for file in files
+        file.stat().st_size * (PACKED_FACTOR if find_suffix(file.name) else 1) for file in files
     )
 
 
@@ -139,22 +137,24 @@ class LogReader(io.RawIOBase):
     def file(self) -> TrafficFile:
         return TrafficFile(path=str(self._path), bytes=self._bytes, sha256=self._hash.hexdigest())
 
-    def lines(self) -> Iterator[Lines]:
-        """Yield the lines, some at a time, as ``archives.unpack_lines``. Blocks.
+    def lines(self) -> Iterator[list[bytes]]:
+        """Yield the lines, some at a time. Blocks.
 
         Raises:
+            DamagedArchiveError: an archive is damaged after these lines.
             TrafficError: the file cannot be read, or needs pyarrow.
         """
-        name = self._path.name.lower()
         try:
             with open(self._path, "rb", buffering=0) as self._file:
-                read = io.BufferedReader(self, archives.PIECE_BYTES)
-                is_packed = name.endswith(archives.SUFFIXES)
-                yield from unpack_lines(name, read) if is_packed else _plain_lines(read)
-                # The digest includes what follows an archive in its file.
-                rest = bytearray(archives.PIECE_BYTES)
-                while self.readinto(rest):
-                    pass
+                read = io.BufferedReader(self, PIECE_BYTES)
+                try:
+                    for block in read_log(self._path.name, read, PIECE_BYTES):
+                        yield block.split(b"\n")
+                finally:
+                    # The digest includes what follows an archive in its file.
+                    rest = bytearray(PIECE_BYTES)
+                    while self.readinto(rest):
+                        pass
         except OSError as error:
             raise TrafficError(f"{self._path}: {error.strerror or error}") from error
         except ModuleNotFoundError as error:
@@ -172,17 +172,6 @@ class LogReader(io.RawIOBase):
         self._hash.update(memoryview(buffer)[:size])
         self._bytes += size
         return size
-
-
-def _plain_lines(file: BinaryFile) -> Iterator[Lines]:
-    lines = LineSplitter()
-    # Hadoop, and so Spark, skips a byte order mark.
-    piece = file.read(archives.PIECE_BYTES).removeprefix(BYTE_ORDER_MARK)
-    while piece:
-        yield from ((some, None) for some in lines.split(piece))
-        piece = file.read(archives.PIECE_BYTES)
-    if lines.pending:
-        yield [lines.pending], None
 
 
 def find_copies(files: Iterable[Path]) -> dict[Path, Path]:
@@ -226,5 +215,6 @@ def _find_shorter(path: Path, other: Path) -> Path | None:
 
 def _read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines that are not blank; damage ends an archive."""
-    for lines, _ in LogReader(path).lines():
-        yield from filter(None, map(bytes.rstrip, lines))
+    with suppress(DamagedArchiveError):
+        for lines in LogReader(path).lines():
+            yield from filter(None, map(bytes.rstrip, lines))

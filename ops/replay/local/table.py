@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero, dataset, parquet
 
-from authorizerd.replay.ingest.commit import TableError, check_complete
-from authorizerd.replay.ingest.commit_files import read_newest
+from authorizerd.replay.ingest.commit import TableError, check_complete, read_newest
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.index import collector_off
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError

@@ -18,10 +18,12 @@ import msgspec
 from authorizerd.acl.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import (
+    DAMAGED,
     Ingested,
-    by_frequency,
+    count_lines,
     summary_line,
     why_not_accepted,
 )
@@ -33,7 +35,6 @@ from authorizerd.replay.messages import MESSAGE
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
-from authorizerd.replay.text import format_time
 
 R = TypeVar("R", bound=Row)
 
@@ -41,16 +42,14 @@ R = TypeVar("R", bound=Row)
 class Traffic(msgspec.Struct, frozen=True):
     """The traffic that was read: the figures of an ingest, the tuples, and the files.
 
-    ``left_out`` describes the files that were not read, since others have their lines. ``damaged``
-    are the paths of archives that could not be read to their ends. ``is_sampled`` is True if lines
-    say that only a sample of the decisions was logged.
+    ``left_out`` describes the files that were not read, since others have their lines.
+    ``is_sampled`` is True if lines say that only a sample of the decisions was logged.
     """
 
     ingested: Ingested
     tuples: Sequence[RecordedTuple]
     files: tuple[TrafficFile, ...]
     left_out: tuple[str, ...]
-    damaged: tuple[str, ...]
     is_sampled: bool
 
 
@@ -76,12 +75,12 @@ def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
     with collector_off():
         for path in (path for path in found if path not in copies):
             reader = LogReader(path)
-            for lines, fault in reader.lines():
-                if fault is None:
+            try:
+                for lines in reader.lines():
                     tallies.add(lines)
-                else:
-                    tallies.set_aside(fault)
-                    damaged.append(str(path))
+            except DamagedArchiveError:
+                tallies.set_aside(Reason.BROKEN_ARCHIVE)
+                damaged.append(str(path))
             files.append(reader.file)
         tuples = merge_tuples(
             Part(*counted[:8], tally.lines, tally.first_ms, tally.last_ms)
@@ -89,11 +88,13 @@ def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
             if isinstance(counted, Summand) and tally.lines
         )
     left_out = tuple(f"left out {path}: {other} has its lines" for path, other in copies.items())
-    ingested = sum_lines(tallies, logs, len(tuples))
-    return Traffic(ingested, tuples, tuple(files), left_out, tuple(damaged), tallies.is_sampled)
+    ingested = sum_lines(tallies, logs, len(tuples), damaged)
+    return Traffic(ingested, tuples, tuple(files), left_out, tallies.is_sampled)
 
 
-def sum_lines(tallies: Tallies, logs: IngestPlan, tuples: int) -> Ingested:
+def sum_lines(
+    tallies: Tallies, logs: IngestPlan, tuples: int, damaged: Sequence[str] = ()
+) -> Ingested:
     """Return the figures of all lines, as ``ingest.json`` has them."""
     lines, reasons, levels = Counter[str](), Counter[str](), Counter[str]()
     times: list[int] = []
@@ -106,23 +107,18 @@ def sum_lines(tallies: Tallies, logs: IngestPlan, tuples: int) -> Ingested:
             reasons[counted.value] += tally.lines
         elif counted is None:
             lines["blank"] += tally.lines
-    set_aside = reasons.total()
-    all_lines = lines.total() + set_aside
-    return Ingested(
-        accepted=set_aside <= logs.bad_ratio_max * all_lines,
-        lines=all_lines,
+    return count_lines(
+        levels=levels,
+        reasons=reasons,
         blank_lines=lines["blank"],
-        events=lines["allowed"] + lines["denied"],
-        set_aside=set_aside,
-        reasons=by_frequency(reasons),
-        allowed_events=lines["allowed"],
-        denied_events=lines["denied"],
-        tuples=tuples,
-        first_at=format_time(min(times)) if times else None,
-        last_at=format_time(max(times)) if times else None,
+        allowed=lines["allowed"],
+        first_ms=min(times, default=None),
+        last_ms=max(times, default=None),
         time_zone=logs.time_zone,
         inputs=logs.inputs,
-        levels=by_frequency(levels),
+        tuples=tuples,
+        damaged=tuple(damaged),
+        bad_ratio_max=logs.bad_ratio_max,
     )
 
 
@@ -161,9 +157,8 @@ class LogEngine(LocalEngine):
         self._traffic = read_traffic(logs)
         for line in (*self._traffic.left_out, summary_line(self.ingested)):
             print(line, flush=True)
-        for path in self._traffic.damaged:
-            damage = "the archive is damaged, so events are missing: fetch or pack it again"
-            print(f"{MESSAGE}{path}: {damage}", file=sys.stderr, flush=True)
+        for path in self.ingested.damaged:
+            print(f"{MESSAGE}{path}: {DAMAGED}", file=sys.stderr, flush=True)
         if not self.ingested.accepted:
             raise TrafficError(why_not_accepted(self.ingested, logs.bad_ratio_max))
 

@@ -153,6 +153,9 @@ def _of_ingest(ingest: Ingested) -> Finding:
         text = f"Not accepted: {counts}; too few lines were read to draw conclusions"
         return Finding("ingest", "bad", text)
     text = f"{format_count(ingest.events, 'event')} read, {counts}"
+    if ingest.damaged:
+        note = f"Archives are damaged, so events are missing: {', '.join(ingest.damaged)}."
+        return Finding("ingest", "doubtful", text, (note,))
     if ingest.events and not ingest.allowed_events:
         note = f"Only denials were recorded. {HOW_TO_LOG_ALLOWED}."
         return Finding("ingest", "doubtful", text, (note,))

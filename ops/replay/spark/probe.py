@@ -55,9 +55,13 @@ def probe_executors(spark: SparkSession) -> None:
     seen: set[Finding] = set()
     for _ in range(_ROUNDS_MAX):
         found = look_around(spark)
-        unfit = sorted({_complaint(finding) for finding in found if finding.missing})
+        unfit = {
+            f"the executor's Python on {one.host}, {one.python}, lacks {', '.join(one.missing)}"
+            for one in found
+            if one.missing
+        }
         if unfit:
-            raise JobError("; ".join(unfit))
+            raise JobError("; ".join(sorted(unfit)))
         if found <= seen:
             return
         seen |= found
@@ -101,8 +105,3 @@ def _is_importable(name: str) -> bool:
     except ImportError:  # also for a wheel of another platform
         return False
     return True
-
-
-def _complaint(finding: Finding) -> str:
-    lacks = ", ".join(finding.missing)
-    return f"the executor's Python on {finding.host}, {finding.python}, lacks {lacks}"

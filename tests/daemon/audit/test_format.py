@@ -21,8 +21,8 @@ from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
 from authorizerd.daemon.audit.format import AuditFormatter, format_json, format_kafka
 from authorizerd.replay.ingest.parse.event import Event
-from authorizerd.replay.ingest.parse.json_line import parse_json_line
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
+from authorizerd.replay.ingest.parse.line import parse_json
 
 TIME_S = 1_795_278_585.2139
 
@@ -65,7 +65,7 @@ def test_misleading_characters_are_escaped(name: str) -> None:
 @given(st.text(st.sampled_from(MISLEADING + 'a"\\é\xa0\U0001f600'), max_size=8))
 def test_escapes_can_be_replayed(name: str) -> None:
     """From JSON the name is restored. In Kafka's format the escape becomes part of the name."""
-    from_json = parse_json_line(format_json(event(name)).decode(), UTC)
+    from_json = parse_json(format_json(event(name)).decode(), UTC)
     assert isinstance(from_json, Event)
     assert from_json.resource_name == name
     from_kafka = parse_kafka_line(format_kafka(event(name)).decode(), UTC)
@@ -123,7 +123,7 @@ def test_both_formats_can_be_replayed(rate: float) -> None:
     sampled = msgspec.structs.replace(
         event(decision=Decision(True, MatchingAcl(acl))), sample_rate=rate
     )
-    from_json = parse_json_line(format_json(sampled).decode(), UTC)
+    from_json = parse_json(format_json(sampled).decode(), UTC)
     from_kafka = parse_kafka_line(format_kafka(sampled).decode(), UTC)
     for read in (from_json, from_kafka):
         assert isinstance(read, Event)

@@ -30,6 +30,8 @@ TUPLES = pa.schema(
         *((f"denied_{name}", kind) for name, kind in FIGURES.items()),
     ]
 )
+RUN = "run=00000001-00"
+"""The directory of the only run of a table."""
 START = datetime(2026, 11, 21, 16, 0, tzinfo=UTC)
 
 _LINE = re.compile(
@@ -61,8 +63,8 @@ class Event(NamedTuple):
         return (*self[:5], self.pattern_type)
 
 
-def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = True) -> Path:
-    """Write ``events``, their distinct tuples and ingest.json; return the directory."""
+def write_events(directory: Path, events: Sequence[Event]) -> Path:
+    """Write a table with one run, which has ``events``; return the directory."""
     times = [START + timedelta(milliseconds=event.at) for event in events]
     rows = [
         (time, event.allowed, *event.key, "Fetch", 1, event.rule, event.level, "audit.log", number)
@@ -75,21 +77,30 @@ def write_events(directory: Path, events: Sequence[Event], *, accepted: bool = T
         (*key, *_figures(verdicts[True]), *_figures(verdicts[False]))
         for key, verdicts in by_key.items()
     ]
-    for day in sorted({time.date() for time in times}) or [START.date()]:
+    days = sorted({time.date() for time in times})
+    for day in days or [START.date()]:
         of_day = [row for row, time in zip(rows, times, strict=True) if time.date() == day]
-        _write(directory / "events" / f"day={day}" / "part-0.parquet", of_day, EVENTS)
+        _write(directory / "events" / RUN / f"day={day}" / "part-0.parquet", of_day, EVENTS)
     middle = len(tuples) // 2
-    _write(directory / "tuples" / "part-0.parquet", tuples[:middle], TUPLES)
-    _write(directory / "tuples" / "part-1.parquet", tuples[middle:], TUPLES)
+    _write(directory / "tuples" / RUN / "part-0.parquet", tuples[:middle], TUPLES)
+    _write(directory / "tuples" / RUN / "part-1.parquet", tuples[middle:], TUPLES)
     allowed_events = sum(event.allowed for event in events)
     figures = {
-        "accepted": accepted, "lines": len(events), "blank_lines": 0, "events": len(events),
+        "accepted": True, "lines": len(events), "blank_lines": 0, "events": len(events),
         "set_aside": 0, "reasons": {}, "allowed_events": allowed_events,
         "denied_events": len(events) - allowed_events, "tuples": len(tuples),
         "first_at": _text(min(times)) if times else None,
         "last_at": _text(max(times)) if times else None,
         "time_zone": "UTC", "inputs": ["audit.log"], "levels": {},
     }  # fmt: skip
+    name = RUN.removeprefix("run=")
+    run = {"id": name, "days": list(map(str, days)), "ingested": figures}
+    commit = {
+        "schema_version": 1, "number": 1, "salt": 1, "runs": [run], "tuples_run": name,
+        "ingested": figures,
+    }  # fmt: skip
+    (directory / "commits").mkdir()
+    (directory / "commits" / "00000001.json").write_text(json.dumps(commit))
     (directory / "ingest.json").write_text(json.dumps(figures))
     return directory
 

@@ -7,6 +7,7 @@ is bounded by ``TEXTS_MAX`` and ``TEXT_BYTES_MAX``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from typing import Any, Final
 
@@ -24,8 +25,9 @@ from authorizerd.replay.ingest.parse.beginnings import (
     USUAL_PLACES,
     parse_second,
 )
-from authorizerd.replay.ingest.parse.event import Event, Reason
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 
 SCHEMA: Final = pyarrow.schema(
@@ -47,6 +49,8 @@ SCHEMA: Final = pyarrow.schema(
         "level": pyarrow.string(),
     }
 )
+BLANK: Final = "blank"
+"""What ``set_aside`` has in place of a reason for a blank line."""
 TEXTS_MAX: Final = 200_000
 TEXT_BYTES_MAX: Final = 128 * 1024 * 1024
 
@@ -59,43 +63,40 @@ _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
 class EventReader:
     """Reads lines; ``zone`` applies to times without a zone.
 
-    ``numbers`` has the number of each line's text after the last ``read``. Lines of equal numbers
-    differ at most in their times.
+    After a ``read``, ``numbers`` has the number of each line's text in ``texts``: lines with equal
+    numbers differ at most in their times.
     """
 
     def __init__(self, zone: tzinfo, line_format: LineFormat) -> None:
         self._zone = zone
         self._line_format: LineFormat = line_format
-        self._forget()
+        self.texts = Texts()
+        self.numbers = pyarrow.array([], pyarrow.int64())
 
-    @property
-    def is_full(self) -> bool:
-        """True if the next ``read`` forgets all texts and numbers."""
-        return len(self._codes) > TEXTS_MAX or self._text_bytes > TEXT_BYTES_MAX
-
-    def look_up(self, numbers: pyarrow.Int64Array) -> pyarrow.RecordBatch:
-        """Return what the texts of ``numbers`` contain: the columns of an event without its time.
-
-        ``reason`` is the last column.
-        """
-        codes = self._codes.take(numbers)
-        values = [
-            column.decode(code) for column, code in zip(self._columns, codes.columns, strict=True)
-        ]
-        return pyarrow.record_batch(values, schema=_VALUES)
+    def read_blocks(self, blocks: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the columns of the lines in blocks of ``logs``, and of the damage after them."""
+        try:
+            for block in blocks:
+                lines = compute.split_pattern(pyarrow.array([block], pyarrow.binary()), b"\n")
+                # Of a line that is too long, only the beginning is kept: it is set aside anyway.
+                yield self.read(compute.binary_slice(lines.flatten(), 0, LINE_BYTES_MAX + 1))
+        except DamagedArchiveError as damage:
+            row = {"line": damage.line, "reason": Reason.BROKEN_ARCHIVE}
+            self.numbers = pyarrow.nulls(1, pyarrow.int64())
+            yield pyarrow.RecordBatch.from_pylist([row], SCHEMA)
 
     def read(self, lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:
         """Return the columns of ``SCHEMA``; only ``line`` and ``reason`` if there is no event."""
-        if self.is_full:
-            self._forget()
+        if self.texts.is_full:
+            self.texts = Texts()
         at_ms, texts = self._split(lines)
         numbers = self._find(texts.dictionary).take(texts.indices)
         is_other = numbers.is_null()  # without a plain beginning, so it is parsed unchanged
         others = lines.filter(is_other)
         others_ms, rows = self._parse(others)
-        numbers = compute.replace_with_mask(numbers, is_other, self._keep(others, rows))
+        numbers = compute.replace_with_mask(numbers, is_other, self.texts.keep(others, rows))
         self.numbers = numbers
-        *values, reason = self.look_up(numbers).columns
+        *values, reason = self.texts.look_up(numbers).columns
         is_event = reason.is_null()
         at_ms = compute.replace_with_mask(at_ms, is_other, others_ms)
         at_us = compute.if_else(is_event, compute.multiply(at_ms, 1000), None)
@@ -103,15 +104,6 @@ class EventReader:
         line = compute.if_else(is_event, None, lines)
         day = at.cast(SCHEMA.field("day").type)
         return pyarrow.record_batch([line, reason, day, at, *values], schema=SCHEMA)
-
-    def _forget(self) -> None:
-        self.numbers = pyarrow.array([], pyarrow.int64())
-        self._numbers: dict[bytes, int] = {}
-        self._text_bytes = 0
-        self._columns = [_Column(field.type) for field in _VALUES]
-        self._codes = pyarrow.RecordBatch.from_pylist(
-            [], pyarrow.schema((field.name, pyarrow.int32()) for field in _VALUES)
-        )
 
     def _split(
         self, lines: pyarrow.BinaryArray
@@ -130,32 +122,20 @@ class EventReader:
         return at_ms, text.dictionary_encode()
 
     def _find(self, texts: pyarrow.BinaryArray) -> pyarrow.Int64Array:
-        """Return the row in ``_codes`` of each distinct text after a plain beginning."""
-        wanted = texts.to_pylist()
-        is_new = [text not in self._numbers for text in wanted]
+        """Return the number of each distinct text after a plain beginning."""
+        wanted, known = texts.to_pylist(), self.texts.numbers
+        is_new = [text not in known for text in wanted]
         new = texts.filter(pyarrow.array(is_new, pyarrow.bool_()))
         lines = compute.binary_join_element_wise(ONE_TIME, new, b"")
         is_plain = compute.and_(are_plain(lines), self._line_format != "json")
-        self._learn(new.filter(is_plain), _read_plain(lines.filter(is_plain)))
         is_other = compute.invert(is_plain)
-        self._learn(new.filter(is_other), self._parse(lines.filter(is_other))[1])
-        return pyarrow.array(map(self._numbers.__getitem__, wanted), pyarrow.int64())
-
-    def _learn(self, texts: pyarrow.BinaryArray, rows: pyarrow.RecordBatch) -> None:
-        numbers = self._keep(texts, rows).to_pylist()
-        self._numbers.update(zip(texts.to_pylist(), numbers, strict=True))
-
-    def _keep(self, texts: pyarrow.BinaryArray, rows: pyarrow.RecordBatch) -> pyarrow.Int64Array:
-        """Append the rows that were read in ``texts`` to ``_codes``, and return their numbers."""
-        self._text_bytes += compute.sum(compute.binary_length(texts)).as_py() or 0
-        begin = len(self._codes)
-        codes = [
-            column.encode(values)
-            for column, values in zip(self._columns, rows.columns, strict=True)
-        ]
-        coded = pyarrow.record_batch(codes, schema=self._codes.schema)
-        self._codes = pyarrow.concat_batches([self._codes, coded])
-        return pyarrow.array(range(begin, len(self._codes)), pyarrow.int64())
+        for learned, rows in (
+            (new.filter(is_plain), _read_plain(lines.filter(is_plain))),
+            (new.filter(is_other), self._parse(lines.filter(is_other))[1]),
+        ):
+            numbers = self.texts.keep(learned, rows).to_pylist()
+            known.update(zip(learned.to_pylist(), numbers, strict=True))
+        return pyarrow.array(map(known.__getitem__, wanted), pyarrow.int64())
 
     def _parse(self, lines: pyarrow.BinaryArray) -> tuple[pyarrow.Int64Array, pyarrow.RecordBatch]:
         """Return the times in lines, and the columns of ``_VALUES``."""
@@ -172,6 +152,45 @@ class EventReader:
         if isinstance(parsed, Event):
             return (*msgspec.structs.astuple(parsed), None)
         return (*_NO_VALUES, parsed or "")
+
+
+class Texts:
+    """What distinct texts contain, by the number of each: an event without its time, or a reason.
+
+    ``numbers`` has those of the texts that may occur again.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, int] = {}
+        self._bytes = 0
+        self._columns = [_Column(field.type) for field in _VALUES]
+        self._codes = pyarrow.RecordBatch.from_pylist(
+            [], pyarrow.schema((field.name, pyarrow.int32()) for field in _VALUES)
+        )
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._codes) > TEXTS_MAX or self._bytes > TEXT_BYTES_MAX
+
+    def keep(self, texts: pyarrow.BinaryArray, rows: pyarrow.RecordBatch) -> pyarrow.Int64Array:
+        """Keep the rows that were read in ``texts``, and return their numbers."""
+        self._bytes += compute.sum(compute.binary_length(texts)).as_py() or 0
+        begin = len(self._codes)
+        codes = [
+            column.encode(values)
+            for column, values in zip(self._columns, rows.columns, strict=True)
+        ]
+        coded = pyarrow.record_batch(codes, schema=self._codes.schema)
+        self._codes = pyarrow.concat_batches([self._codes, coded])
+        return pyarrow.array(range(begin, len(self._codes)), pyarrow.int64())
+
+    def look_up(self, numbers: pyarrow.Int64Array) -> pyarrow.RecordBatch:
+        """Return the columns of an event without its time; ``reason`` is the last one."""
+        codes = self._codes.take(numbers)
+        values = [
+            column.decode(code) for column, code in zip(self._columns, codes.columns, strict=True)
+        ]
+        return pyarrow.record_batch(values, schema=_VALUES)
 
 
 class _Column:
@@ -211,11 +230,6 @@ def _divide(lines: pyarrow.BinaryArray) -> list[pyarrow.BinaryArray]:
             for name, part in parts.items()
         }
     return list(parts.values())
-
-
-def set_aside(line: bytes, reason: Reason) -> pyarrow.RecordBatch:
-    """Return the columns of one line that is set aside unread."""
-    return pyarrow.RecordBatch.from_pylist([{"line": line, "reason": reason}], SCHEMA)
 
 
 def _read_plain(lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import re
 from datetime import tzinfo
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, SEPARATOR, Event, Reason
-from authorizerd.replay.ingest.parse.json_line import parse_json_line
+from authorizerd.replay.ingest.parse.event import (
+    LINE_BYTES_MAX,
+    SEPARATOR,
+    UNKNOWN_LEVEL,
+    Event,
+    Reason,
+)
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
+from authorizerd.replay.ingest.parse.times import find_head
 
 LineFormat = Literal["auto", "json", "kafka"]
+
+BYTE_ORDER_MARK: Final = "\ufeff"  # at the beginning of a file
 
 DOCKER_JSON: Final = '{"log":'  # Docker's json-file driver writes this key first
 
@@ -43,7 +51,7 @@ def parse_line(
     if len(line) > LINE_BYTES_MAX:
         return Reason.TOO_LONG
     try:
-        text = line.decode()
+        text = line.decode().removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError:
         return Reason.NOT_UTF_8
     if not text.strip(" \t\r\n"):
@@ -54,7 +62,7 @@ def parse_line(
     if SEPARATOR in unwrapped:
         return Reason.CONTROL_CHARACTER
     if line_format == "json" or (line_format == "auto" and unwrapped.startswith("{")):
-        return parse_json_line(unwrapped, zone)
+        return parse_json(unwrapped, zone)
     return parse_kafka_line(unwrapped, zone)
 
 
@@ -74,3 +82,57 @@ def _unwrapped(text: str) -> str | Reason:
     if _cri_json.match(text):
         return text[text.index("{") :]
     return text
+
+
+_INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # the type of Kafka's count, and of the column
+
+
+class _AuditRecord(msgspec.Struct, frozen=True):
+    """The keys of ``daemon.audit.format`` that an event needs; others are ignored."""
+
+    time: str
+    principal: str
+    allowed: bool
+    operation: str
+    resource_type: str
+    resource_name: str
+    level: str = UNKNOWN_LEVEL
+    host: str | None = None
+    request: str | None = None
+    resource_reference_count: Annotated[int, _INT_32] | None = None
+    rule: str | None = None
+    acl: str | None = None
+    masked: tuple[str, ...] = ()
+
+
+_json_decoder = msgspec.json.Decoder(_AuditRecord)
+
+
+def parse_json(text: str, zone: tzinfo) -> Event | Reason:
+    """Return the event of an audit object; ``zone`` applies to a time without one."""
+    try:
+        record = _json_decoder.decode(text)
+    except msgspec.DecodeError:
+        return Reason.BAD_JSON
+    if record.masked:
+        return Reason.MASKED
+    head = find_head(record.time)
+    if head is None:
+        return Reason.NO_TIME
+    at_ms = head.at_ms(zone)
+    if at_ms is None:
+        return Reason.BAD_TIME
+    return Event(
+        at_ms=at_ms,
+        allowed=record.allowed,
+        principal=record.principal,
+        host=record.host,
+        operation=record.operation,
+        resource_type=record.resource_type,
+        resource_name=record.resource_name,
+        pattern_type="LITERAL",
+        request=record.request,
+        reference_count=record.resource_reference_count,
+        rule=record.rule if record.acl is None else f"MatchingAcl(acl={record.acl})",
+        level=record.level,
+    )

@@ -22,20 +22,24 @@ from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import Commit
 from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
+from authorizerd.replay.ingest.parse.columns import BLANK
 from authorizerd.replay.ingest.parse.line import LineFormat
-from authorizerd.replay.ingest.part_files import BLANK
 from authorizerd.replay.ingest.report import Ingested, add_up
-from authorizerd.replay.ingest.rows import parse_records
+from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.ingest.runs import make_figures
-from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
+from authorizerd.replay.ingest.sums import TUPLE, split_tuples, sum_tuples
 from authorizerd.replay.ingest.table import Table, find_table, open_table
-from authorizerd.replay.ingest.tuples import TUPLE
 from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.recorded.spark import SparkEngine
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
-from authorizerd.replay.spark.files import is_occupied, remove_file, write_text
-from authorizerd.replay.spark.paths import escape_glob, local_path
+from authorizerd.replay.spark.files import (
+    escape_glob,
+    is_occupied,
+    local_path,
+    remove_file,
+    write_text,
+)
 from authorizerd.replay.spark.topics import explain
 from authorizerd.replay.text import encode_json, format_count
 from authorizerd.replay.whatif.evaluation import write_report
@@ -153,7 +157,8 @@ def _remove(spark: SparkSession, uri: str) -> None:
 def _sum_records(batch: DataFrame, plan: FollowPlan) -> DataFrame:
     """Return the sums of records by tuple, answer, rule, level, reason and partition."""
     line_format = msgspec.convert(plan.ingest.format, LineFormat)
-    rows = parse_records(batch, line_format, plan.ingest.time_zone)
+    lines = batch.withColumnRenamed("value", "line")
+    rows = parse_lines(lines, line_format, plan.ingest.time_zone)
     return rows.groupBy(*TUPLE, "allowed", "rule", "level", "reason", "partition").agg(
         sql.count(sql.lit(1)).alias("events"),
         sql.min("at").alias("first_at"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -12,13 +11,12 @@ from authorizerd.replay.ingest.commit import (
     Input,
     Run,
     TableError,
-    carry_forward,
     decode_commit,
     encode_commit,
     find_numbers,
     name_commit,
+    read_newest,
 )
-from authorizerd.replay.ingest.commit_files import read_newest
 from authorizerd.replay.ingest.report import Ingested
 
 NOTHING = Ingested(
@@ -29,7 +27,10 @@ ONE = msgspec.structs.replace(NOTHING, lines=1, events=1, allowed_events=1, tupl
 COMMIT = Commit(
     number=3,
     salt=7,
-    runs=(Run(id="v0", days=(), ingested=ONE), Run(id="00000002-a", days=(), ingested=NOTHING)),
+    runs=(
+        Run(id="00000001-a", days=("2026-11-21",), ingested=ONE),
+        Run(id="00000002-a", days=(), ingested=NOTHING),
+    ),
     tuples_run="00000002-a",
     inputs=(Input(uri="file:/a.log", bytes=1, modified_ms=2),),
     contents=(
@@ -40,7 +41,7 @@ COMMIT = Commit(
             first=3,
             last=3,
             ends_unreadable=False,
-            run="v0",
+            run="00000001-a",
         ),
     ),
     offsets={"kafka://h:1/audit": {0: 5, 1: 9}},
@@ -64,18 +65,24 @@ def test_numbers_are_those_of_commits_newest_first() -> None:
     assert find_numbers(names) == [10, 2]
 
 
-def test_globs_are_those_of_live_runs_with_events() -> None:
-    assert COMMIT.events_globs == ("events/day=*/*.parquet",)
+def test_globs_are_those_of_a_run() -> None:
     assert COMMIT.tuples_glob == "tuples/run=00000002-a/*.parquet"
     assert COMMIT.runs[1].events_glob == "events/run=00000002-a/day=*/*.parquet"
     assert msgspec.structs.replace(COMMIT, tuples_run=None).tuples_glob is None
 
 
-def test_table_of_version_0_is_carried_forward() -> None:
-    commit = carry_forward(json.dumps(msgspec.to_builtins(ONE)))
-    assert (commit.number, commit.tuples_glob) == (0, "tuples/*.parquet")
-    assert commit.events_globs == ("events/day=*/*.parquet",)
-    assert commit.ingested == ONE
+@pytest.mark.parametrize(("first_day", "expected"), [
+    ("", [True, False]), ("2026-11-21", [True, False]), ("2026-11-22", [False, False]),
+])  # fmt: skip
+def test_run_that_ends_before_a_window_is_not_read(first_day: str, expected: list[bool]) -> None:
+    assert [run.may_contain(first_day) for run in COMMIT.runs] == expected
+
+
+def test_commit_of_an_earlier_version_gets_defaults() -> None:
+    fields = msgspec.json.decode(encode_commit(COMMIT)) | {"schema_version": 0}
+    del fields["contents"]
+    read = decode_commit(msgspec.json.encode(fields))
+    assert (read.contents, read.runs) == ((), COMMIT.runs)
 
 
 def test_newer_schema_version_is_rejected(tmp_path: Path) -> None:
@@ -86,16 +93,17 @@ def test_newer_schema_version_is_rejected(tmp_path: Path) -> None:
         read_newest(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    (None, "expected the output of ingest: .*ingest.json does not exist"),
-    ("{}", "ingest.json: .*missing required field"),
-    ("no", "ingest.json: "),
-    (json.dumps({**msgspec.to_builtins(ONE), "accepted": False}), "was not accepted"),
+@pytest.mark.parametrize(("data", "reason"), [
+    (None, "expected the output of ingest: .*commits has no commit"),
+    (b"{}", "00000003.json: .*missing required field"),
+    (b"no", "00000003.json: "),
+    (b"\xff", "00000003.json: .*restore the file"),
 ])  # fmt: skip
 def test_directory_that_is_not_a_table_is_rejected(
-    tmp_path: Path, text: str | None, reason: str
+    tmp_path: Path, data: bytes | None, reason: str
 ) -> None:
-    if text is not None:
-        (tmp_path / "ingest.json").write_text(text)
+    if data is not None:
+        (tmp_path / "commits").mkdir()
+        (tmp_path / "commits" / name_commit(3)).write_bytes(data)
     with pytest.raises(TableError, match=reason):
         read_newest(tmp_path)

@@ -8,12 +8,14 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
+from unittest.mock import MagicMock
 
 import pytest
+from pyspark.errors import AnalysisException
 
-from authorizerd.replay.ingest.commit import Commit, Run
-from authorizerd.replay.ingest.commit_files import list_commits, read_newest
-from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
+from authorizerd.replay.ingest import committing
+from authorizerd.replay.ingest.commit import Commit, Run, list_commits, read_newest
+from authorizerd.replay.ingest.committing import create_commit
 from authorizerd.replay.ingest.report import add_up
 from authorizerd.replay.spark.errors import JobError
 
@@ -40,12 +42,7 @@ def fail(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
     monkeypatch.setattr(os, name, raise_error)
 
 
-@pytest.mark.parametrize("has_links", [True, False])
-def test_commit_is_created_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
-) -> None:
-    if not has_links:
-        fail(monkeypatch, "link", errno.EPERM)
+def test_commit_is_created_once(tmp_path: Path) -> None:
     create(tmp_path)
     other = Commit(number=1, salt=2, runs=(), tuples_run=None, ingested=NOTHING)
     with pytest.raises(JobError, match=CONFLICT):
@@ -54,8 +51,7 @@ def test_commit_is_created_once(
     assert {path.name for path in (tmp_path / "commits").iterdir()} - {".lock"} == {"00000001.json"}
 
 
-def test_commit_waits_for_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail(monkeypatch, "link", errno.EPERM)
+def test_commit_waits_for_no_lock(tmp_path: Path) -> None:
     (tmp_path / "commits").mkdir()
     with (tmp_path / "commits" / ".lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -64,15 +60,6 @@ def test_commit_waits_for_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert list_commits(tmp_path) == []
     create(tmp_path)
     assert list_commits(tmp_path) == [1]
-
-
-def test_other_error_of_a_link_is_not_hidden(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail(monkeypatch, "link", errno.EDQUOT)
-    with pytest.raises(OSError, match=os.strerror(errno.EDQUOT)):
-        create(tmp_path)
-    assert list((tmp_path / "commits").iterdir()) == []
 
 
 def test_run_and_commit_are_on_the_disk_before_the_commit_counts(
@@ -111,24 +98,25 @@ def test_failure_of_the_disk_leaves_no_commit(
     assert list_commits(tmp_path) == numbers
 
 
-def test_commits_that_killed_processes_were_writing_are_removed(tmp_path: Path) -> None:
+def test_commit_that_a_killed_process_was_writing_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits/.being-written").write_text("{")
     create(tmp_path)
-    for number in (1, 2):  # the process of the second one may still run
-        (tmp_path / f"commits/.0000000{number}.json.77.being-written").touch()
-    remove_unneeded(LOCAL, str(tmp_path), COMMIT, kept=5)
-    names = {path.name for path in (tmp_path / "commits").iterdir()}
-    assert names == {"00000001.json", ".00000002.json.77.being-written"}
+    assert read_newest(tmp_path) == COMMIT
 
 
-def test_commit_whose_file_another_ingest_has_removed_is_a_conflict(
+def test_commit_that_no_reader_would_read_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link = os.link
-
-    def remove(aside: Path, path: Path) -> None:
-        aside.unlink()
-        link(aside, path)
-
-    monkeypatch.setattr(os, "link", remove)
-    with pytest.raises(JobError, match=CONFLICT):
+    monkeypatch.setattr(committing, "TEXT_BYTES_MAX", 10)
+    with pytest.raises(JobError, match=r"expected a commit of at most 10 bytes, found \d+: too"):
         create(tmp_path)
+    assert list_commits(tmp_path) == []
+
+
+def test_other_error_of_spark_is_not_taken_for_a_conflict() -> None:
+    spark = MagicMock(conf={"spark.master": "yarn"})
+    writer = spark.createDataFrame.return_value.coalesce.return_value.write.mode.return_value
+    writer.text.side_effect = AnalysisException("[UNSUPPORTED] no such file system")
+    with pytest.raises(AnalysisException, match="no such file system"):
+        create_commit(spark, "s3://bucket/table", COMMIT)

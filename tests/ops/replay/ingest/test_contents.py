@@ -9,26 +9,14 @@ from msgspec.structs import replace
 
 from authorizerd.replay.ingest.commit import NO_ROWS, Content, Digest
 from authorizerd.replay.ingest.contents import (
+    ALL,
+    First,
     add_digests,
     match_contents,
     split_hash,
 )
 
 Rows = list[int]
-
-
-def test_blank_lines_of_the_shared_rows_are_those_of_the_other_file() -> None:
-    empty = Content(
-        file="", rows=0, digest=NO_ROWS, first=1, last=0, ends_unreadable=False, run="r"
-    )
-    short, long = (
-        replace(empty, file=str(rows), rows=rows, digest=digest_of([1] * rows), blank_lines=blank)
-        for rows, blank in ((2, 5), (4, 7))
-    )
-    for content, other in ((long, short), (short, long), (long, long)):
-        ((_, shared),) = match_contents([content], [other], lambda _, rows: digest_of([1] * rows))
-        assert shared is not None
-        assert shared[2:] == (other.file, other.blank_lines)
 
 
 def digest_of(rows: Rows) -> Digest:
@@ -62,17 +50,18 @@ class Model:
             for file, rows in logs.items()
         ]  # fmt: skip
         self._rows |= {(run, file): rows for file, rows in logs.items()}
-        for content, shared in match_contents(read, self._recorded, self._digest_first):
+        for content, shared in match_contents(read, self._recorded, self._read_first):
             left_out = shared.rows if shared else 0
+            assert shared is None or shared.first.end in (left_out - 1, ALL)
             of_file = self._rows[run, content.file] = logs[content.file][left_out:]
             if of_file:
-                digest = shared.digest if shared else NO_ROWS
+                digest = shared.first.digest if shared else NO_ROWS
                 self._recorded.append(
                     replace(content, skipped_rows=left_out, skipped_digest=digest)
                 )
 
-    def _digest_first(self, content: Content, rows: int) -> Digest:
-        return digest_of(self._rows[content.run, content.file][:rows])
+    def _read_first(self, content: Content, rows: int) -> First:
+        return First(digest_of(self._rows[content.run, content.file][:rows]), rows - 1)
 
 
 # Three logs whose first lines differ, and which have lines in common.

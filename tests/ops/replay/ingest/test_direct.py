@@ -13,12 +13,18 @@ import pyarrow.parquet as parquet
 import pytest
 
 from authorizerd.replay.ingest import direct
-from authorizerd.replay.ingest.direct import Part, are_here, plan_tasks, write_parts
+from authorizerd.replay.ingest.direct import (
+    Part,
+    PartFiles,
+    Places,
+    are_here,
+    plan_tasks,
+    write_parts,
+)
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.columns import EventReader
-from authorizerd.replay.ingest.part_files import PartFiles
-from authorizerd.replay.ingest.tuples import SUMMED_BY
+from authorizerd.replay.ingest.sums import SUMMED_BY
 
 LINE = (
     "[2026-11-{:02d} 16:26:{:02d},966] INFO Principal = User:{} is Denied operation = READ "
@@ -41,21 +47,26 @@ def plain(*paths: Path, packed: tuple[Path, ...] = ()) -> Inputs:
     return Inputs(plain=uris[0], packed=uris[1], parquet=())
 
 
+def places_in(folder: Path) -> Places:
+    return Places(folder / "events", folder / "aside")
+
+
 def run(tasks: list[list[Part]], folder: Path) -> list[dict[str, Any]]:
     """Run the tasks one by one, and return their sums."""
     reader = EventReader(UTC, "auto")
     sums = []
     for number, parts in enumerate(tasks):
-        with closing(PartFiles(folder / "events", folder / "aside", number)) as files:
+        with closing(PartFiles(places_in(folder), number)) as files:
             for batch in write_parts(parts, reader, files):
                 sums += batch.to_pylist()
     return sums
 
 
-def read(folder: Path) -> pyarrow.Table:
+def rows_in(folder: Path) -> list[dict[str, Any]]:
     files = sorted(folder.rglob("*.parquet"))
     table = pyarrow.concat_tables([parquet.ParquetFile(file).read() for file in files])
-    return table.sort_by("sequence")
+    found: list[dict[str, Any]] = table.sort_by("sequence").to_pylist()
+    return found
 
 
 def sum_rows(rows: list[dict[str, Any]]) -> dict[tuple[object, ...], tuple[int, object, object]]:
@@ -83,7 +94,7 @@ def test_tasks_write_each_line_in_order_and_sum_up_the_events(
     tasks = plan_tasks(plain(log, packed=(packed,)), 2)
     assert len(tasks) == (8 if task_bytes == 1000 else 1)
     sums = run(tasks, tmp_path / "run")
-    events = read(tmp_path / "run/events").to_pylist()
+    events = rows_in(tmp_path / "run/events")
     assert sum_rows(sums) == sum_rows(events)
     reader = EventReader(UTC, "auto")
     lines = log.read_bytes().splitlines()[:40]
@@ -94,7 +105,7 @@ def test_tasks_write_each_line_in_order_and_sum_up_the_events(
     ]
     assert {event["file"] for event in events[:-1]} == {f"file://{tmp_path}/a%20b*é.log"}
     assert (events[-1]["principal"], events[-1]["file"]) == ("User:z", packed.as_uri())
-    aside = read(tmp_path / "run/aside").to_pylist()
+    aside = rows_in(tmp_path / "run/aside")
     assert [(row["line"], row["reason"]) for row in aside] == [
         ("", "blank"), ("unknown", "no_decision"),
     ]  # fmt: skip
@@ -132,3 +143,72 @@ def test_only_logs_of_this_machine_are_read_directly(
     plain_uris: tuple[str, ...], packed: tuple[str, ...], events: tuple[str, ...], *, expected: bool
 ) -> None:
     assert are_here(Inputs(plain=plain_uris, packed=packed, parquet=events)) == expected
+
+
+DENIAL = (
+    "[2026-11-%02d 16:26:26,966] INFO Principal = User:%s is Denied operation = READ "
+    "from host = h on resource = Topic:LITERAL:t for request = Fetch with resourceRefCount = 1"
+)
+
+
+def rows_of(lines: list[str]) -> pyarrow.RecordBatch:
+    reader = EventReader(UTC, "auto")
+    rows = reader.read(pyarrow.array([line.encode() for line in lines], pyarrow.binary()))
+    return rows.append_column("file", pyarrow.repeat("file:/a.log", len(rows)))
+
+
+def write(folder: Path, *batches: list[str]) -> None:
+    """Write the rows of lines as task 3."""
+    with closing(PartFiles(places_in(folder), task=3)) as files:
+        for batch in batches:
+            files.write(rows_of(batch))
+
+
+def test_each_line_is_in_the_files_of_its_kind(tmp_path: Path) -> None:
+    write(tmp_path, [DENIAL % (21, "a"), "", "x"], [DENIAL % (22, "b"), DENIAL % (21, "c")])
+    for day, expected in (
+        ("2026-11-21", [("User:a", 0), ("User:c", 4)]),
+        ("2026-11-22", [("User:b", 3)]),
+    ):
+        rows = rows_in(tmp_path / "events" / f"day={day}")
+        assert [(row["principal"], row["sequence"] - (3 << 33)) for row in rows] == expected
+    aside = [("", "blank", 1), ("x", "no_decision", 2)]
+    assert rows_in(tmp_path / "aside") == [
+        {"line": line, "reason": reason, "file": "file:/a.log", "sequence": (3 << 33) + number}
+        for line, reason, number in aside
+    ]
+
+
+def test_task_that_runs_again_replaces_its_files(tmp_path: Path) -> None:
+    for _ in range(2):
+        write(tmp_path, [DENIAL % (21, "a"), "x"])
+    assert len(rows_in(tmp_path / "events")) == len(rows_in(tmp_path / "aside")) == 1
+
+
+def test_number_of_open_files_and_of_their_rows_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened: list[int] = []
+
+    class Counted(parquet.ParquetWriter):  # type: ignore[misc] # pyarrow has no annotations
+        def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+            super().__init__(*arguments, **options)
+            opened.append((opened[-1] if opened else 0) + 1)
+
+        def close(self) -> None:
+            if self.is_open:
+                opened.append(opened[-1] - 1)
+            super().close()
+
+    monkeypatch.setattr(parquet, "ParquetWriter", Counted)
+    monkeypatch.setattr(direct, "FILES_MAX", 2)
+    monkeypatch.setattr(direct, "ROWS_MAX", 2)
+    days = [21, 22, 23, 21, 21, 21, 22, 24, 23]
+    write(tmp_path, *([DENIAL % (day, "a")] for day in days))
+    assert max(opened) == 2
+    assert opened[-1] == 0
+    for day in set(days):
+        files = list((tmp_path / "events" / f"day=2026-11-{day}").glob("*.parquet"))
+        rows = [parquet.read_metadata(file).num_rows for file in files]
+        assert sum(rows) == days.count(day)
+        assert max(rows) <= 2

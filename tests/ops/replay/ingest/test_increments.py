@@ -8,15 +8,14 @@ import os
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 from msgspec.structs import replace
 
-from authorizerd.replay.ingest.commit import Commit, Run
-from authorizerd.replay.ingest.commit_files import list_commits, read_newest
-from authorizerd.replay.ingest.report import add_up, decode_ingested
+from authorizerd.replay.ingest.commit import Run, list_commits, read_newest
+from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
@@ -84,7 +83,8 @@ class Ingests:
 
     def check(self, events: list[Event]) -> None:
         """Check that the table contains ``events``, and that the other commands see just these."""
-        files = [f"{self.table}/{glob}" for glob in read_newest(self.table).events_globs]
+        live = [run for run in read_newest(self.table).runs if run.days]
+        files = [f"{self.table}/{run.events_glob}" for run in live]
         columns = ", ".join(KEY)
         found = duckdb.sql(
             f'SELECT {columns}, allowed, rule, epoch_ms("at") FROM read_parquet({files}, '
@@ -143,14 +143,30 @@ def test_log_that_grows_is_rotated_and_packed_counts_once(ingests: Ingests) -> N
     assert len(read_newest(ingests.table).runs) == 3
 
 
-def test_blank_lines_of_a_log_that_grows_count_once(ingests: Ingests) -> None:
-    first = f"\n{text_of(EVENTS[:40])}\n \n"
-    grown = f"{first}\n{text_of(EVENTS[40:70])}\nunknown\n"
-    for text, blank_lines in ((first, 3), (grown, 5), (f"{grown}\n{text_of(EVENTS[70:])}", 6)):
+def test_blank_lines_within_a_log_that_grows_count_once(ingests: Ingests) -> None:
+    first = f"\n \n{text_of(EVENTS[:40])}"
+    grown = f"{first}\n{text_of(EVENTS[40:70])}"
+    for text, blank_lines in ((first, 2), (grown, 3), (f"{grown}\n{text_of(EVENTS[70:])}", 4)):
         ingests.log(a__log=text)
-        ingests.ingest(bad_ratio_max=0.5)
+        ingests.ingest()
         figures = read_newest(ingests.table).ingested
         assert (figures.blank_lines, figures.lines) == (blank_lines, text.count("\n"))
+
+
+def test_damaged_archive_is_named_until_a_sound_one_is_read(
+    ingests: Ingests, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = gzip.compress(text_of(EVENTS).encode())
+    ingests.log(a__log__gz=packed[:-20], b__log=text_of(OTHER))
+    ingests.ingest(bad_ratio_max=0.5)
+    (damaged,) = read_newest(ingests.table).ingested.damaged
+    assert damaged.endswith("/a.log.gz")
+    said = capsys.readouterr()
+    assert f"{damaged}: the archive is damaged, so events are missing" in said.err
+    assert "1 archive damaged, so events are missing" in said.out
+    ingests.log(a__log__gz=packed)
+    ingests.ingest()
+    assert read_newest(ingests.table).ingested.damaged == ()
 
 
 def test_parts_of_a_day_arrive_in_any_order(ingests: Ingests) -> None:
@@ -196,61 +212,20 @@ def test_line_that_was_being_written_does_not_double_the_log(
     assert (figures.events, figures.set_aside) == expected
 
 
-def test_table_of_version_0_is_carried_forward(ingests: Ingests) -> None:
-    ingests.log(a__log=text_of(EVENTS[:40]), b__log="nonsense\n" + text_of(OTHER))
-    ingests.ingest(bad_ratio_max=0.5)
-    for part in ("events", "tuples", "set_aside"):
-        (run,) = (ingests.table / part).iterdir()
-        for path in run.iterdir():
-            path.rename(ingests.table / part / path.name)
-        run.rmdir()
-    shutil.rmtree(ingests.table / "commits")
-    ingests.check(EVENTS[:40] + OTHER)
-    ingests.log(
-        a__log=text_of(EVENTS), b__log__gz=gzip.compress(b"nonsense\n" + text_of(OTHER).encode())
-    )
-    ingests.ingest()
-    ingests.check(EVENTS + OTHER)
-    commit = read_newest(ingests.table)
-    assert [run.id == "v0" for run in commit.runs] == [True, False]
-    assert commit.ingested.reasons == {"no_decision": 1}
+STEPS = ("_summarize", "_leave_out", "write", "_write_tuples")
 
 
-def test_table_of_version_0_without_events_is_carried_forward_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from authorizerd.replay.ingest import job
-
-    class ReachedError(Exception):
-        pass
-
-    def reach(*_: object) -> None:
-        raise ReachedError
-
-    nothing = add_up([], 0)
-    runs = tuple(Run(id=name, days=(), ingested=nothing) for name in ("v0", "00000001-a"))
-    commit = Commit(number=1, salt=1, runs=runs, tuples_run=None, ingested=nothing)
-    plan = IngestPlan(inputs=(), out=str(tmp_path))
-    monkeypatch.setattr(job._Ingest, "_write", reach)
-    with pytest.raises(ReachedError):
-        job._Ingest(cast("SparkSession", None), plan, commit).write(job._Fresh([], []))
-
-
-STEPS = ("_summarize", "_leave_out", "_check_accepted", "_write_tuples")
-
-
-def read_as_documented(spark: SparkSession, table: Path) -> tuple[dict[str, int], int]:
-    """Return the denials of each principal, and the events, as the documentation finds them."""
+def documented(language: str, table: Path) -> str:
+    """Return the code with which the documentation reads a table."""
     text = (Path(__file__).parents[4] / "docs/replay-ingest.md").read_text(encoding="utf-8")
-    query, code = (
-        text.split(f"```{language}\n")[1].split("```")[0].replace("TABLE/", f"{table}/")
-        for language in ("sql", "python")
-    )
-    found = duckdb.sql(query)
-    assert found is not None
+    return text.split(f"```{language}\n")[1].split("```")[0].replace("TABLE/", f"{table}/")
+
+
+def count_as_documented(spark: SparkSession, table: Path) -> int:
     names: dict[str, Any] = {"spark": spark}
-    exec(code, names)
-    return dict(found.fetchall()), names["events"].count()
+    exec(documented("python", table), names)
+    count: int = names["events"].count()
+    return count
 
 
 class KilledError(Exception):
@@ -291,7 +266,10 @@ def test_killed_run_leaves_the_table_as_it_was(
     ingests.ingest()
     ingests.check(EVENTS + OTHER)
     denials = Counter(event.principal for event in EVENTS + OTHER if not event.allowed)
-    assert read_as_documented(spark, ingests.table) == (denials, 120)
+    found = duckdb.sql(documented("sql", ingests.table))
+    assert found is not None
+    assert dict(found.fetchall()) == denials
+    assert count_as_documented(spark, ingests.table) == 120
     # The next commit removes what the killed runs have left.
     ingests.log(c__log=text_of(OTHER[:1]))
     ingests.ingest()
@@ -382,9 +360,11 @@ def test_table_that_only_spark_can_reach_is_kept_alike(
     assert opened.events().count() == 120
     assert opened.commit.number == 2
     # What is removed becomes empty.
-    assert spark.read.parquet(f"{ingests.table}/tuples/run={old.tuples_run}").count() == 0
+    assert not files.is_occupied(spark, f"{ingests.table}/tuples/run={old.tuples_run}")
     with pytest.raises(FileNotFoundError):
-        table.read_commit_text(spark, f"{ingests.table}/commits/00000001.json")
+        files.read_text(spark, f"{ingests.table}/commits/00000001.json")
+    # As the documentation reads it, past the directory of the run that was written twice.
+    assert count_as_documented(spark, ingests.table) == 120
     # Two writers of one commit: the later one fails, although Spark let both write.
     place = ingests.table / "commits" / "00000002.json"
     (part,) = place.glob("*.txt")
@@ -408,7 +388,7 @@ def test_number_of_old_commits_is_bounded(spark: SparkSession, tmp_path: Path) -
 
     table = str(write_events(tmp_path, EVENTS))
     commit = read_newest(tmp_path)
-    for number in range(1, 8):
+    for number in range(2, 8):
         run = f"{number:08d}-ab"
         for part in ("events", "tuples", "set_aside"):
             (tmp_path / part / f"run={run}").mkdir(parents=True)

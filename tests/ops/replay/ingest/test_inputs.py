@@ -48,15 +48,15 @@ def test_name_that_is_not_utf_8_is_rejected_before_the_ingest(tmp_path: Path) ->
 
 NEW, OLD = (
     "file:/t/events/run=00000001-a/day=2026-11-21/a.parquet",
-    "s3://b/v0/events/day=1/a.parquet",
+    "s3://b/u/events/run=00000001-b/day=1/a.parquet",
 )
 LOG, OTHER_TOOL, TOPIC = "file:/logs/a.log", "file:/events/a.parquet", "kafka://h:1/audit"
 
 
 @pytest.mark.parametrize(("uris", "topics", "found"), [
     ((NEW, LOG), (), f"file:/t: .*found {LOG}"),
-    ((LOG, OLD, f"{LOG}.gz"), (), f"s3://b/v0: .*found {LOG}"),
-    ((NEW, OLD), (), "file:/t: .*found s3://b/v0"),
+    ((LOG, OLD, f"{LOG}.gz"), (), f"s3://b/u: .*found {LOG}"),
+    ((NEW, OLD), (), "file:/t: .*found s3://b/u"),
     ((NEW,), (TOPIC,), f"file:/t: .*found {TOPIC}"),
     ((NEW, NEW.replace("run=00000001", "run=00000002"), OTHER_TOOL), (), None),
     ((LOG, f"{LOG}.gz", OTHER_TOOL), (TOPIC,), None),

@@ -204,7 +204,7 @@ def test_overwrite_replaces_all_days(spark: SparkSession, tmp_path: Path) -> Non
         spark.conf.unset(mode)
     assert rows("resource_name", tmp_path / "out" / "events") == [("b",)]
     for part in ("events", "tuples", "set_aside", "commits"):
-        assert len(list((tmp_path / "out" / part).iterdir())) == 1, "older ones are removed"
+        assert len(list((tmp_path / "out" / part).glob("[!.]*"))) == 1, "older ones are removed"
     (tmp_path / "out" / "ingest.json").unlink()
     assert ingest(spark, tmp_path / "again", tmp_path / "out" / "events").events == 1
     shutil.rmtree(tmp_path / "out" / "commits")
@@ -284,21 +284,25 @@ def test_run_whose_tasks_wrote_elsewhere_is_not_committed(
         return job._Tuples(number=1, events=before.ingested.events + summed)
 
     def summarize(*_: object) -> runs.RunSummary:
-        return runs.RunSummary(figures(found), (), ())
+        return runs.RunSummary("1", figures(found), (), ())
 
     def figures(events: int) -> Ingested:
         return replace(add_up([], 0), lines=events, events=events, allowed_events=events)
 
+    discarded: list[str] = []
     ingested = figures(7)
     before = Commit(number=1, salt=1, runs=(), tuples_run=None, ingested=ingested)
-    monkeypatch.setattr(runs.Runs, "write_directly", lambda *_: "sums")
+    fake = SimpleNamespace(write_directly=lambda *_: "sums", discard=discarded.append)
+    monkeypatch.setattr(job, "Runs", lambda *_: fake)
     monkeypatch.setattr(job._Ingest, "_write_tuples", write)
     monkeypatch.setattr(job._Ingest, "_summarize", summarize)
+    monkeypatch.setattr(job._Ingest, "_new_run", lambda _: "1")
     local = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
     ingest = job._Ingest(local, IngestPlan(inputs=(), out=str(tmp_path)), before)
     said = f"expected the {summed} events that the tasks have read, found {found} in events/run="
     with nullcontext() if summed == found else pytest.raises(JobError, match=said):
-        assert ingest._write(job._Fresh([], [])).summary.ingested.events == found
+        assert ingest._write().ingested.events == found
+    assert discarded == ([] if summed == found else ["1"])
 
 
 def test_log_beside_a_table_that_has_it_does_not_count_twice(

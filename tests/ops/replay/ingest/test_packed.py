@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.replay.ingest.parse.archives import unpack_lines
-from authorizerd.replay.ingest.parse.event import Reason
+from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, read_log
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -73,8 +72,8 @@ def test_missing_bytes_are_damage(suffix: str) -> None:
     with pytest.raises(OSError, match="4 bytes of the packed file are missing"):
         file.read()
     _, file = next(packed_files([batch]))
-    faults = [fault for _, fault in unpack_lines(f"a.{suffix}", file)]
-    assert faults[-1] is Reason.BROKEN_ARCHIVE
+    with pytest.raises(DamagedArchiveError):
+        list(read_log(f"a.{suffix}", file))
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -102,9 +101,8 @@ def test_memory_does_not_grow_with_the_archive(suffix: str) -> None:
     try:
         _, file = next(packed_files(batches()))
         count = 0
-        for some, fault in unpack_lines(name, file):
-            assert fault is None
-            count += len(some)
+        for block in read_log(name, file, MIB):
+            count += block.count(b"\n") + 1
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

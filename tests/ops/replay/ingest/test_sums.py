@@ -4,8 +4,6 @@ import random
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from authorizerd.replay.ingest.tuples import SUMS
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,7 +22,7 @@ def random_part(chosen: random.Random) -> Part:
 
 
 def test_tuples_split_and_summed_with_other_parts_are_those_of_all(spark: SparkSession) -> None:
-    from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
+    from authorizerd.replay.ingest.sums import SUMS, split_tuples, sum_tuples
 
     chosen = random.Random(20)
     parts = [random_part(chosen) for _ in range(200)]

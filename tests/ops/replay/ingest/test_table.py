@@ -12,22 +12,22 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
-from authorizerd.replay.ingest.commit import Run, encode_commit, name_commit
-from authorizerd.replay.ingest.commit_files import read_newest
-from authorizerd.replay.plans import LoadPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.ingest.commit import encode_commit, name_commit, read_newest
+from authorizerd.replay.plans import IngestPlan, LoadPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
-from tests.ops.replay.recorded_events import START, Event, damage_rows, write_events
+from tests.ops.replay.recorded_events import RUN, START, Event, damage_rows, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from authorizerd.replay.ingest.table import Table
 
-    Plan = LoadPlan | UsagePlan | WhatIfPlan
+    Plan = IngestPlan | LoadPlan | UsagePlan | WhatIfPlan
 
 EVENT = Event("User:a", None, "READ", "TOPIC", "t", True)
 NO_ACLS = AclSet(source="none", acls=(), digest=digest_of(()))
 PLANS: dict[str, Callable[[str, str], Plan]] = {
+    "ingest": lambda events, out: IngestPlan(inputs=(events,), out=out),
     "load": lambda events, out: LoadPlan(
         events=events, out=out, target="127.0.0.1:1", run_id="run", dry_run=True
     ),
@@ -45,20 +45,16 @@ def names_in(table: Table) -> tuple[list[str], list[str]]:
 
 
 def add_run(table: Path, number: int, events: Sequence[Event], *, is_committed: bool) -> None:
-    """Add a run with ``events``, and their tuples only."""
+    """Add a run with ``events``, and their tuples only; ``number`` is above 1."""
     run = f"{number:08d}-ab"
     made = write_events(table / "_made" / run, events)
     for part in ("events", "tuples"):
-        (table / part).mkdir(exist_ok=True)
-        (made / part).rename(table / part / f"run={run}")
-    before = read_newest(table)
+        (made / part / RUN).rename(table / part / f"run={run}")
+    before, (added,) = read_newest(table), read_newest(made).runs
     if is_committed:
-        ingested = read_newest(made).ingested
-        days = tuple(sorted(path.name[4:] for path in (table / "events" / f"run={run}").iterdir()))
-        runs = (*before.runs, Run(id=run, days=days, ingested=ingested))
-        totals = replace(before.ingested, tuples=ingested.tuples)
+        runs = (*before.runs, replace(added, id=run))
+        totals = replace(before.ingested, tuples=added.ingested.tuples)
         commit = replace(before, number=number, runs=runs, tuples_run=run, ingested=totals)
-        (table / "commits").mkdir(exist_ok=True)
         (table / "commits" / name_commit(number)).write_bytes(encode_commit(commit))
 
 
@@ -74,8 +70,8 @@ def test_readers_see_the_live_runs_only(
     opened = table.open_table(spark, str(folder))
     assert names_in(opened) == (["t"], ["t"])
     assert (opened.ingested.events, opened.ingested.allowed_events) == (1, 1)
-    add_run(folder, 1, [EVENT._replace(resource_name="live")], is_committed=True)
-    add_run(folder, 2, [EVENT._replace(resource_name="dead")], is_committed=False)
+    add_run(folder, 2, [EVENT._replace(resource_name="live")], is_committed=True)
+    add_run(folder, 3, [EVENT._replace(resource_name="dead")], is_committed=False)
     (folder / "commits" / name_commit(0)).write_text("")
     opened = table.open_table(spark, str(folder))
     assert names_in(opened) == (["live", "t"], ["live"])
@@ -89,14 +85,14 @@ def test_window_reads_only_its_own_days_of_every_run(spark: SparkSession, tmp_pa
     day_ms = 86_400_000
     events = [EVENT._replace(resource_name=f"t{day}", at=day * day_ms) for day in range(3)]
     table = write_events(tmp_path, events[2:])
-    for number, added in ((1, events), (2, events), (3, events[:2])):
+    for number, added in ((2, events), (3, events), (4, events[:2])):
         add_run(table, number, added, is_committed=True)
     earlier = list((table / "events").glob("run=*/day=2026-11-2[12]/*.parquet"))
     assert len(earlier) == 6
     # Reading a row of an earlier day now raises an error, and so does opening the run before.
     for file in earlier:
         damage_rows(file)
-        if "run=00000003" in str(file):
+        if "run=00000004" in str(file):
             file.write_bytes(b"no Parquet")
     since_ms = round(START.timestamp() * 1000) + day_ms + day_ms // 2
     events_since = open_table(spark, str(table)).events(since_ms)
@@ -104,7 +100,7 @@ def test_window_reads_only_its_own_days_of_every_run(spark: SparkSession, tmp_pa
     assert (found.resource_name, found.allowed_events) == ("t2", 3)
 
 
-@pytest.mark.parametrize("command", ["whatif", "usage", "lookback", "load"])
+@pytest.mark.parametrize("command", ["ingest", "whatif", "usage", "lookback", "load"])
 def test_table_that_has_lost_files_is_rejected(
     spark: SparkSession, tmp_path: Path, command: str
 ) -> None:
@@ -112,17 +108,18 @@ def test_table_that_has_lost_files_is_rejected(
     day_ms = 86_400_000
     events = [EVENT._replace(resource_name=f"t{day}", at=day * day_ms) for day in range(3)]
     table = write_events(tmp_path / "in", events)
-    add_run(table, 1, events, is_committed=True)
+    add_run(table, 2, events, is_committed=True)
     part, left = ("tuples", 2) if command in ("whatif", "usage") else ("events", 5)
     # A window of a day is checked too, because the lost file's run ends in it.
     plan = PLANS[command.replace("lookback", "usage")](str(table), str(tmp_path / "out"))
     if isinstance(plan, UsagePlan) and command == "lookback":
         plan = replace(plan, lookback_days=0.5)
-    lost = table / part / "run=00000001-ab"
+    lost = table / part / "run=00000002-ab"
     min(
         lost.rglob("*.parquet"), key=lambda file: (parquet.read_metadata(file).num_rows, file)
     ).unlink()
-    expected = f"--events: {table}/{part}: expected {left + 1} {part}, found {left}: restore"
+    option = "--input: file:" if command == "ingest" else "--events: "
+    expected = f"{option}{table}/{part}: expected {left + 1} {part}, found {left}: restore"
     with pytest.raises(JobError, match=re.escape(expected)):
         run(spark, plan)
     shutil.rmtree(lost)
@@ -140,24 +137,10 @@ def test_directory_without_a_table_is_rejected(
 
     if not is_local:
         monkeypatch.setattr(table, "local_path", lambda spark, uri: None)
-    reason = f"--input: {tmp_path}: expected the output of ingest: .*ingest.json does not exist"
+    reason = f"--input: {tmp_path}: expected the output of ingest: .*commits has no commit"
     with pytest.raises(JobError, match=reason):
         table.open_table(spark, str(tmp_path), option="--input")
-    (tmp_path / "ingest.json").write_text("{}")
-    with pytest.raises(JobError, match=r"--events: .*ingest.json: .*missing required field"):
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / name_commit(1)).write_text("{}")
+    with pytest.raises(JobError, match=r"--events: .*00000001.json: .*missing required field"):
         table.open_table(spark, str(tmp_path))
-
-
-@pytest.mark.parametrize("command", PLANS)
-def test_events_that_were_not_accepted_are_rejected(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
-    run = import_module(f"authorizerd.replay.{command}.job").run
-    events = write_events(tmp_path / "in", [EVENT], accepted=False)
-    said = ""
-    try:
-        assert run(spark, PLANS[command](str(events), str(tmp_path / "out"))) == 1
-    except JobError as error:  # which becomes exit code 1, and one line
-        said = str(error)
-    assert "this ingest was not accepted" in said + capsys.readouterr().err
-    assert not (tmp_path / "out").exists()

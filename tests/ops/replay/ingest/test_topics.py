@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
-from authorizerd.replay.ingest.commit import NO_ROWS, Content
-from authorizerd.replay.ingest.commit_files import read_newest
+from authorizerd.replay.ingest.commit import NO_ROWS, Content, read_newest
 from authorizerd.replay.ingest.topics import (
     NewRecords,
     check_continues,
@@ -121,11 +121,13 @@ def test_each_record_is_added_once_even_if_its_line_is_not_new(
         figures = commit.ingested
         assert (figures.events, figures.blank_lines, figures.set_aside) == (2 * times, times, times)
     assert commit.ingested.inputs == (AUDIT.uri, OTHER_ADDRESS.uri)
-    files = [f"{tmp_path}/{glob}" for glob in commit.events_globs]
+    files = [f"{tmp_path}/{run.events_glob}" for run in commit.runs]
     places = duckdb.sql(f"SELECT file, sequence FROM read_parquet({files}) ORDER BY sequence")
     assert places is not None
     assert places.fetchall() == [(f"{AUDIT.uri}/0", offset) for offset in (0, 1, 4, 5)]
     capsys.readouterr()
     assert run(spark, plan) == 0
     assert capsys.readouterr().out == "nothing new: the table has all of the 2 inputs already\n"
+    assert run(spark, replace(plan, topics=(AUDIT,))) == 0
+    assert capsys.readouterr().out == "nothing new: the table has the input already\n"
     assert read_newest(tmp_path) == commit

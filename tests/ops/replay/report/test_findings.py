@@ -105,6 +105,7 @@ def test_acls_that_decide_differently_are_found() -> None:
 def test_ingest_is_good_if_accepted_with_allowed_events() -> None:
     assert states(ingest=ingested()) == ["good"]
     assert states(ingest=changed(ingested(), accepted=False)) == ["bad"]
+    assert states(ingest=changed(ingested(), damaged=("a.gz",))) == ["doubtful"]
     assert states(ingest=changed(ingested(), allowed_events=0, denied_events=100)) == ["doubtful"]
 
 

@@ -79,13 +79,13 @@ def test_files_below_a_glob_are_listed_without_empty_ones(
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    found = {row.path: row.length for row in list_files(spark, f"{tmp_path}/a*").collect()}
+    found = {row.path: row.length for row in list_files(spark, f"{tmp_path}/a*")}
     assert found == {f"file:{tmp_path}/a/one.log": 1, f"file:{tmp_path}/a/b/two.log": 2}
-    assert list_files(spark, f"{tmp_path}/b*").isEmpty()
+    assert list_files(spark, f"{tmp_path}/b*") == []
 
 
 def test_only_the_drivers_own_paths_are_local() -> None:
-    from authorizerd.replay.spark.paths import local_path
+    from authorizerd.replay.spark.files import local_path
 
     def find(uri: str, master: str) -> Path | None:
         session = cast("SparkSession", SimpleNamespace(conf={"spark.master": master}))

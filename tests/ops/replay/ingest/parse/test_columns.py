@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from typing import get_args
 
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizerd.replay.ingest.parse import columns
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader, set_aside
+from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.times import find_zone
 from tests.ops.replay.ingest.parse.hostile_lines import (
     BEGINNINGS,
@@ -136,7 +138,7 @@ def test_known_texts_are_forgotten_beyond_a_limit(
     for count in (1, 2):
         assert read(reader, lines) == [parse_line(line, UTC) for line in lines]
         assert len(parsed) == count * 2
-        assert len(reader._codes) == 2
+        assert len(reader.texts._codes) == 2
 
 
 @pytest.mark.parametrize(
@@ -173,5 +175,12 @@ def test_empty_batch_has_all_columns() -> None:
     assert read(EventReader(UTC, "auto"), []) == []
 
 
-def test_set_aside_keeps_the_line() -> None:
-    assert rows_of(set_aside(b"\xff", Reason.BROKEN_ARCHIVE), [b"\xff"]) == [Reason.BROKEN_ARCHIVE]
+def test_damage_and_the_beginning_of_a_long_line_are_set_aside() -> None:
+    def blocks() -> Iterator[bytes]:
+        yield b"a" * (LINE_BYTES_MAX + 9) + b"\n\nb"
+        raise DamagedArchiveError(b"\xff")
+
+    first, damage = EventReader(UTC, "auto").read_blocks(blocks())
+    expected = [Reason.TOO_LONG, None, Reason.NO_DECISION]
+    assert rows_of(first, [b"a" * (LINE_BYTES_MAX + 1), b"", b"b"]) == expected
+    assert rows_of(damage, [b"\xff"]) == [Reason.BROKEN_ARCHIVE]

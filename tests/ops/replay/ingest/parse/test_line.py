@@ -35,6 +35,7 @@ def test_both_formats_of_the_daemon_give_the_same_event(monkeypatch: pytest.Monk
     )
     assert parse_line(format_kafka(AUDITED), UTC) == EVENT
     assert parse_line(format_json(AUDITED), UTC) == EVENT
+    assert parse_line(b"\xef\xbb\xbf" + format_json(AUDITED), UTC) == EVENT
 
 
 @pytest.mark.parametrize("line_format", ["auto", "json"])
@@ -67,7 +68,7 @@ def test_partial_line_of_docker_is_set_aside() -> None:
 
 
 @pytest.mark.parametrize(("line", "expected"), [
-    (b"", None), (b" \t\r", None), (b"\xff", Reason.NOT_UTF_8),
+    (b"", None), (b" \t\r", None), (b"\xef\xbb\xbf", None), (b"\xff", Reason.NOT_UTF_8),
     (b"a" * (LINE_BYTES_MAX + 1), Reason.TOO_LONG), (b"Principal = \x01", Reason.CONTROL_CHARACTER),
     (b"{", Reason.BAD_JSON), (b'{"log":1}', Reason.BAD_JSON),
     (b'{"time":"2026-11-21T16:26:26Z","allowed":true}', Reason.BAD_JSON),

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from authorizerd.replay.ingest.commit import Commit
-from authorizerd.replay.ingest.commit_files import read_newest
+from authorizerd.replay.ingest.commit import Commit, read_newest
 from authorizerd.replay.ingest.report import add_up
 from authorizerd.replay.plans import FollowPlan, IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
