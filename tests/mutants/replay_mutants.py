@@ -182,8 +182,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="the line at the end of a piece of a file is lost",
         file="ops/replay/ingest/parse/logs.py",
-        text="waiting = line[: LINE_BYTES_MAX + 1]",
-        becomes="waiting = bytearray()",
+        text="pieces, waiting = [line], len(line)",
+        becomes="pieces, waiting = [], 0",
         found_by="tests/ops/replay/ingest/parse/test_logs.py"
         "::test_parts_of_a_file_give_each_line_once_or_its_beginning",
     ),

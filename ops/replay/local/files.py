@@ -149,7 +149,7 @@ class LogReader(io.RawIOBase):
                 read = io.BufferedReader(self, PIECE_BYTES)
                 try:
                     for block in read_log(self._path.name, read, PIECE_BYTES):
-                        yield block.split(b"\n")
+                        yield bytes(block).split(b"\n")
                 finally:
                     # The digest includes what follows an archive in its file.
                     rest = bytearray(PIECE_BYTES)

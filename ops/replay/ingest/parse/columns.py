@@ -73,13 +73,19 @@ class EventReader:
         self.texts = Texts()
         self.numbers = pyarrow.array([], pyarrow.int64())
 
-    def read_blocks(self, blocks: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
+    def read_blocks(self, blocks: Iterable[memoryview]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the columns of the lines in blocks of ``logs``, and of the damage after them."""
         try:
             for block in blocks:
-                lines = compute.split_pattern(pyarrow.array([block], pyarrow.binary()), b"\n")
+                # An array with the whole block, which is not copied.
+                offsets = pyarrow.array([0, len(block)], pyarrow.int32()).buffers()[1]
+                buffers = [None, offsets, pyarrow.py_buffer(block)]
+                whole = pyarrow.Array.from_buffers(pyarrow.binary(), 1, buffers)
+                lines = compute.split_pattern(whole, b"\n").flatten()
                 # Of a line that is too long, only the beginning is kept: it is set aside anyway.
-                yield self.read(compute.binary_slice(lines.flatten(), 0, LINE_BYTES_MAX + 1))
+                if compute.max(compute.binary_length(lines)).as_py() > LINE_BYTES_MAX:
+                    lines = compute.binary_slice(lines, 0, LINE_BYTES_MAX + 1)
+                yield self.read(lines)
         except DamagedArchiveError as damage:
             row = {"line": damage.line, "reason": Reason.BROKEN_ARCHIVE}
             self.numbers = pyarrow.nulls(1, pyarrow.int64())

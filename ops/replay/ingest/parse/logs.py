@@ -108,7 +108,7 @@ def find_suffix(name: str) -> str | None:
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
-def read_log(name: str, file: BinaryFile, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+def read_log(name: str, file: BinaryFile, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
     """Yield the lines of a log in blocks, as ``read_part``; its name says how it is packed.
 
     Raises:
@@ -123,10 +123,10 @@ def read_log(name: str, file: BinaryFile, block_bytes: int = BLOCK_BYTES) -> Ite
     if archive is not None and archive.is_damaged:
         raise DamagedArchiveError(line)
     if line:
-        yield line
+        yield memoryview(line)
 
 
-def read_part(file: BinaryFile, begin: int, end: int) -> Iterator[bytes]:
+def read_part(file: BinaryFile, begin: int, end: int) -> Iterator[memoryview]:
     """Yield the lines of a plain file that begin in its bytes from ``begin`` to ``end``.
 
     A block has lines with line feeds between them. Of a line that is longer than a block, only the
@@ -136,7 +136,7 @@ def read_part(file: BinaryFile, begin: int, end: int) -> Iterator[bytes]:
     file.seek(at)
     line = yield from _split(lambda: file.read(min(BLOCK_BYTES, last - file.tell())), BLOCK_BYTES)
     if line:
-        yield line
+        yield memoryview(line)
 
 
 class _Archive:
@@ -156,19 +156,22 @@ class _Archive:
             return b""
 
 
-def _split(read: Callable[[], bytes], block_bytes: int) -> Generator[bytes, None, bytes]:
+def _split(read: Callable[[], bytes], block_bytes: int) -> Generator[memoryview, None, bytes]:
     """Yield blocks of what ``read`` returns until it is empty, and return the unfinished line."""
-    waiting = bytearray()
+    pieces: list[bytes] = []
+    waiting = 0
     while True:
-        piece = read()
-        waiting += piece
-        if len(waiting) >= block_bytes or not piece:
-            *lines, line = waiting.rsplit(b"\n", 1)
-            if lines:
-                yield bytes(lines[0])
-            if not piece:
-                return bytes(line)
-            waiting = line[: LINE_BYTES_MAX + 1]
+        pieces.append(read())
+        waiting += len(pieces[-1])
+        if waiting >= block_bytes or not pieces[-1]:
+            data = b"".join(pieces)
+            end = data.rfind(b"\n")
+            if end >= 0:
+                yield memoryview(data)[:end]  # without a copy, which would cost as much as reading
+            line = data[end + 1 : end + 2 + LINE_BYTES_MAX]
+            if not pieces[-1]:
+                return line
+            pieces, waiting = [line], len(line)
 
 
 def _find_line(file: BinaryFile, at: int) -> int:

@@ -102,7 +102,7 @@ def test_memory_does_not_grow_with_the_archive(suffix: str) -> None:
         _, file = next(packed_files(batches()))
         count = 0
         for block in read_log(name, file, MIB):
-            count += block.count(b"\n") + 1
+            count += bytes(block).count(b"\n") + 1
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

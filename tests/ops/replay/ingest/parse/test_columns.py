@@ -176,8 +176,8 @@ def test_empty_batch_has_all_columns() -> None:
 
 
 def test_damage_and_the_beginning_of_a_long_line_are_set_aside() -> None:
-    def blocks() -> Iterator[bytes]:
-        yield b"a" * (LINE_BYTES_MAX + 9) + b"\n\nb"
+    def blocks() -> Iterator[memoryview]:
+        yield memoryview(b"a" * (LINE_BYTES_MAX + 9) + b"\n\nb")
         raise DamagedArchiveError(b"\xff")
 
     first, damage = EventReader(UTC, "auto").read_blocks(blocks())

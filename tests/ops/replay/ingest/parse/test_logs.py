@@ -40,7 +40,7 @@ def read(name: str, packed: bytes) -> tuple[list[bytes], bytes | None]:
     lines: list[bytes] = []
     try:
         for block in read_log(name, BytesIO(packed)):
-            lines += block.split(b"\n")
+            lines += bytes(block).split(b"\n")
     except DamagedArchiveError as damage:
         return lines, damage.line
     return lines, None
@@ -57,7 +57,7 @@ def test_parts_of_a_file_give_each_line_once_or_its_beginning(
         patched.setattr(logs, "BLOCK_BYTES", block_bytes)
         patched.setattr(logs, "_SEARCHED_BYTES", block_bytes)
         parts = [list(read_part(file, begin, end)) for begin, end in pairwise(places)]
-    found = [line for part in parts for block in part for line in block.split(b"\n")]
+    found = [line for part in parts for block in part for line in bytes(block).split(b"\n")]
     *lines, last = data.split(b"\n")
     expected = [*lines, last] if last else lines
     assert [line[: longest + 1] for line in found] == [line[: longest + 1] for line in expected]
@@ -79,7 +79,7 @@ def test_lines_equal_the_original(suffix: str, ending: bytes) -> None:
 def test_lines_of_an_archive_come_in_large_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "PIECE_BYTES", 10)
     packed = BytesIO(gzip.compress(b"0123456\n" * 20))
-    blocks = [block.count(b"\n") + 1 for block in read_log("a.gz", packed, 60)]
+    blocks = [bytes(block).count(b"\n") + 1 for block in read_log("a.gz", packed, 60)]
     assert blocks == [7, 8, 5]
 
 
@@ -132,7 +132,7 @@ def test_endless_line_is_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(logs, "PIECE_BYTES", 1_000)
     packed = gzip.compress(b"a" * 8 * LINE_BYTES_MAX + b"\nb\n")
     (block,) = read_log("a.gz", BytesIO(packed), LINE_BYTES_MAX)
-    long, short = block.split(b"\n")
+    long, short = bytes(block).split(b"\n")
     assert LINE_BYTES_MAX < len(long) <= 2 * LINE_BYTES_MAX
     assert short == b"b"
 
