@@ -95,18 +95,10 @@ def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
     Raises:
         JobError: there is another table, a log or a topic beside a table.
     """
-    tables: dict[str, None] = {}  # a dict: in order
-    others = list(topics)
-    for file in files:
-        found = _TABLE_FILE.fullmatch(file.uri)
-        if found is not None:
-            tables[found[1]] = None
-        elif _kind(file.uri) != "parquet":
-            others.append(file.uri)
-    if not tables:
-        return
-    table, *more = tables
-    others = more + others
+    uris = [file.uri for file in files]
+    tables = dict.fromkeys(found[1] for found in map(_TABLE_FILE.fullmatch, uris) if found)
+    others = [*topics, *(uri for uri in uris if _kind(uri) != "parquet")]
+    table, *others = (*tables, *others) if tables else ("",)
     if others:
         raise JobError(
             f"--input: {table}: expected no other source beside a table, found {others[0]}: its "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
@@ -46,15 +46,12 @@ def find_zone(name: str) -> tzinfo:
         raise ValueError(f"unknown time zone {name!r}") from error
 
 
-class Head:
-    """The time and the level before a message, as texts."""
+class Head(NamedTuple):
+    """The time and the level before a message, as texts; zone and level may be empty."""
 
-    __slots__ = ("level", "local", "zone")
-
-    def __init__(self, local: str, zone: str, level: str) -> None:
-        self.local = local  # 2026-11-21T16:26:26.966
-        self.zone = zone  # empty if the log has none
-        self.level = level  # empty if the log has none
+    local: str  # 2026-11-21T16:26:26.966
+    zone: str
+    level: str
 
     def at_ms(self, zone: tzinfo) -> int | None:
         """Return the instant, or None for an impossible time; ``zone`` is for a log without one."""
