@@ -127,6 +127,7 @@ class _Ingest:
         self._records = records
         self._runs = Runs(spark, plan.out, self._before.salt)
         self._tuples: dict[str, _Tuples] = {}  # of the runs with which they were written
+        self._read: set[str] = set()
 
     def write(self) -> tuple[RunSummary, dict[str, Shared]]:
         """Write a run, and return it with what was left out of each file.
@@ -161,6 +162,7 @@ class _Ingest:
             self._tuples[run] = self._write_tuples(run, added)
         summary = self._summarize(run)
         self._check_sums(summary)
+        self._read = {content.file for content in summary.contents}
         contents = leave_out_topics(summary.contents, self._records)
         return summary._replace(contents=contents)
 
@@ -211,8 +213,6 @@ class _Ingest:
         else:
             self._runs.discard(run)
         read = {file.uri for file in self._files}
-        sound = {content.file for content in summary.contents}
-        earlier = (each for each in before.ingested.damaged if each not in ingested.damaged)
         return Commit(
             number=before.number + 1,
             salt=before.salt,
@@ -224,7 +224,7 @@ class _Ingest:
             ingested=replace(
                 add_up([run.ingested for run in runs] or [ingested], tuples),
                 # An archive that was damaged may have been replaced by a sound one.
-                damaged=(*(each for each in earlier if each not in sound), *ingested.damaged),
+                damaged=(*sorted({*before.ingested.damaged} - self._read), *ingested.damaged),
             ),
         )
 

@@ -89,7 +89,8 @@ def tuples_in(events: Path) -> set[tuple[object, ...]]:
 
 
 def figures_of(ingested: Any) -> dict[str, Any]:  # noqa: ANN401
-    return {**msgspec.structs.asdict(ingested), "inputs": None}
+    figures = msgspec.structs.asdict(ingested)
+    return {**figures, "inputs": None, "damaged": len(ingested.damaged)}  # not paths and URIs
 
 
 def test_hostile_logs_are_read_and_judged_alike(spark: SparkSession, tmp_path: Path) -> None:
