@@ -26,7 +26,10 @@ PORTS: Final = {
 }
 """The documents' ports, by the settings that set them."""
 
-SERVICE_PORTS: Final = ("8080", "8081", "8281", "8282", "9094", "9192", "9292", "9293")
+SERVICE_PORTS: Final = (
+    *("8080", "8081", "8281", "8282", "8283", "8291", "8292", "8293"),
+    *("9094", "9095", "9192", "9292", "9293"),
+)
 """The ports of the services that the documents' commands start."""
 
 MAKE_RUN: Final = "make run"
