@@ -105,11 +105,19 @@ def read_spark_options(parsed: argparse.Namespace) -> SparkOptions:
 
 
 def refusal(options: SparkOptions) -> str | None:
-    """Return why the options contradict each other, or None."""
+    """Return why the options contradict each other, or None.
+
+    Source: Spark 4's SparkSubmit, which reports a wrong deploy mode with a stack trace.
+    """
     if options.remote is not None and options != SparkOptions(
         remote=options.remote, only_print=options.only_print, verbose=options.verbose
     ):
         return "--remote: cannot be combined with other options of Spark, which its server decides"
+    if options.deploy_mode == "cluster" and not re.match("yarn|k8s:", options.master):
+        return (
+            f"--deploy-mode cluster: --master {options.master} cannot run a Python driver in the "
+            "cluster; only yarn and k8s can"
+        )
     return None
 
 

@@ -209,6 +209,7 @@ USAGE = "usage --events events --acls acls.txt --out o"
     (f"{INGEST} --remote host:1;token=secret", "expected sc://HOST:PORT here or in SPARK_REMOTE"),
     (f"{INGEST} --remote", "expected sc://HOST:PORT here or in SPARK_REMOTE"),
     (f"{INGEST} --remote sc://h --conf a=b", "--remote: cannot be combined with other options of"),
+    (f"{INGEST} --deploy-mode cluster", "--master local[*] cannot run a Python driver in"),
     ("whatif --events events --out o", "the following arguments are required: --acls"),
     (f"{USAGE} --lookback 0", "expected a number of days above 0, found '0'"),
     (f"{USAGE} --lookback inf", "expected a number of days above 0, found 'inf'"),
