@@ -26,7 +26,7 @@ container=$($buildah from --pull-never "$image")
 trap '$buildah rm "$container" >/dev/null' EXIT
 root=$($buildah mount "$container")
 mkdir -p "dist/$version"
-"${SYFT:-syft}" scan --quiet --source-name authorizerd --source-version "$version" \
+"${SYFT:-syft}" scan --quiet --select-catalogers=-file --source-name authorizerd --source-version "$version" \
     --output "cyclonedx-json=dist/$version/authorizerd-$version-image.cdx.json" "dir:$root"
 $buildah umount "$container" >/dev/null
 echo "dist/$version/authorizerd-$version-image.cdx.json"
