@@ -81,18 +81,20 @@ class Ingests:
         plan = IngestPlan(inputs=(str(self.logs),), out=str(self.table), **options)
         return run(self._spark, plan)
 
-    def check(self, events: list[Event]) -> None:
-        """Check that the table contains ``events``, and that the other commands see just these."""
+    def select(self, columns: str, more: str = "") -> list[tuple[Any, ...]]:
+        """Return columns of the table's events, with ``more`` at the end of the query."""
         live = [run for run in read_newest(self.table).runs if run.days]
         files = [f"{self.table}/{run.events_glob}" for run in live]
-        columns = ", ".join(KEY)
-        found = duckdb.sql(
-            f'SELECT {columns}, allowed, rule, epoch_ms("at") FROM read_parquet({files}, '
-            "hive_partitioning = false)"
-        )
+        events = f"read_parquet({files}, hive_partitioning = false)"
+        found = duckdb.sql(f"SELECT {columns} FROM {events} {more}")
         assert found is not None
+        return found.fetchall()
+
+    def check(self, events: list[Event]) -> None:
+        """Check that the table contains ``events``, and that the other commands see just these."""
         start_ms = int(START.timestamp() * 1000)
-        assert sorted(found.fetchall()) == sorted(
+        found = self.select(f'{", ".join(KEY)}, allowed, rule, epoch_ms("at")')
+        assert sorted(found) == sorted(
             (*event.key, event.allowed, event.rule, event.at + start_ms) for event in events
         )
         expected = write_events(self.folder / "expected", events)
@@ -143,16 +145,6 @@ def test_log_that_grows_is_rotated_and_packed_counts_once(ingests: Ingests) -> N
     assert len(read_newest(ingests.table).runs) == 3
 
 
-def test_blank_lines_within_a_log_that_grows_count_once(ingests: Ingests) -> None:
-    first = f"\n \n{text_of(EVENTS[:40])}"
-    grown = f"{first}\n{text_of(EVENTS[40:70])}"
-    for text, blank_lines in ((first, 2), (grown, 3), (f"{grown}\n{text_of(EVENTS[70:])}", 4)):
-        ingests.log(a__log=text)
-        ingests.ingest()
-        figures = read_newest(ingests.table).ingested
-        assert (figures.blank_lines, figures.lines) == (blank_lines, text.count("\n"))
-
-
 def test_damaged_archive_is_named_until_a_sound_one_is_read(
     ingests: Ingests, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,23 +185,37 @@ def test_equal_lines_of_two_brokers_are_two_events(ingests: Ingests) -> None:
     ingests.check(one + other + third)
 
 
-@pytest.mark.parametrize(("events", "cut_before", "expected"), [
-    (42, " operation = ", (100, 2)),
-    (42, " (kafka", (100, 1)),
-    (42, "ngAcl (kafka", (101, 1)),
-    (1, "Deny (kafka", (101, 1)),
-])  # fmt: skip
-def test_line_that_was_being_written_does_not_double_the_log(
-    ingests: Ingests, events: int, cut_before: str, expected: tuple[int, int]
-) -> None:
-    """The log was read before the line of its last event was complete."""
-    text = "started\n" + text_of(EVENTS[:events])
-    ingests.log(a__log=text[: text.rindex(cut_before)])
-    ingests.ingest(bad_ratio_max=0.5)
-    ingests.log(a__log="started\n" + text_of(EVENTS))
-    ingests.ingest()
-    figures = read_newest(ingests.table).ingested
-    assert (figures.events, figures.set_aside) == expected
+def lines_of(principals: str, events: list[Event]) -> str:
+    """Return the lines of ``events`` with principals that only one log has."""
+    return text_of([each._replace(principal=f"{each.principal}-{principals}") for each in events])
+
+
+def test_cut_and_blank_lines_of_logs_that_grow_count_once(ingests: Ingests) -> None:
+    """The first ingest reads logs before the line of their last event is complete."""
+    first, second = {}, {}
+    for name, events, cut_before in (
+        ("no_verdict", 42, " operation = "),
+        ("no_end", 42, " (kafka"),
+        ("cut_rule", 42, "ngAcl (kafka"),
+        ("only_line", 1, "Deny (kafka"),
+    ):
+        text = "started\n" + lines_of(name, EVENTS[:events])
+        first[f"{name}__log"] = text[: text.rindex(cut_before)]
+        second[f"{name}__log"] = "started\n" + lines_of(name, EVENTS)
+    first["blank__log"] = f"\n \n{lines_of('blank', EVENTS[:40])}"
+    grown = second["blank__log"] = f"{first['blank__log']}\n{lines_of('blank', EVENTS[40:70])}"
+    third = second | {"blank__log": f"{grown}\n{lines_of('blank', EVENTS[70:])}"}
+    for logs, blank_lines in ((first, 2), (second, 3), (third, 4)):
+        ingests.log(**logs)
+        ingests.ingest(bad_ratio_max=0.5)
+        assert read_newest(ingests.table).ingested.blank_lines == blank_lines
+    found = ingests.select("split_part(principal, '-', 2) AS log, count(*)", "GROUP BY log")
+    # A cut rule is a rule, so its line is an event of its own.
+    whole = len(EVENTS)
+    expected = {"no_verdict": whole, "no_end": whole, "cut_rule": whole + 1, "only_line": whole + 1}
+    assert dict(found) == {**expected, "blank": whole}
+    # The line "started" of four logs, and a line without a verdict.
+    assert read_newest(ingests.table).ingested.set_aside == 5
 
 
 STEPS = ("_summarize", "_leave_out", "write", "_write_tuples")
