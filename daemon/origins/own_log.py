@@ -71,7 +71,7 @@ class OwnLogOrigin(Origin):
         self._cluster_id = cluster_id
         self._applier = applier
         self._feed = neighbours.feed
-        self._source = LocalLogSource(MetadataLog.open(log_dir, storage), own.begin)
+        self._source = LocalLogSource(MetadataLog.open(log_dir, storage), own)
         self._updates = UpdateQueue(
             own,
             neighbours.feed,

@@ -7,9 +7,9 @@ writer is its end. A worker thread reads the files; the loop decodes them in sli
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -28,21 +28,28 @@ A single batch may be larger: a checkpoint's batches have up to 8 MiB.
 
 _logger = logging.getLogger(__name__)
 
-Begin = Callable[[Progress, Replay], Awaitable[ChangeBatch]]
-"""A function that starts writing where reading ended. It returns a batch to pass on as well."""
+
+class WrittenLog(Protocol):
+    """The writer of a log that has been read."""
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that is durable, -1 before ``begin``."""
+
+    async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
+        """Start writing where reading ended, and return a batch to pass on as well."""
 
 
 class LocalLogSource:
     """Read a log once, from its newest checkpoint to its end, then start to write it.
 
     Args:
-        begin: None if the log is only read.
+        written: None if the log is only read.
     """
 
-    def __init__(self, log: MetadataLog, begin: Begin | None = None) -> None:
+    def __init__(self, log: MetadataLog, written: WrittenLog | None = None) -> None:
         self._log = log
-        self._begin = begin
-        self._begun_offset = -1
+        self._written = written
         self._replay = Replay()
         self.bytes_since_checkpoint = 0
 
@@ -51,7 +58,8 @@ class LocalLogSource:
     @property
     def high_watermark(self) -> int:
         """The last offset read or written so far, -1 before the first."""
-        return max(self._log.progress.last_offset, self._begun_offset)
+        written = -1 if self._written is None else self._written.last_offset
+        return max(self._log.progress.last_offset, written)
 
     @property
     def checkpoint_offset(self) -> int:
@@ -97,10 +105,8 @@ class LocalLogSource:
                     "a damaged checkpoint is skipped; the log still has its content: %s",
                     damaged.error,
                 )
-            if self._begin is not None:
-                begun = await self._begin(self._log.progress, self._replay)
-                self._begun_offset = begun.last_offset
-                await applier.send(begun)
+            if self._written is not None:
+                await applier.send(await self._written.begin(self._log.progress, self._replay))
             await applier.send(CaughtUp(self.high_watermark))
 
 

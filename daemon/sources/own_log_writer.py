@@ -41,12 +41,17 @@ _logger = logging.getLogger(__name__)
 
 
 class OwnLog:
-    """The ``ChangeLog`` of the UpdateQueue; call ``begin`` first, once the log has been read."""
+    """The ``ChangeLog`` of the UpdateQueue; call ``begin`` first, once the log has been read.
+
+    Attributes:
+        last_offset: the last offset that is durable, -1 before ``begin``.
+    """
 
     def __init__(self, writer: LogWriter, *, node_id: int) -> None:
         self._writer = writer
         self._node_id = node_id
         self._limiter = trio.CapacityLimiter(1)
+        self.last_offset = -1
 
     async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
         """Begin an epoch; return the log's features as a batch.
@@ -60,7 +65,8 @@ class OwnLog:
 
         await trio.to_thread.run_sync(start, limiter=self._limiter)
         features = tuple(FeatureLevel(*feature) for feature in self._writer.features.items())
-        return ChangeBatch(self._writer.last_offset, cluster_changes=features)
+        self.last_offset = self._writer.last_offset
+        return ChangeBatch(self.last_offset, cluster_changes=features)
 
     async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
         """Write each item as one batch, sync once, and return the last offset.
@@ -73,10 +79,12 @@ class OwnLog:
         """
         append = self._writer.append
         try:
-            return await trio.to_thread.run_sync(append, batches, limiter=self._limiter)
+            written = await trio.to_thread.run_sync(append, batches, limiter=self._limiter)
         except LogNotWrittenError as error:
             _logger.error("updates are refused, and can be tried again: %s", error)
             raise UpdateRefusedError(f"{error}; nothing was changed, try again") from error
+        self.last_offset = written
+        return written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

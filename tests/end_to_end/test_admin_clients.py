@@ -81,6 +81,8 @@ def test_acknowledged_change_is_used_at_once(daemon: DaemonProcess, admin: Admin
         assert daemon.evaluate(evaluation()).json["decision"] is True
         assert len(delete_acls(admin, filter_of("orders"))) == 1
     assert daemon.metric("authorizerd_acls") == 0
+    written = daemon.metric("authorizerd_snapshot_offset")
+    assert daemon.metric("authorizerd_high_watermark") == written
     assert daemon.metric('authorizerd_purgatory_size{operation="acl-update"}') == 0
     assert daemon.metric('authorizerd_request_remote_seconds_count{request="CreateAcls"}') == 20
 

@@ -112,7 +112,7 @@ async def acknowledge_many(log_dir: Path, storage: RecordingStorage) -> int:
         async with trio.open_nursery() as nursery:
             await nursery.start(applier.run)
             await nursery.start(queue.run)
-            await LocalLogSource(MetadataLog.open(log_dir), own.begin).run(feed.clone())
+            await LocalLogSource(MetadataLog.open(log_dir), own).run(feed.clone())
             for number in range(10):
                 async with trio.open_nursery() as waiting:
                     for client in range(CLIENTS):

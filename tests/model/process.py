@@ -73,7 +73,7 @@ class Process(trio.abc.Instrument):
         self._chance: Final = Random(life.seed)
         self._writer = new_writer(disk, life.segment_bytes)
         own = WatchedLog(OwnLog(self._writer, node_id=1), disk, invariants)
-        self._source = LocalLogSource(MetadataLog.open(LOG_DIR, disk), own.begin)
+        self._source = LocalLogSource(MetadataLog.open(LOG_DIR, disk), own)
         self._feed, self._late_inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](
             BATCHES_WAITING_MAX
         )

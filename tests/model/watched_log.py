@@ -50,6 +50,10 @@ class WatchedLog:
         self._disk = disk
         self._invariants = invariants
 
+    @property
+    def last_offset(self) -> int:
+        return self._own.last_offset
+
     async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
         begun = await self._own.begin(progress, replay)
         self._invariants.begin(read_log(self._disk), begun.last_offset)

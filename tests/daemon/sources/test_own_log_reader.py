@@ -58,12 +58,16 @@ async def test_first_written_batch_is_passed_on(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, data_batch(0, [added(1)], epoch=0))
     begun = ChangeBatch(7, cluster_changes=(METADATA_VERSION,))
 
-    async def begin(progress: Progress, replay: Replay) -> ChangeBatch:
-        assert progress.last_offset == 0
-        return begun
+    class Written:
+        last_offset = -1
+
+        async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
+            assert progress.last_offset == 0
+            self.last_offset = begun.last_offset
+            return begun
 
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](10)
-    source = LocalLogSource(MetadataLog.open(tmp_path), begin)
+    source = LocalLogSource(MetadataLog.open(tmp_path), Written())
     await source.run(feed)
     messages = [message async for message in inbox]
     assert messages == [ChangeBatch(0, (added(1),)), begun, CaughtUp(7)]
