@@ -2,7 +2,7 @@
 //
 // Invariant: whatever connection breaks wherever, the events lead from one state of the ACLs to the
 // next: each change is there once, in order, and a batch is whole. Where that is impossible, a new
-// listing begins anew.
+// listing begins again.
 
 import http from "node:http";
 import https from "node:https";

@@ -98,7 +98,7 @@ def check_continues(topic: Topic, begins: Mapping[int, int], ends: Mapping[int, 
             raise JobError(
                 f"{topic.uri}: partition {partition} ends at offset {end}, but the table has its "
                 f"records up to offset {begin}: the topic was created again: use another --out, or "
-                "start anew with --overwrite"
+                "start again with --overwrite"
             )
 
 

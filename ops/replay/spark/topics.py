@@ -18,7 +18,7 @@ from authorizerd.replay.spark.failures import one_line
 from authorizerd.replay.topics import Topic
 
 RECORDS_DELETED: Final = (
-    "Kafka deleted records before they were read, so the result would have a gap: start anew with "
+    "Kafka deleted records before they were read, so the result would have a gap: start again with "
     "--overwrite, and keep the records longer than any pause between two reads"
 )
 

@@ -118,7 +118,7 @@ def is_next(commit: Commit, topic: str, batch: int, parts: Sequence[Row]) -> boo
     if not (place == 1 and is_new) and not (place == 0 and is_counted):
         raise JobError(
             f"batch {batch} does not continue batch {batch - place}: the directory follow in --out "
-            "was changed. Start anew with another --out, or with --overwrite"
+            "was changed. Start again with another --out, or with --overwrite"
         )
     return place == 1
 
