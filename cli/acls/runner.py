@@ -8,9 +8,10 @@ Source: Kafka 4.3 AclCommand.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TextIO, assert_never
+from typing import Final, Protocol, TextIO, assert_never
 
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls
@@ -46,6 +47,10 @@ class AclAdmin(AclReader, Protocol):
     async def delete(self, filters: Sequence[AclFilter]) -> None: ...
 
 
+_PRINTED: Final = re.compile(r"[^\n\t]+")
+"""A part of a line: the listing itself has line breaks and tabs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Terminal:
     """The user's terminal. Answers may also come from a file or a pipe."""
@@ -67,7 +72,12 @@ class Terminal:
         return answer.rstrip("\r\n") in ("y", "Y")
 
     def tell(self, text: str) -> None:
-        """Print to standard output at once."""
+        """Print to standard output at once, on a terminal without what it would obey.
+
+        Elsewhere the text stays as kafka-acls prints it, because programs read it.
+        """
+        if self.out.isatty():
+            text = _PRINTED.sub(lambda match: escape_unprintable(match[0]), text)
         self.out.write(text)
         self.out.flush()
 

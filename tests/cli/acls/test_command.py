@@ -102,6 +102,24 @@ def given(server: FakeServer, arguments: str, answers: str = "") -> Printed:
     return run(server, [*words, "--bootstrap-server", "localhost:9092"], answers)
 
 
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("out", "printed"),
+    [
+        (Screen(), "ACLs:\n\t(principal=User:\\x1b[31m\\u202ea)\n"),
+        (io.StringIO(), "ACLs:\n\t(principal=User:\x1b[31m\u202ea)\n"),
+    ],
+)
+def test_only_a_terminal_gets_escapes(out: io.StringIO, printed: str) -> None:
+    terminal = Terminal(answers=io.StringIO(), out=out, error=io.StringIO())
+    terminal.tell("ACLs:\n\t(principal=User:\x1b[31m\u202ea)\n")
+    assert out.getvalue() == printed
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_story_prints_what_kafka_acls_printed(name: str, tmp_path: Path) -> None:
     config = tmp_path / "client.properties"
