@@ -32,7 +32,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def line(self) -> str:
         """Return the finding as one printable line."""
         advice = f" Do: {self.advice}." if self.advice else ""
-        return f"{self.level.value}: {self.check}: {self.text}.{advice}"
+        end = "" if self.text.endswith("?") else "."
+        return f"{self.level.value}: {self.check}: {self.text}{end}{advice}"
 
 
 def ok(check: str, text: str) -> Finding:

@@ -73,6 +73,12 @@ def test_each_configuration_error_is_a_line(tmp_path: Path, log_dir: Path) -> No
     assert not any(": ports: " in line for line in lines)
 
 
+def test_question_about_a_key_ends_its_sentence(tmp_path: Path, log_dir: Path) -> None:
+    _, lines = doctor(write_config(tmp_path, log_dir), "--override", "authorizerd.consol=true")
+    (line,) = errors(lines)
+    assert "did you mean authorizerd.console? Do: correct it" in line
+
+
 def test_ignored_keys_are_named(tmp_path: Path, log_dir: Path) -> None:
     _, lines = doctor(write_config(tmp_path, log_dir, super_user="User:a"))
     (line,) = [
