@@ -10,6 +10,7 @@ ACLS = (
     acl("User:alice", "READ", topic="orders"),
     acl("User:robot", "WRITE", topic="orders", host="10.0.0.7"),
     acl("User:*", "ALL", topic="secret", deny=True),
+    acl("User:*", "ALL", topic="logs", deny=True, host="10.0.0.1"),
 )
 
 
@@ -18,6 +19,7 @@ ACLS = (
     [
         ("User:alice", "READ", "orders", "", ["Allowed", "from an unknown host", "To deny it"]),
         ("alice", "DESCRIBE", "orders", "10.0.0.1", ["Allowed", "from host", "allows DESCRIBE"]),
+        ("User:eve", "READ", "logs", "", ["Denied", "Ask with a host for its own answer"]),
         ("User:eve", "READ", "secret", "", ["Denied", "this ACL decides", "DENY"]),
         (
             "User:robot",
