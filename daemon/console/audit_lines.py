@@ -155,8 +155,11 @@ def parse_lines(lines: Iterable[bytes]) -> Iterator[Recorded | None]:
 
 
 def _parse_text(line: str) -> tuple[Recorded, str] | None:
+    # Before the match, which takes very long if names contain many markers.
+    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
+        return None
     found = _LINE.match(line)
-    if found is None or sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
+    if found is None:
         return None
     resource_type, operation = _TYPES.get(found["type"]), found["operation"]
     if resource_type is None or operation not in Operation.__members__:

@@ -3,7 +3,7 @@
 **Invariant:** a page is made only for a known caller, and only of answers that this caller gets
 from the decision port. No request changes anything but the visitor's own session. No page can run
 or load code that is not the console's own, even if it shows a hostile name. The pages that are made
-at once, and their memory, are bounded.
+at once, the downloads under way, and their memory are bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from authorizerd.config.bounds import CONSOLE_PAGES_AT_ONCE_MAX
+from authorizerd.config.bounds import CONSOLE_DOWNLOADS_AT_ONCE_MAX, CONSOLE_PAGES_AT_ONCE_MAX
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
 from authorizerd.daemon.console.rendering import StaticFile, render
 from authorizerd.daemon.console.requests import (
@@ -31,6 +31,7 @@ from authorizerd.daemon.console.visits import (
     View,
     Visit,
 )
+from authorizerd.daemon.decisions.acl_surface import refuse_for_now
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.http.server import Handler
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
@@ -99,6 +100,7 @@ class Console:
         self._sessions: Final = Sessions()
         self._limit: Final = LogInLimit()
         self._making = 0
+        self._downloads = 0
 
     def mount(self, other: Handler) -> Handler:
         """Return a handler that answers the console's requests, and passes on all others."""
@@ -134,13 +136,28 @@ class Console:
             is_log_in = request.path == LOG_IN_PATH
             return await self._log_in(request) if is_log_in else self._log_out(request)
         if self._making >= CONSOLE_PAGES_AT_ONCE_MAX:
-            busy = text_response(503, "too many pages are being made: try again")
-            return msgspec.structs.replace(busy, headers=((b"Retry-After", b"1"),))
+            return refuse_for_now("too many pages are being made: try again")
         self._making += 1
         try:
-            return await self._make_page(request)
+            response = await self._make_page(request)
         finally:
             self._making -= 1
+        if isinstance(response, StreamedResponse):
+            return self._begin_download(response)
+        return response
+
+    def _begin_download(self, response: StreamedResponse) -> Response | StreamedResponse:
+        """Return a download that counts until it ends, or a refusal if there are too many."""
+        if self._downloads >= CONSOLE_DOWNLOADS_AT_ONCE_MAX:
+            response.close()
+            return refuse_for_now("too many downloads are under way: try again")
+        self._downloads += 1
+
+        def end() -> None:
+            self._downloads -= 1
+            response.close()
+
+        return msgspec.structs.replace(response, close=end)
 
     async def _make_page(self, request: Request) -> Response | StreamedResponse:
         token, caller = self._identify(request)
@@ -200,14 +217,14 @@ class Console:
             fields = read_form(request)
         except QueryError as error:
             return text_response(400, str(error))
-        if self._limit.is_reached:
-            refused = text_response(429, "too many failed log-ins: try again in some seconds")
-            return msgspec.structs.replace(refused, headers=((b"Retry-After", b"2"),))
         target = self._check_target(fields.get("next", ""))
         if self._callers.trusts_all:
             return _redirect(target)
         token = fields.get("token", "").strip().encode()
         if self._callers.identify(token, _SURFACE) is None:
+            if self._limit.is_reached:
+                refused = text_response(429, "too many failed log-ins: try again in some seconds")
+                return msgspec.structs.replace(refused, headers=((b"Retry-After", b"2"),))
             await self._limit.delay()
             path, _, query = target.partition("?")
             asked = msgspec.structs.replace(request, path=path, query=query)

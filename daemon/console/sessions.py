@@ -25,7 +25,7 @@ SECONDS_MAX: Final = 12 * 3600.0
 FAILED_SECONDS: Final = 1.0
 """How long a failed log-in waits for its answer."""
 FAILED_AT_ONCE_MAX: Final = 8
-"""How many failed log-ins may wait. While they do, every other log-in is refused unchecked."""
+"""How many failed log-ins may wait. While they do, further ones are refused at once."""
 
 _SECRET_BYTES: Final = 32
 
@@ -91,9 +91,10 @@ def _digest(secret: str) -> bytes:
 
 
 class LogInLimit:
-    """Slow down those who guess tokens: ``FAILED_AT_ONCE_MAX`` in ``FAILED_SECONDS``.
+    """Slow down failed log-ins, and bound how many wait: ``FAILED_AT_ONCE_MAX``.
 
-    A correct token is accepted at once, unless that many failed log-ins wait.
+    Why is a correct token accepted even then? Otherwise a few guesses a second would keep everyone
+    out. They would prevent nothing, because the decision port checks any number of tokens.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class LogInLimit:
 
     @property
     def is_reached(self) -> bool:
-        """True if no log-in may be checked now."""
+        """True if no further failed log-in may wait now."""
         return self._waiting >= FAILED_AT_ONCE_MAX
 
     async def delay(self) -> None:

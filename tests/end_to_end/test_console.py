@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPSConnection
@@ -23,6 +24,7 @@ from tests.support.daemon_process import (
 from tests.support.requests import evaluation
 
 DENIED = 'authorizerd_decisions_total{result="denied",surface="AuthZEN"}'
+JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -92,7 +94,9 @@ def test_visitors_log_in_where_callers_need_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_live_page_counts_decisions_and_denials(tmp_path: Path, workers: str) -> None:
+def test_live_page_counts_decisions_and_shows_trusted_visitors_no_names(
+    tmp_path: Path, workers: str
+) -> None:
     audit = tmp_path / "audit.log"
     settings = {"authorizerd.console": "true", "authorizerd.audit.log": str(audit)}
     with running(tmp_path, new_log(tmp_path), settings, authorizerd_workers=workers) as daemon:
@@ -101,9 +105,8 @@ def test_live_page_counts_decisions_and_denials(tmp_path: Path, workers: str) ->
         wait_until(lambda: audit.read_bytes().count(b"mallory") == 3, "the lines are written")
         wait_until(lambda: daemon.metric(DENIED) == 3, "the workers have reported their counts")
         page = browse(daemon, "/console/live").body.decode()
-    assert (
-        '<th scope="row"><bdi class="name">User:mallory</bdi></th><td class="number">3</td>' in page
-    )
+    assert "To see denials, log in" in page
+    assert "mallory" not in page
     row = page.partition('<th scope="row">AuthZEN</th>')[2].partition("</tr>")[0]
     assert row.count('<td class="number">3</td>') == 1
     for port in ("decision_http", "decision_stream", "admin_http", "PLAINTEXT"):
@@ -128,10 +131,20 @@ def test_denials_need_a_file_and_a_right(tmp_path: Path) -> None:
     (tmp_path / "audit.log").unlink()
     settings["super.users"] = "User:a"
     with running(tmp_path, log, settings) as daemon:
-        assert (
-            b"The end of the audit log has no denial"
-            in browse(daemon, "/console/live", **caller).body
-        )
+        page = browse(daemon, "/console/live", **caller)
+        assert b"The end of the audit log has no denial" in page.body
+        for name in ("mallory", "mallory", "<script>alert(1)</script>", "\u202eevil"):
+            question = json.dumps(evaluation(name, topic=name)).encode()
+            headers = JSON | caller
+            denied = ask(daemon.decision, "POST", "/access/v1/evaluation", question, headers)
+            assert denied.json["decision"] is False
+        audit = tmp_path / "audit.log"
+        wait_until(lambda: audit.read_bytes().count(b"is Denied") == 4, "the lines are written")
+        text = browse(daemon, "/console/live", **caller).body.decode()
+    row = '<th scope="row"><bdi class="name">User:{}</bdi></th><td class="number">{}</td>'
+    assert row.format("mallory", 2) in text
+    assert row.format("&lt;script&gt;alert(1)&lt;/script&gt;", 1) in text
+    assert row.format("\\u202eevil", 1) in text
 
 
 def test_certificates_identify_visitors_over_tls(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ CONSOLE_MUTANTS: Final = (
         file="daemon/console/handler.py",
         text="            await self._limit.delay()\n",
         becomes="",
-        found_by=f"{_HANDLER}::test_wrong_tokens_are_slow_and_then_refused",
+        found_by=f"{_HANDLER}::test_wrong_tokens_are_slow_and_keep_nobody_out",
     ),
     Mutant(
         name="the session of a removed token becomes valid with the token again",
@@ -99,15 +99,62 @@ CONSOLE_MUTANTS: Final = (
     Mutant(
         name="a name in the audit log fakes a principal",
         file="daemon/console/audit_lines.py",
-        text=" or sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:",
-        becomes=" or not _MARKERS:",
+        text="    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:\n",
+        becomes="    if not _MARKERS:\n",
         found_by="tests/daemon/console/test_audit_lines.py"
         "::test_line_counts_for_its_principal_or_for_nobody",
     ),
     Mutant(
+        name="a line of many markers is matched for minutes",
+        file="daemon/console/audit_lines.py",
+        text="""\
+    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
+        return None
+    found = _LINE.match(line)
+""",
+        becomes="""\
+    found = _LINE.match(line)
+    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
+        return None
+""",
+        found_by="tests/daemon/console/test_audit_lines.py"
+        "::test_line_with_too_many_markers_is_not_matched",
+    ),
+    Mutant(
+        name="failed log-ins keep everyone out",
+        file="daemon/console/handler.py",
+        text="        if self._callers.identify(token, _SURFACE) is None:\n",
+        becomes="""\
+        if self._limit.is_reached or self._callers.identify(token, _SURFACE) is None:
+""",
+        found_by=f"{_HANDLER}::test_wrong_tokens_are_slow_and_keep_nobody_out",
+    ),
+    Mutant(
+        name="any number of failed log-ins waits",
+        file="daemon/console/handler.py",
+        text="            if self._limit.is_reached:\n",
+        becomes="            if self._limit is None:\n",
+        found_by=f"{_HANDLER}::test_wrong_tokens_are_slow_and_keep_nobody_out",
+    ),
+    Mutant(
+        name="any number of downloads is under way",
+        file="daemon/console/handler.py",
+        text="        if self._downloads >= CONSOLE_DOWNLOADS_AT_ONCE_MAX:\n",
+        becomes="        if self._downloads > 10**6 + CONSOLE_DOWNLOADS_AT_ONCE_MAX:\n",
+        found_by=f"{_HANDLER}::test_number_of_downloads_at_once_is_bounded",
+    ),
+    Mutant(
+        name="everyone on the machine sees names of the audit log",
+        file="daemon/console/pages/live.py",
+        text="            if caller.principal is None:\n",
+        becomes="            if caller is None:\n",
+        found_by="tests/end_to_end/test_console.py"
+        "::test_live_page_counts_decisions_and_shows_trusted_visitors_no_names",
+    ),
+    Mutant(
         name="anyone with a token sees denials of others",
         file="daemon/console/pages/live.py",
-        text="            if not self._may_see_denials(caller):\n",
+        text="            if not self._may_see_denials(caller.principal, caller):\n",
         becomes="            if caller is None:\n",
         found_by="tests/end_to_end/test_console.py::test_denials_need_a_file_and_a_right",
     ),

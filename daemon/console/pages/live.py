@@ -32,8 +32,8 @@ _RESULTS: Final = tuple(field.name for field in fields(DecisionCounts))
 class LivePage:
     """Show what the daemon does now.
 
-    The numbers are those of /metrics. The denials are read from the audit log's file, so only
-    visitors who may ask about others see them.
+    The numbers are those of /metrics. The denials are read from the audit log's file, which not
+    everyone on the machine may read, so only visitors who log in and may ask about others see them.
     """
 
     def __init__(self, configuration: Configuration, measured: Measured) -> None:
@@ -102,7 +102,9 @@ class LivePage:
         if self._audit_file is None:
             return None, "Set authorizerd.audit.log to a file to see denials here."
         try:
-            if not self._may_see_denials(caller):
+            if caller.principal is None:
+                return None, "To see denials, log in: this port trusts everyone on its machine."
+            if not self._may_see_denials(caller.principal, caller):
                 return None, "To see denials, your principal needs CLUSTER_ACTION on the cluster."
         except NotReadyError as error:
             return None, f"Denials are shown once your rights are known: {error}."
@@ -112,13 +114,13 @@ class LivePage:
             reason = error.strerror or "it is not a file"
             return None, f"The audit log's file cannot be read: {reason}."
 
-    def _may_see_denials(self, caller: Caller) -> bool:
+    def _may_see_denials(self, principal: str, caller: Caller) -> bool:
         """Return True if the caller may ask about others.
 
         A refusal holds for a minute: each one is a line of the audit log, and the page is refreshed
         every two seconds.
         """
-        principal, now = caller.principal or "", trio.current_time()
+        now = trio.current_time()
         if now < self._refused_until.get(principal, 0):
             return False
         self._refused_until.pop(principal, None)

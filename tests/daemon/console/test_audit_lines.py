@@ -12,6 +12,7 @@ from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
+from authorizerd.daemon.console import audit_lines
 from authorizerd.daemon.console.audit_lines import (
     BYTES_MAX,
     PRINCIPALS_MAX,
@@ -91,6 +92,17 @@ def test_line_of_a_search_is_no_decision() -> None:
 def test_other_lines_have_no_reading(line: bytes) -> None:
     found = count_denials([line])
     assert (found.count, found.unread) == (0, 1)
+
+
+def test_line_with_too_many_markers_is_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The match would take time with the cube of the line's length."""
+    unit = (
+        " is Denied operation = READ from host = h on resource = Topic:LITERAL:x"
+        " for request = R with resourceRefCount = 1 based on rule y"
+    )
+    line = format_kafka(event("User:a", unit * 20)).removesuffix(b" (kafka.authorizer.logger)")
+    monkeypatch.setattr(audit_lines, "_LINE", None)  # any use of it fails
+    assert [*parse_lines([line])] == [None]
 
 
 def test_only_principals_with_the_most_denials_are_listed() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 import trio
 import trio.testing
 
-from authorizerd.config.bounds import CONSOLE_PAGES_AT_ONCE_MAX
+from authorizerd.config.bounds import CONSOLE_DOWNLOADS_AT_ONCE_MAX, CONSOLE_PAGES_AT_ONCE_MAX
 from authorizerd.daemon.console.sessions import FAILED_AT_ONCE_MAX, FAILED_SECONDS
 from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.console.console_place import EXPLAIN, FORM, OWN_SITE, ConsolePlace
 from tests.daemon.decision_place import PROXY, cluster_action, entry
 from tests.support.acls import acl
@@ -131,7 +133,7 @@ async def test_log_in_leads_to_a_page_of_the_console(
     assert dict(answer.headers)[b"Location"].decode() == location
 
 
-async def test_wrong_tokens_are_slow_and_then_refused(
+async def test_wrong_tokens_are_slow_and_keep_nobody_out(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     place = ConsolePlace(tmp_path)
@@ -146,13 +148,14 @@ async def test_wrong_tokens_are_slow_and_then_refused(
             nursery.start_soon(guess, token)
         await trio.testing.wait_all_tasks_blocked()
         assert not answers
-        refused = await place.log_in("root.secret")
+        refused = await place.log_in("root.wrong")
+        accepted = await place.log_in("root.secret")
     assert trio.current_time() == begun + FAILED_SECONDS
-    assert refused.status == 429
+    assert (refused.status, accepted.status) == (429, 303)
     assert [each.status for each in answers] == [401] * FAILED_AT_ONCE_MAX
     assert all(b"not valid" in each.body for each in answers)
     assert not any(b"Set-Cookie" in dict(each.headers) for each in answers)
-    assert (await place.log_in("root.secret")).status == 303
+    assert (await place.log_in("root.wrong")).status == 401
 
 
 @pytest.mark.parametrize(
@@ -231,3 +234,16 @@ async def test_number_of_pages_at_once_is_bounded() -> None:
             nursery.start_soon(visit)
     assert sorted(statuses) == [200] * CONSOLE_PAGES_AT_ONCE_MAX + [503] * 3
     assert (await place.get(EXPLAIN, **QUESTION))[0] == 200
+
+
+async def test_number_of_downloads_at_once_is_bounded() -> None:
+    place = ConsolePlace(None, ALICE)
+    path, query = "/console/what.csv", "principal=User:alice&operation=READ&resource_type=TOPIC"
+    downloads = [await place.send("GET", path, query) for _ in range(CONSOLE_DOWNLOADS_AT_ONCE_MAX)]
+    refused = await place.send("GET", path, query)
+    assert (refused.status, dict(refused.headers)[b"Retry-After"]) == (503, b"1")
+    assert (await place.get(EXPLAIN, **QUESTION))[0] == 200
+    for download in downloads:
+        assert isinstance(download, StreamedResponse)
+        download.close()
+    assert "orders" in await place.download(path, **dict(parse_qsl(query)))
