@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import tarfile
@@ -88,6 +89,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import slow modules for the fast tests; Spark and Kafka clients load slowly."""
     return True if config.getoption("markexpr") == FAST and is_slow(collection_path) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Undo the log level of a daemon in this process: the next tests look for warnings."""
+    logging.getLogger().setLevel(logging.WARNING)
 
 
 @pytest.hookimpl(optionalhook=True)
