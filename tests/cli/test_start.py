@@ -161,7 +161,7 @@ def test_own_log_needs_no_client_of_a_cluster(places: dict[str, Path]) -> None:
         ("whatif --help", VALUES),
         ("usage --help", VALUES),
         ("load --help", VALUES | {"ssl"}),
-        ("report --help", VALUES | {"ssl"}),
+        ("report --help", VALUES),
     ],
 )
 def test_replay_loads_only_what_it_needs(words: str, expected: set[str]) -> None:
