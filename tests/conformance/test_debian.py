@@ -1,8 +1,8 @@
 """The wheel on new systems of Debian: installed without network, run by systemd, scraped, stopped.
 
-The systems are made by debootstrap, and booted by systemd-nspawn. ``AUTHORIZERD_DEBIAN_ROOTS``
-names a folder in which new ones are kept for later runs: making one takes minutes. ``make
-conformance WRITE=1`` writes the transcripts into ``debian/``.
+The systems are made by debootstrap from its default mirror, and booted by systemd-nspawn.
+``AUTHORIZERD_DEBIAN_ROOTS`` names a folder in which new ones are kept for later runs: making one
+takes minutes. ``make conformance WRITE=1`` writes the transcripts into ``debian/``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ops.release.source import export_commit
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).with_name("debian")
-MIRROR = "http://deb.debian.org/debian"
 PACKAGES = "python3,python3-venv,systemd,systemd-sysv,ca-certificates,procps,dbus"
 PROGRAMS = ("debootstrap", "systemd-nspawn", "chroot")
 
@@ -66,7 +65,7 @@ def new_root(suite: str, folder: Path) -> Path:
         kept.parent.mkdir(exist_ok=True)
         making = kept.with_suffix(".making")
         shutil.rmtree(making, ignore_errors=True)
-        run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, making, MIRROR)
+        run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, making)
         making.rename(kept)
     run("cp", "-a", kept, folder / suite)
     return folder / suite
