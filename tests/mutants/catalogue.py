@@ -23,6 +23,7 @@ from tests.mutants.decision_mutants import DECISION_MUTANTS
 from tests.mutants.decision_port_mutants import DECISION_PORT_MUTANTS
 from tests.mutants.explanation_mutants import EXPLANATION_MUTANTS
 from tests.mutants.format_mutants import FORMAT_MUTANTS
+from tests.mutants.ingest_mutants import INGEST_MUTANTS
 from tests.mutants.kafka_mutants import KAFKA_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.login_mutants import LOGIN_MUTANTS
@@ -70,6 +71,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Commands": COMMAND_MUTANTS,
     "Metadata shell": SHELL_MUTANTS,
     "Process": PROCESS_MUTANTS,
+    "Replay: ingest": INGEST_MUTANTS,
     "Replay": REPLAY_MUTANTS,
     "Client libraries": CLIENT_MUTANTS,
 }

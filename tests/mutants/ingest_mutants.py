@@ -1,0 +1,206 @@
+"""Mutants of replay's ingest: how it reads audit lines, and keeps a table of events."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_PLAIN: Final = "ops/replay/ingest/parse/plain_lines.py"
+_PLAIN_TESTS: Final = "tests/ops/replay/ingest/parse/test_plain_lines.py"
+
+INGEST_MUTANTS: Final = (
+    Mutant(
+        name="equal lines of two logs count once",
+        file="ops/replay/ingest/contents.py",
+        text=" and first.digest[:2] == expected else None",
+        becomes=" else None",
+        found_by="tests/ops/replay/ingest/test_contents.py::test_only_a_log_that_begins_with_all_of_another_shares_its_lines",
+    ),
+    Mutant(
+        name="an ingest counts the lines of a log and of a table that has it",
+        file="ops/replay/ingest/inputs.py",
+        text="    if others:\n",
+        becomes="    if not tables:\n",
+        found_by="tests/ops/replay/ingest/test_inputs.py"
+        "::test_table_is_not_mixed_with_what_it_may_contain",
+    ),
+    Mutant(
+        name="a run counts whose tasks wrote to another directory",
+        file="ops/replay/ingest/job.py",
+        text="self._tuples[run].events != expected:",
+        becomes="self._tuples[run].events < expected:",
+        found_by="tests/ops/replay/ingest/test_job.py"
+        "::test_run_whose_tasks_wrote_elsewhere_is_not_committed",
+    ),
+    Mutant(
+        name="an ingest replaces the commit of another one",
+        file="ops/replay/ingest/committing.py",
+        text="        if path.exists():\n            return False\n",
+        becomes="",
+        found_by="tests/ops/replay/ingest/test_committing.py::test_commit_is_created_once",
+    ),
+    Mutant(
+        name="a commit counts before its run is on the disk",
+        file="ops/replay/ingest/committing.py",
+        text='for name in (*names, ""):',
+        becomes="for name in ():",
+        found_by="tests/ops/replay/ingest/test_committing.py"
+        "::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
+    ),
+    Mutant(
+        name="a log that has grown counts again",
+        file="ops/replay/ingest/contents.py",
+        text="return None if first is None else (shorter.rows, first)",
+        becomes="return None",
+        found_by="tests/ops/replay/ingest/test_contents.py::test_copies_of_growing_logs_count_each_line_once",
+    ),
+    Mutant(
+        name="an ingest takes each error of Spark for a conflict",
+        file="ops/replay/ingest/committing.py",
+        text='if error.getCondition() != "PATH_ALREADY_EXISTS":',
+        becomes="if not error:",
+        found_by="tests/ops/replay/ingest/test_committing.py"
+        "::test_other_error_of_spark_is_not_taken_for_a_conflict",
+    ),
+    Mutant(
+        name="the damage of an archive is not reported",
+        file="ops/replay/ingest/parse/logs.py",
+        text="            self.is_damaged = True\n",
+        becomes="",
+        found_by="tests/ops/replay/ingest/parse/test_logs.py::test_damaged_archive_keeps_earlier_lines",
+    ),
+    Mutant(
+        name="a newer table is read by an older version",
+        file="ops/replay/ingest/commit.py",
+        text="if version > SCHEMA_VERSION:",
+        becomes="if version < 0:",
+        found_by="tests/ops/replay/ingest/test_commit.py::test_newer_schema_version_is_rejected",
+    ),
+    Mutant(
+        name="a packed log from which bytes are missing counts as complete",
+        file="ops/replay/ingest/packed.py",
+        text='raise OSError(f"{self._left} bytes of the packed file are missing")',
+        becomes="return 0",
+        found_by="tests/ops/replay/ingest/test_packed.py::test_missing_bytes_are_damage",
+    ),
+    Mutant(
+        name="a name with a space is read as a plain word",
+        file=_PLAIN,
+        text='_FIELD: Final = "[!-~]+"',
+        becomes='_FIELD: Final = "[ -~]+"',
+        found_by=f"{_PLAIN_TESTS}::test_name_with_a_blank_is_not_plain",
+    ),
+    Mutant(
+        name="a marker within a rule is ignored",
+        file=_PLAIN,
+        text="(?:, {_FIELD})*)?",
+        becomes="(?:,? {_FIELD})*)?",
+        found_by=f"{_PLAIN_TESTS}::test_ambiguous_ending_is_not_plain",
+    ),
+    Mutant(
+        name="a rule ends at a logger's name within it",
+        file=_PLAIN,
+        text='_TAIL, "")',
+        becomes='_TAIL.rstrip("$"), "")',
+        found_by=f"{_PLAIN_TESTS}::test_rule_ends_before_the_loggers_name",
+    ),
+    Mutant(
+        name="a task of an ingest keeps a file open for every day",
+        file="ops/replay/ingest/direct.py",
+        text="if len(self._open) >= FILES_MAX:",
+        becomes="if not FILES_MAX:",
+        found_by="tests/ops/replay/ingest/test_direct.py::test_number_of_open_files_and_of_their_rows_is_bounded",
+    ),
+    Mutant(
+        name="an ingest looks for the logs of an object store on this machine",
+        file="ops/replay/ingest/direct.py",
+        text="all(uri.startswith(_SCHEME) for uri in logs)",
+        becomes="any(uri.startswith(_SCHEME) for uri in logs)",
+        found_by="tests/ops/replay/ingest/test_direct.py"
+        "::test_only_logs_of_this_machine_are_read_directly",
+    ),
+    Mutant(
+        name="an ingest sums up numbers of texts that were forgotten",
+        file="ops/replay/ingest/direct.py",
+        text="if reader.texts is not sums.texts:",
+        becomes="if False:",
+        found_by="tests/ops/replay/ingest/test_direct.py"
+        "::test_tasks_write_each_line_in_order_and_sum_up_the_events",
+    ),
+    Mutant(
+        name="the line at the end of a piece of a file is lost",
+        file="ops/replay/ingest/parse/logs.py",
+        text="pieces, waiting = [line], len(line)",
+        becomes="pieces, waiting = [], 0",
+        found_by="tests/ops/replay/ingest/parse/test_logs.py"
+        "::test_parts_of_a_file_give_each_line_once_or_its_beginning",
+    ),
+    Mutant(
+        name="a line that is too long is shortened by another time format",
+        file="ops/replay/ingest/parse/columns.py",
+        text="compute.if_else(is_long, None, ",
+        becomes="compute.if_else(False, None, ",
+        found_by="tests/ops/replay/ingest/parse/test_columns.py::test_hostile_line_is_read_like_any_other",
+    ),
+    Mutant(
+        name="a marker within a name is ignored",
+        file="ops/replay/ingest/parse/kafka_line.py",
+        text="if any(marker in fields for marker in MARKERS):",
+        becomes="if not MARKERS:",
+        found_by="tests/ops/replay/ingest/parse/test_kafka_line.py::test_ambiguous_line_is_set_aside",
+    ),
+    Mutant(
+        name="a part of a line from Docker counts as a complete line",
+        file="ops/replay/ingest/parse/line.py",
+        text='if not record.log.endswith("\\n"):',
+        becomes="if not record.log:",
+        found_by="tests/ops/replay/ingest/parse/test_line.py::test_partial_line_of_docker_is_set_aside",
+    ),
+    Mutant(
+        name="a table that has lost files is read as complete",
+        file="ops/replay/ingest/commit.py",
+        text="if found != expected:",
+        becomes="if found == 0:",
+        found_by="tests/ops/replay/local/test_table.py::test_missing_events_of_a_run_that_ends_in_a_window_are_rejected",
+    ),
+    Mutant(
+        name="the header of an xz file decides how much memory it takes",
+        file="ops/replay/ingest/parse/logs.py",
+        text="memlimit=XZ_MEMORY_MAX",
+        becomes="memlimit=None",
+        found_by="tests/ops/replay/ingest/parse/test_logs.py"
+        "::test_xz_file_whose_dictionary_takes_gigabytes_is_not_unpacked",
+    ),
+    Mutant(
+        name="a task cuts a line at the end of its part of a log",
+        file="ops/replay/ingest/parse/logs.py",
+        text="at, last = _find_line(file, begin), _find_line(file, end)",
+        becomes="at, last = _find_line(file, begin), end",
+        found_by="tests/ops/replay/ingest/parse/test_logs.py"
+        "::test_parts_of_a_file_give_each_line_once_or_its_beginning",
+    ),
+    Mutant(
+        name="events lose their order within a task",
+        file="ops/replay/ingest/direct.py",
+        text="begin = (self._task << _SEQUENCE_BITS) + self._lines",
+        becomes="begin = self._task << _SEQUENCE_BITS",
+        found_by="tests/ops/replay/ingest/test_direct.py"
+        "::test_each_line_is_in_the_files_of_its_kind",
+    ),
+    Mutant(
+        name="a record whose line the table has is not counted",
+        file="ops/replay/ingest/topics.py",
+        text=" if not content.file.startswith(topics))",
+        becomes=")",
+        found_by="tests/ops/replay/ingest/test_topics.py::test_contents_of_topics_are_not_compared",
+    ),
+    Mutant(
+        name="an ingest goes on with a topic that was created again",
+        file="ops/replay/ingest/topics.py",
+        text="if end < begin:",
+        becomes="if False:",
+        found_by="tests/ops/replay/ingest/test_topics.py"
+        "::test_topic_that_was_created_again_is_rejected",
+    ),
+)
