@@ -66,3 +66,16 @@ def test_text_is_complete_after_a_timeout(tmp_path: Path) -> None:
         assert code == 0
         assert "decision_http: bound" in log
         assert log.endswith("ended\n")
+
+
+def test_signal_to_a_process_that_ends_meanwhile_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exit code has not been told yet, and its process id has no process."""
+    ended = start_command(["--version"], stdout=subprocess.PIPE)
+    ended.communicate(timeout=SECONDS_MAX)
+    with running(tmp_path, new_log(tmp_path)) as daemon:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(daemon.process, "pid", ended.pid)
+            daemon.process.kill()
+        assert daemon.stop()[0] == 0
