@@ -1,15 +1,18 @@
 """The shortest sequence of ACL changes after which the answer is the other one.
 
 **Invariant:** an ACL that is added is one that Kafka accepts, and names exactly what was asked
-about. For an unknown host, the changes give the other answer for every host.
+about. For an unknown host, the changes give the other answer for every host, or for every one that
+no DENY names, and then an effect says so.
 
-A denial needs all matching DENYs removed, and then an ALLOW, unless one matches already. An allowed
+A denial needs all matching DENYs removed, and then an ALLOW, unless one matches already. For an
+unknown host, DENYs of single hosts stay if something else denies the other hosts, too. An allowed
 question needs one change: the only ALLOW removed, if it is as narrow as the question, or else a
 DENY.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from authorizerd.acl.bits import ALLOWS
@@ -62,28 +65,59 @@ def find_changes(
 
 def _grant(question: Question, matches: Matches, default: DefaultAccess) -> Changes:
     """Return the changes that make a denied question allowed."""
-    removals = tuple(AclChange(False, acl) for acl in matches.denials)
-    left_out = matches.denial_count - len(removals)
-    effects = _describe_lost_denials(question, matches)
-    if matches.allow_count:
-        return Changes(listed=removals, left_out=left_out, effects=effects)
-    if default.is_set and default.acl_count == matches.denial_count:
+    removed, count, stays_denied = matches.denials, matches.denial_count, 0
+    has_allow = matches.allow_count > 0
+    opens_by_default = default.is_set and not has_allow and default.acl_count == count
+    if question.host is None and not opens_by_default:
+        is_denied_elsewhere = matches.wide_denial_count or not has_allow
+        if is_denied_elsewhere:  # this is what the question is about, rather than single hosts
+            removed, count = matches.wide_denials, matches.wide_denial_count
+            stays_denied = matches.denial_count - count
+    listed = tuple(AclChange(False, acl) for acl in removed)
+    left_out = count - len(listed)
+    effects = _describe_lost_denials(question, removed, count)
+    effects += _describe_denied_hosts(matches, stays_denied)
+    if opens_by_default:
         resource = name_resource(question.resource_type, question.resource_name)
-        effect = (
+        effects += (
             f"Then no ACL matches {resource}, so allow.everyone.if.no.acl.found allows every"
-            " principal everything on it."
+            " principal everything on it.",
         )
-        return Changes(listed=removals, left_out=left_out, effects=(*effects, effect))
-    acl = make_exact_acl(question, PermissionType.ALLOW)
-    reason = why_not_creatable(acl)
-    if reason is not None:
-        return Changes(reason=reason)
-    effects += _describe_unused(acl)
-    return Changes(listed=(*removals, AclChange(True, acl)), left_out=left_out, effects=effects)
+    elif not has_allow:
+        acl = make_exact_acl(question, PermissionType.ALLOW)
+        reason = why_not_creatable(acl)
+        if reason is not None:
+            return Changes(reason=reason)
+        listed += (AclChange(True, acl),)
+        effects += _describe_unused(acl)
+    return Changes(listed=listed, left_out=left_out, effects=effects, stays_denied=stays_denied)
 
 
-def _describe_lost_denials(question: Question, matches: Matches) -> tuple[str, ...]:
-    """Return a sentence if the DENYs to remove apply to more than the question."""
+def _describe_denied_hosts(matches: Matches, count: int) -> tuple[str, ...]:
+    """Return a sentence about the DENYs of single hosts that stay."""
+    if not count:
+        return ()
+    hosts = (acl.host for acl in matches.denials if acl.host != WILDCARD)
+    host = min(hosts, default="some hosts")
+    if count == 1:
+        return (
+            f"It stays denied from {host}, which an ACL denies by itself: to allow it from there,"
+            " too, ask again with this host.",
+        )
+    return (
+        f"It stays denied from {host} and others, which {count} ACLs deny by themselves: to allow"
+        " it from one of them, too, ask again with this host.",
+    )
+
+
+def _describe_lost_denials(
+    question: Question, removed: Sequence[Acl], count: int
+) -> tuple[str, ...]:
+    """Return a sentence if the DENYs to remove apply to more than the question.
+
+    Args:
+        count: how many are removed; ``removed`` are the first of them.
+    """
     exact = make_exact_acl(question, PermissionType.DENY)
     fields = (
         ("principals", lambda acl: acl.principal != exact.principal),
@@ -91,13 +125,13 @@ def _describe_lost_denials(question: Question, matches: Matches) -> tuple[str, .
         ("operations", lambda acl: acl.operation != exact.operation),
         ("hosts", lambda acl: question.host is not None and acl.host != exact.host),
     )
-    wider = [noun for noun, is_wider in fields if any(map(is_wider, matches.denials))]
+    wider = [noun for noun, is_wider in fields if any(map(is_wider, removed))]
     if not wider:
         return ()
-    removed = "The ACL that is removed also denies"
-    if matches.denial_count > 1:
-        removed = "The ACLs that are removed also deny"
-    return (f"{removed} other {join_words(wider)}.",)
+    denying = "The ACL that is removed also denies"
+    if count > 1:
+        denying = "The ACLs that are removed also deny"
+    return (f"{denying} other {join_words(wider)}.",)
 
 
 def _pattern_of(acl: Acl) -> tuple[int, str]:

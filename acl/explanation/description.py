@@ -136,6 +136,8 @@ def _describe_changes(explanation: Explanation, server: str) -> Iterator[str]:
     if explanation.depends_on_host:
         yield ASK_WITH_HOST
         scope = " from every host"
+    if changes.stays_denied:
+        scope = " from other hosts"
     if changes.reason is not None:
         yield f"no ACL would {wanted} it{scope}: {changes.reason}"
         return
@@ -153,6 +155,8 @@ def describe_effects(explanation: Explanation) -> tuple[str, ...]:
     effects = explanation.changes.effects
     if not (explanation.depends_on_host and explanation.changes.listed):
         return effects
+    if explanation.changes.stays_denied:
+        return (ASK_WITH_HOST, *effects)
     return (f"{ASK_WITH_HOST} The change allows it from every host.", *effects)
 
 

@@ -54,14 +54,18 @@ class Matches(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         listed: the first in the order of Kafka's scan.
         denials, allows: the first that deny, and the first that allow.
-        denial_count, allow_count: the number of all that deny, and of all that allow.
+        wide_denials: the first that deny every host.
+        denial_count, allow_count, wide_denial_count: the number of all that deny, that allow, and
+            that deny every host.
     """
 
     listed: tuple[Acl, ...]
     denials: tuple[Acl, ...]
     allows: tuple[Acl, ...]
+    wide_denials: tuple[Acl, ...]
     denial_count: int
     allow_count: int
+    wide_denial_count: int
 
 
 def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
@@ -150,34 +154,37 @@ def _place(acl: Acl, question: Question) -> _Key:
 class _Found:
     """Collects ACLs that arrive in the order of Kafka's scan, except unindexed ones."""
 
-    __slots__ = ("_allow_count", "_allows", "_denial_count", "_denials", "_listed", "_question")
+    __slots__ = ("_allows", "_denials", "_listed", "_question", "_wide_denials")
 
     def __init__(self, question: Question) -> None:
         self._question = question
         self._listed = _Shortlist()
         self._denials = _Shortlist()
+        self._wide_denials = _Shortlist()
         self._allows = _Shortlist()
-        self._denial_count = self._allow_count = 0
+
+    def _choose(self, acl: Acl) -> Iterator[_Shortlist]:
+        """Yield the lists in which an ACL belongs."""
+        yield self._listed
+        if acl.permission_type == _ALLOW:
+            yield self._allows
+            return
+        yield self._denials
+        if acl.host == WILDCARD:
+            yield self._wide_denials
 
     def add(self, some: list[_Alike]) -> None:
         """Add the plain ACLs of one pattern."""
         some.sort(key=itemgetter(0))
         for key, first, hosts, count in some:
-            if first.permission_type == _ALLOW:
-                self._allow_count += count
-                kind = self._allows
-            else:
-                self._denial_count += count
-                kind = self._denials
-            for shortlist in (self._listed, kind):
-                shortlist.add(key, first, hosts)
+            for shortlist in self._choose(first):
+                shortlist.add(key, first, hosts, count)
 
     def add_unindexed(self, acls: Iterable[Acl]) -> None:
         """Add ACLs that deny, wherever they are in the scan."""
         for acl in acls:
-            self._denial_count += 1
             key = _place(acl, self._question)
-            for shortlist in (self._listed, self._denials):
+            for shortlist in self._choose(acl):
                 shortlist.insert(key, acl)
 
     def finish(self) -> Matches:
@@ -185,23 +192,30 @@ class _Found:
             listed=self._listed.take(),
             denials=self._denials.take(),
             allows=self._allows.take(),
-            denial_count=self._denial_count,
-            allow_count=self._allow_count,
+            wide_denials=self._wide_denials.take(),
+            denial_count=self._denials.count,
+            allow_count=self._allows.count,
+            wide_denial_count=self._wide_denials.count,
         )
 
 
 class _Shortlist:
-    """The first ACLs by their places: a bounded number, with a bounded length of their names."""
+    """The first ACLs by their places: a bounded number, with a bounded length of their names.
 
-    __slots__ = ("_characters", "_placed", "_unplaced")
+    ``count`` is the number of all.
+    """
+
+    __slots__ = ("_characters", "_placed", "_unplaced", "count")
 
     def __init__(self) -> None:
+        self.count = 0
         self._placed: list[tuple[_Key, Acl]] = []
         self._unplaced: list[tuple[_Key, Acl]] = []
         self._characters = 0
 
-    def add(self, key: _Key, first: Acl, hosts: Iterable[str]) -> None:
+    def add(self, key: _Key, first: Acl, hosts: Iterable[str], count: int) -> None:
         """Add ACLs that differ only in their host, after all that were added before."""
+        self.count += count
         for host in islice(hosts, ACLS_LISTED_MAX - len(self._placed)):
             if self._characters >= CHARACTERS_LISTED_MAX:
                 return
@@ -211,6 +225,7 @@ class _Shortlist:
 
     def insert(self, key: _Key, acl: Acl) -> None:
         """Add an ACL anywhere."""
+        self.count += 1
         self._unplaced.append((key, acl))
         if len(self._unplaced) >= 2 * ACLS_LISTED_MAX:
             self._unplaced.sort(key=itemgetter(0))

@@ -67,7 +67,8 @@ class AclChange(msgspec.Struct, frozen=True):
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The shortest sequence of changes after which the answer is the other one.
 
-    For an unknown host, the other answer then holds for every host. An ACL that is added names
+    For an unknown host, the other answer then holds for every host, but for those that
+    ``stays_denied`` ACLs deny by themselves. An ACL that is added names
     exactly the principal, operation and resource that were asked about. The only exception is the
     resource ``*``: a literal ``*`` would match every name, so the prefix ``*`` is added.
 
@@ -75,13 +76,15 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         listed: the first changes. Empty if no such sequence exists.
         left_out: the number of removals that are not listed.
         reason: why no sequence exists, or None.
-        effects: sentences about what else changes for other principals.
+        effects: sentences about what else changes, and what does not.
+        stays_denied: for an unknown host: the number of DENYs of single hosts that stay.
     """
 
     listed: tuple[AclChange, ...] = ()
     left_out: int = 0
     reason: str | None = None
     effects: tuple[str, ...] = ()
+    stays_denied: int = 0
 
     @property
     def smallest(self) -> AclChange | None:

@@ -79,7 +79,7 @@ def find_near_misses(
 def _find_single_denial(question: Question, matches: Matches, changes: Changes) -> list[NearMiss]:
     """Return the DENY without which the question would be allowed, if there is only one."""
     smallest = changes.smallest
-    if smallest is None or smallest.adds:
+    if smallest is None or smallest.adds or changes.stays_denied:
         return []
     otherwise = "allow.everyone.if.no.acl.found"
     if matches.allows:

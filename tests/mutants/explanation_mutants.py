@@ -31,6 +31,20 @@ EXPLANATION_MUTANTS: Final = (
         found_by=_CASES,
     ),
     Mutant(
+        name="an explanation of an unknown host removes the DENY of one host for all others",
+        file="acl/explanation/changes.py",
+        text="    if question.host is None and not opens_by_default:\n",
+        becomes="    if question.host == WILDCARD and not opens_by_default:\n",
+        found_by=_CASES,
+    ),
+    Mutant(
+        name="an explanation does not say from which hosts it stays denied",
+        file="acl/explanation/changes.py",
+        text="            stays_denied = matches.denial_count - count\n",
+        becomes="            stays_denied = 0\n",
+        found_by="tests/acl/explanation/test_changes.py::test_hosts_that_stay_denied_are_told",
+    ),
+    Mutant(
         name="an explanation proposes an ACL that Kafka refuses",
         file="acl/explanation/changes.py",
         text="        validate_resource(acl)\n",

@@ -38,13 +38,17 @@ def find(held: list[Acl], asked: Question, settings: AuthorizerSettings = CLOSED
 
 @given(cases())
 def test_changes_give_the_other_answer(case: Case) -> None:
-    """This holds for every host, if the host is unknown. Kafka accepts every ACL to add."""
+    """This holds for every host, if the host is unknown, or for all but those that a DENY names.
+
+    Kafka accepts every ACL to add.
+    """
     changes = case.explain().changes
     assert (changes.reason is None) == bool(changes.listed)
     assert not changes.left_out
     assert all(is_creatable(each.acl) for each in changes.listed if each.adds)
     if changes.listed:
-        assert flips(case, change(case.snapshot, *changes.listed))
+        changed = change(case.snapshot, *changes.listed)
+        assert flips(case, changed, elsewhere=bool(changes.stays_denied))
 
 
 @given(cases())
@@ -53,6 +57,7 @@ def test_no_narrower_or_shorter_change_gives_the_other_answer(case: Case) -> Non
     deny the question by themselves."""
     explanation = case.explain()
     changes, smallest = explanation.changes, explanation.changes.smallest
+    elsewhere = bool(changes.stays_denied)
     snapshot, names = case.snapshot, names_around(case.question)
     if smallest is not None and smallest.adds:
         for each in creatable_acls(case.question):
@@ -60,15 +65,21 @@ def test_no_narrower_or_shorter_change_gives_the_other_answer(case: Case) -> Non
                 if explanation.default.applies:
                     assert not all(scan.speaks(each, asked) for asked in with_hosts(case.question))
                 else:
-                    assert not flips(case, change(snapshot, AclChange(True, each)))
+                    assert not flips(
+                        case, change(snapshot, AclChange(True, each)), elsewhere=elsewhere
+                    )
     elif smallest is not None:
         for each in case.held:
             if is_narrower(each, smallest.acl, names):
-                assert not flips(case, change(snapshot, AclChange(False, each)))
+                assert not flips(
+                    case, change(snapshot, AclChange(False, each)), elsewhere=elsewhere
+                )
     elif changes.listed:
-        assert not any(flips(case, each) for each in single_changes(case, snapshot))
+        assert not any(
+            flips(case, each, elsewhere=elsewhere) for each in single_changes(case, snapshot)
+        )
         for some in combinations(changes.listed, len(changes.listed) - 1):
-            assert not flips(case, change(snapshot, *some))
+            assert not flips(case, change(snapshot, *some), elsewhere=elsewhere)
 
 
 def single_changes(case: Case, snapshot: AclSnapshot) -> list[AclSnapshot]:
@@ -144,6 +155,21 @@ HOST = "10.0.0.1"
             [acl(), acl(deny=True, host="10.0.0.7")],
             question(host=None), CLOSED, [("remove", acl(deny=True, host="10.0.0.7"))],
             id="unknown host: a DENY of one host",
+        ),
+        pytest.param(
+            [acl("User:*", deny=True, host="10.0.0.7")],
+            question(host=None), CLOSED, [("add", acl())],
+            id="unknown host: a DENY of one host, and no ALLOW",
+        ),
+        pytest.param(
+            [acl(), acl(deny=True, topic="*"), acl(deny=True, host="10.0.0.7")],
+            question(host=None), CLOSED, [("remove", acl(deny=True, topic="*"))],
+            id="unknown host: a DENY of every host, and one of a single host",
+        ),
+        pytest.param(
+            [acl(deny=True, host="10.0.0.7")],
+            question(host=None), OPEN, [("remove", acl(deny=True, host="10.0.0.7"))],
+            id="unknown host: a DENY of one host, and then the default",
         ),
         pytest.param(
             [acl(host=HOST)], question(), CLOSED, [("remove", acl(host=HOST))],
@@ -251,11 +277,35 @@ def test_denials_that_other_questions_lose_are_told(
 
 def test_many_denials_are_counted_but_not_listed() -> None:
     denials = [acl(deny=True, host=f"10.0.{n // 250}.{n % 250}") for n in range(1000)]
-    changes = find(denials, question(host=None))
-    assert len(changes.listed) == 101
+    changes = find([acl(), *denials], question(host=None))
+    assert len(changes.listed) == 100
     assert changes.left_out == 900
     assert changes.smallest is None
-    assert changes.listed[-1] == AclChange(True, acl())
+    everywhere = [acl(deny=True, topic="t" * n, pattern="PREFIXED") for n in range(1, 200)]
+    changes = find([*denials, *everywhere], question(host=None, topic="t" * 200))
+    assert len(changes.listed) == 101
+    assert changes.left_out == 99
+    assert changes.listed[-1] == AclChange(True, acl(topic="t" * 200))
+
+
+@pytest.mark.parametrize(
+    ("held", "effects"),
+    [
+        (
+            [acl(deny=True, host="10.0.0.7")],
+            ("It stays denied from 10.0.0.7, which an ACL denies by itself: to allow it from there,"
+             " too, ask again with this host.",),
+        ),
+        (
+            [acl(deny=True, host=host) for host in ("10.0.0.7", "10.0.0.8")],
+            ("It stays denied from 10.0.0.7 and others, which 2 ACLs deny by themselves: to allow"
+             " it from one of them, too, ask again with this host.",),
+        ),
+        ([acl(deny=True)], ()),
+    ],
+)  # fmt: skip
+def test_hosts_that_stay_denied_are_told(held: list[Acl], effects: tuple[str, ...]) -> None:
+    assert find(held, question(host=None)).effects == effects
 
 
 def test_search_for_allows_of_single_hosts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,9 +176,17 @@ def test_patterns_that_prevent_the_default_are_bounded() -> None:
              " every principal everything on it."],
         ),
         (
-            [acl(deny=True, host=f"10.0.0.{number}") for number in range(150)],
+            [acl(), *(acl(deny=True, host=f"10.0.0.{number}") for number in range(150))],
             question(host=None), CLOSED,
             ["  and 50 more ACLs to remove"],
+        ),
+        (
+            [acl("User:*", host="10.0.0.5", deny=True)], question(host=None), CLOSED,
+            ["to allow it from other hosts, add one ACL:",
+             "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
+             " '*' --operation Read --topic t --resource-pattern-type literal",
+             "  It stays denied from 10.0.0.5, which an ACL denies by itself: to allow it from"
+             " there, too, ask again with this host."],
         ),
     ],
 )  # fmt: skip

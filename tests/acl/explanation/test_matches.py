@@ -43,6 +43,8 @@ def test_matches_agree_with_a_scan(case: Case) -> None:
     denials = [each for each in found.listed if each not in allows]
     assert (list(found.allows), list(found.denials)) == (allows, denials)
     assert (found.allow_count, found.denial_count) == (len(allows), len(denials))
+    wide = [each for each in denials if each.host == "*"]
+    assert (list(found.wide_denials), found.wide_denial_count) == (wide, len(wide))
 
 
 @given(cases())
