@@ -44,7 +44,7 @@ UNREPAIRABLE: Final = "cannot be repaired"
 
 @dataclass(slots=True)
 class Report:
-    """What the command has found and done.
+    """The findings and actions of the command, printed line by line or as one document.
 
     Attributes:
         out: gets each line at once; None if only the document is printed, at the end.

@@ -1,4 +1,4 @@
-"""What many tasks of ``replay load`` send, and what they cost the driver, from measured figures.
+"""Predict from measured figures what many tasks of ``replay load`` send and cost the driver.
 
 **Invariant:** every figure of ``docs/replay-scale.md`` is measured, or computed here from measured
 ones. ``predict`` is compared with what 1, 2 and 4 tasks sent on one machine.

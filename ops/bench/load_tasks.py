@@ -41,7 +41,7 @@ _FIXARRAY_END: Final = 0xA0
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRun:
-    """What the lanes of one run returned; ``cpu_seconds`` is each lane's own CPU time.
+    """The results of one run's lanes; ``cpu_seconds`` is each lane's own CPU time.
 
     From their start to their end, ``seconds`` passed, and the cores were idle for ``idle_seconds``.
     """

@@ -1,4 +1,4 @@
-"""What is released: a commit, its version and its date."""
+"""Read the commit of a release, its version and its date."""
 
 from __future__ import annotations
 

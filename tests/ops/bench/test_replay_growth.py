@@ -1,4 +1,4 @@
-"""What the growth of replay measures, apart from Spark."""
+"""The measurement of replay's growth, without Spark."""
 
 from __future__ import annotations
 
