@@ -96,7 +96,7 @@ def check(ask: Callable[[int], str], live_port: int, silent_port: int) -> None:
 
 
 def port_of(daemon: ExampleDaemon, documented: str) -> int:
-    return int(daemon.ports.to_free(f":{documented}").removeprefix(":"))
+    return int(daemon.ports.to_real(f":{documented}").removeprefix(":"))
 
 
 PYTHON = {

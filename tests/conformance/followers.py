@@ -50,6 +50,8 @@ class Follower:
     def __init__(self, folder: Path, source: Mapping[str, str]) -> None:
         folder.mkdir()
         self.log = folder / "daemon.log"
+        self.copy = folder / "copy"
+        self.config = folder / "server.properties"
         self.source = dict(source)
         self.ready: dict[str, Any] = {}
         self._folder = folder
@@ -70,12 +72,12 @@ class Follower:
 
     def start(self, *, waits: bool = True) -> None:
         """Start the daemon; wait until it is ready."""
-        config = write_config(self._folder, self._folder / "copy", self.source | OWN)
+        write_config(self._folder, self.copy, self.source | OWN)
         self._ready_file.unlink(missing_ok=True)
         # A file and no pipe, since nobody reads the log while the daemon runs.
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", "--config", config, "--ready-file", self._ready_file],
+                [*COMMAND, "serve", "--config", self.config, "--ready-file", self._ready_file],
                 cwd=ROOT,
                 stderr=log,
                 stdin=subprocess.DEVNULL,

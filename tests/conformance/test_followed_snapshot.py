@@ -15,6 +15,8 @@ from ops.kafka_rig.followers import quorum_source
 from ops.kafka_rig.rig import Rig
 from tests.conformance.acl_history import read_checkpoint
 from tests.conformance.followers import Follower
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.support.acls import acl
 
 ACLS = 30_000
@@ -60,6 +62,17 @@ def cut_log(cluster: Cluster) -> list[Acl]:
     return acls
 
 
+def reset_copy(follower: Follower, page: str, folder: Path) -> None:
+    """Run the command of a page."""
+    real = {
+        "/etc/authorizerd/server.properties": str(follower.config),
+        "/var/lib/authorizerd/copy": str(follower.copy),
+    }
+    with Shell(folder) as shell:
+        test = "tests/conformance/test_followed_snapshot.py"
+        run_page(page, test, shell, Names(real, Ports()))
+
+
 def test_new_daemon_begins_with_the_snapshot_and_the_old_one_stops(
     single: Cluster, tmp_path: Path
 ) -> None:
@@ -81,3 +94,8 @@ def test_new_daemon_begins_with_the_snapshot_and_the_old_one_stops(
             assert new.describe() == {*expected, acl(topic="after")}
         old.wait_until_not_ready()
         assert "reset-copy" in old.readiness().body.decode()
+        for page in ("backup.md", "following.md"):
+            old.kill()
+            reset_copy(old, page, tmp_path)
+            old.start()
+            assert old.describe() == {*expected, acl(topic="after")}

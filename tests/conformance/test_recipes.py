@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,8 @@ import pytest
 from ops.kafka_rig.broker import BrokerSettings, running_broker
 from ops.kafka_rig.properties import PLAIN_LOGIN
 from ops.kafka_rig.rig import Program, Rig
-from tests.end_to_end.documents import ROOT, blocks_of, commands_of
-from tests.end_to_end.example_daemon import (
-    ExampleDaemon,
-    Shell,
-    check,
-    running_example,
-    save_files,
-)
+from tests.end_to_end.example_daemon import ExampleDaemon, running_example
+from tests.end_to_end.page_shell import run_page
 
 SECONDS_MAX = 300
 """Time limit of a command: Maven downloads, and a registry starts."""
@@ -43,14 +37,9 @@ def broker_at(port: int, rig: Rig, folder: Path, formatted: Path) -> Iterator[No
         yield
 
 
-def run_page(page: str, daemon: ExampleDaemon) -> None:
-    """Run all commands of a page in one shell, in order."""
-    blocks = [*blocks_of(ROOT / "docs" / page)]
-    save_files(blocks, daemon)
-    with closing(Shell(daemon, SECONDS_MAX)) as shell:
-        for block in blocks:
-            for command in commands_of(block.text) if block.language == "console" else ():
-                check(command, daemon, shell)
+def run_recipe(page: str, daemon: ExampleDaemon) -> None:
+    with daemon.shell(SECONDS_MAX) as shell:
+        run_page(page, "tests/conformance/test_recipes.py", shell, daemon.ports)
 
 
 @pytest.fixture
@@ -63,12 +52,12 @@ def daemon(tmp_path: Path) -> Iterator[ExampleDaemon]:
 
 
 def test_registry_behind_a_gateway(daemon: ExampleDaemon) -> None:
-    run_page("recipe-registry.md", daemon)
+    run_recipe("recipe-registry.md", daemon)
 
 
 def test_kroxylicious_asks_about_each_record(
     daemon: ExampleDaemon, rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    port = int(daemon.ports.to_free(BROKER_PORT))
+    port = int(daemon.ports.to_real(BROKER_PORT))
     with broker_at(port, rig, tmp_path_factory.mktemp("broker"), formatted):
-        run_page("recipe-kroxylicious.md", daemon)
+        run_recipe("recipe-kroxylicious.md", daemon)

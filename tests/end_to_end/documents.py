@@ -3,12 +3,15 @@
 A marker is a comment on the line above a block::
 
     <!-- not run: needs docker -->
+    <!-- run by: tests/conformance/test_pages.py -->
     <!-- run with: authorizerd.tokens.file=tokens -->
     <!-- file: service.py -->
+    <!-- file: server.properties, run by: tests/end_to_end/test_tls.py -->
 
-The first gives the reason why a block cannot run here. The second adds settings to those of
-``make run``, for the daemon of the block's commands. The third names the file in which the reader
-saves the block, in the folder where the commands run.
+The first gives the reason why no test can run a block. The second names the test that runs it, if
+it needs more than a daemon. The third adds settings to those of ``make run``, for the daemon of the
+block's commands. The fourth names the file in which the reader saves the block, in the folder where
+the commands run; the last one does so for the commands of a page that a test runs as a whole.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 
 _BLOCK: Final = re.compile(
-    r"^(?P<indent> *)(?:<!-- (?P<marker>not run|run with|file): (?P<said>[^\n]*) -->\n(?P=indent))?"
+    r"^(?P<indent> *)"
+    r"(?:<!-- (?P<marker>not run|run by|run with|file): (?P<said>[^\n]*) -->\n(?P=indent))?"
     r"```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 """A block and its marker; in a list, both are indented."""
 _EXIT_CODE: Final = re.compile(r"# exit code (\d+)")
+_RUN_BY: Final = ", run by: "
 _ANYTHING: Final = "…"
 
 
@@ -37,7 +42,8 @@ class Block:
     """A block and what its marker says.
 
     Attributes:
-        reason: why the block is not run.
+        reason: why no test runs the block.
+        test: the test that runs it, if this is not ``test_documents``.
         settings: what is added to the daemon's settings.
         file: where the block is saved.
     """
@@ -46,6 +52,7 @@ class Block:
     language: str
     text: str
     reason: str | None = None
+    test: str | None = None
     settings: str = ""
     file: str | None = None
 
@@ -69,14 +76,18 @@ def blocks_of(path: Path) -> Iterator[Block]:
     text = path.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("text"))
-        said = found["said"] or ""
+        marker, said = found["marker"], found["said"] or ""
+        file, _, test = said.partition(_RUN_BY) if marker == "file" else ("", "", "")
+        if marker == "run by":
+            test = said
         yield Block(
             place=f"{path.relative_to(ROOT)}:{line}",
             language=found["language"],
             text=dedent(found["text"]),
-            reason=said if found["marker"] == "not run" else None,
-            settings=said if found["marker"] == "run with" else "",
-            file=said if found["marker"] == "file" else None,
+            reason=said if marker == "not run" else None,
+            test=test or None,
+            settings=said if marker == "run with" else "",
+            file=file or None,
         )
 
 

@@ -1,23 +1,21 @@
-"""The daemon of ``make run`` on free ports, and a shell for the documents' commands."""
+"""The daemon of ``make run`` on free ports, for the documents' commands."""
 
 from __future__ import annotations
 
 import os
 import re
-import select
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.end_to_end.documents import ROOT, Block, Command
+from tests.end_to_end.documents import ROOT
+from tests.end_to_end.page_shell import SECONDS_MAX, Shell, python_path
 
-SECONDS_MAX: Final = 60.0
 PORTS: Final = {
     "authorizerd.decision.http=http://127.0.0.1": "8181",
     "authorizerd.admin.http=http://127.0.0.1": "8182",
@@ -27,18 +25,12 @@ PORTS: Final = {
 """The documents' ports, by the settings that set them."""
 
 SERVICE_PORTS: Final = (
-    *("8080", "8081", "8281", "8282", "8283", "8291", "8292", "8293"),
-    *("9094", "9095", "9192", "9292", "9293"),
+    *("8080", "8081", "8281", "8282", "8283", "8291", "8292", "8293", "8443"),
+    *("9093", "9094", "9095", "9182", "9192", "9292", "9293", "9443"),
 )
 """The ports of the services that the documents' commands start."""
 
-MAKE_RUN: Final = "make run"
-PATH: Final = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
-"""Where commands are found: ``authorizerd`` is the installed one."""
-
 _PORT: Final = re.compile(rf"(?<=:)\d+\b|\b(?:{'|'.join(SERVICE_PORTS)})\b")
-_END: Final = "-- end, exit code"
-_ENDED: Final = re.compile(rf"\n{_END} (\d+)\n".encode())
 _RELOADED: Final = "the configuration is reloaded"
 
 
@@ -58,7 +50,7 @@ class Ports:
     def settings(self) -> list[str]:
         return [f"{key}:{self._free[port]}" for key, port in PORTS.items()]
 
-    def to_free(self, text: str) -> str:
+    def to_real(self, text: str) -> str:
         """Replace documented ports by free ones."""
         return _replace_ports(text, self._free)
 
@@ -93,6 +85,10 @@ class ExampleDaemon:
         """Return the daemon's log."""
         return (self.folder / "log").read_text()
 
+    def shell(self, seconds_max: float = SECONDS_MAX) -> Shell:
+        """Return a shell in the daemon's folder; ``$PID`` is the daemon."""
+        return Shell(self.folder, seconds_max, PID=str(self.pid()))
+
     def pid(self) -> int:
         """Return the process id of the daemon, the only child of ``make run``."""
         pid = self._process.pid
@@ -108,8 +104,9 @@ class ExampleDaemon:
 
 @contextmanager
 def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[ExampleDaemon]:
-    """Run the daemon of ``make run`` in ``folder``, with a ``.venv`` as in a clone."""
+    """Run the daemon of ``make run`` in ``folder``, with a ``.venv`` and ``ops`` as in a clone."""
     (folder / ".venv").symlink_to(sys.prefix)
+    (folder / "ops").symlink_to(ROOT / "ops")
     (folder / "node_modules").mkdir()
     (folder / "node_modules/authorizerd-client").symlink_to(ROOT / "clients/javascript")
     for setting in settings:
@@ -122,7 +119,7 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
         process = subprocess.Popen(
             [sys.executable, "-m", "ops.example", *overrides],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": _python_path()},
+            env={**os.environ, "PYTHONPATH": python_path()},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -136,66 +133,6 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
             assert process.wait(SECONDS_MAX) == 0
 
 
-def _python_path(folder: str = "") -> str:
-    """Add a folder of the project whose packages are not installed."""
-    return os.pathsep.join((str(ROOT / folder), os.environ["PYTHONPATH"]))
-
-
-class Shell:
-    """A shell that runs a block's commands one after the other, each for a limited time."""
-
-    def __init__(self, daemon: ExampleDaemon, seconds_max: float = SECONDS_MAX) -> None:
-        self._seconds_max: Final = seconds_max
-        python_path = _python_path("clients/python/src")
-        self._process: Final = subprocess.Popen(
-            ["bash"],
-            cwd=daemon.folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PATH": PATH, "PID": str(daemon.pid()), "PYTHONPATH": python_path},
-            start_new_session=True,
-        )
-
-    def run(self, command: str) -> tuple[str, int]:
-        """Return a command's output on both streams, and its exit code."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{command}\nprintf '\\n{_END} %d\\n' $?\n".encode())
-        self._process.stdin.flush()
-        printed = b""
-        while (found := _ENDED.search(printed)) is None:
-            readable, _, _ = select.select([self._process.stdout], [], [], self._seconds_max)
-            more = os.read(self._process.stdout.fileno(), 65536) if readable else b""
-            assert more, f"{command!r} has not ended: {printed.decode()}"
-            printed += more
-        return printed[: found.start()].decode().strip("\n"), int(found[1])
-
-    def close(self) -> None:
-        """Kill the shell, which may wait for more input, and the programs that it has started."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
-
-
-def check(command: Command, daemon: ExampleDaemon, shell: Shell) -> None:
-    """Run a command and compare its output; for ``make run``, the daemon has printed it already."""
-    if command.text.partition("#")[0].strip() == MAKE_RUN:
-        printed, code = daemon.printed.strip("\n"), 0
-    else:
-        printed, code = shell.run(daemon.ports.to_free(command.text))
-        printed = daemon.ports.to_documented(printed)
-    assert code == command.exit_code, (command.text, printed)
-    if command.shown and not command.matches(printed):
-        assert printed == command.shown, f"{command.text}\n{printed}"
-
-
-def save_files(blocks: Iterable[Block], daemon: ExampleDaemon) -> None:
-    """Save each block with a file's name in the folder where the commands run."""
-    for block in blocks:
-        if block.file is not None:
-            (daemon.folder / block.file).write_text(daemon.ports.to_free(block.text))
-
-
 def _other_ports(config: str, ports: Ports) -> str:
     """Return overrides for the ports of the example's daemon that this configuration has too."""
     settings = dict(zip(PORTS, ports.settings(), strict=True))
@@ -205,31 +142,7 @@ def _other_ports(config: str, ports: Ports) -> str:
     return " ".join(f"--override {key}:0" for key in own)
 
 
-@contextmanager
-def serving(daemon: ExampleDaemon, command: str) -> Iterator[None]:
-    """Start a ``serve`` command, wait until it is ready, and stop it at the end."""
-    folder = daemon.folder
-    ready, log = folder / "ready.json", folder / "serve.log"
-    config = (folder / command.split("--config ")[1].split()[0]).read_text()
-    ready.unlink(missing_ok=True)
-    with log.open("w") as stderr:
-        process = subprocess.Popen(
-            [
-                "bash",
-                "-c",
-                f"exec {command} --ready-file {ready} {_other_ports(config, daemon.ports)}",
-            ],
-            cwd=folder,
-            env={**os.environ, "PATH": PATH},
-            stderr=stderr,
-        )
-        try:
-            give_up = time.monotonic() + SECONDS_MAX
-            while not ready.exists():
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < give_up, log.read_text()
-                time.sleep(0.01)
-            yield
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(SECONDS_MAX) == 0
+def beside(daemon: ExampleDaemon, command: str) -> str:
+    """Return a ``serve`` command with free ports for those that the example's daemon has too."""
+    config = (daemon.folder / command.split("--config ")[1].split()[0]).read_text()
+    return f"{command} {_other_ports(config, daemon.ports)}"

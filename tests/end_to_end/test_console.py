@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPSConnection
@@ -11,6 +12,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Shell, run_page
 from tests.support.certificates import Authority
 from tests.support.daemon_process import (
     SECONDS_MAX,
@@ -175,3 +178,12 @@ def test_certificates_identify_visitors_over_tls(tmp_path: Path) -> None:
             assert page.status == status
             assert shown in page.body
         assert b"use https://" in browse(daemon, "/console/").body
+
+
+@pytest.mark.skipif(
+    shutil.which("openssl") is None or shutil.which("curl") is None,
+    reason="openssl or curl is not installed",
+)
+def test_page_leads_from_nothing_to_a_console_over_tls(tmp_path: Path) -> None:
+    with Shell(tmp_path) as shell:
+        run_page("secure-console.md", "tests/end_to_end/test_console.py", shell, Ports())

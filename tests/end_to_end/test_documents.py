@@ -15,22 +15,20 @@ import pytest
 from authorizerd.config.configuration import parse
 from tests.end_to_end.documents import ROOT, Block, all_blocks, blocks_of, commands_of
 from tests.end_to_end.example_daemon import (
-    SECONDS_MAX,
     ExampleDaemon,
-    Shell,
-    check,
+    beside,
     running_example,
-    save_files,
-    serving,
 )
+from tests.end_to_end.page_shell import SECONDS_MAX, SERVE, check, save_files
 
 BLOCKS: Final = all_blocks()
-RUN: Final = [block for block in BLOCKS if block.reason is None]
+RUN: Final = [block for block in BLOCKS if block.reason is None and block.test is None]
 NO_CODE: Final = ("yaml", "dockerfile", "json")
 """Languages of blocks that are not run: other tests check the files and answers they quote."""
 PROGRAMS: Final = ("python", "js", "java", "go", "bash")
 """Languages of the programs that tests/clients/test_page.py runs."""
-SERVE: Final = ("authorizerd serve ", ".venv/bin/authorizerd serve ")
+OPTIONAL: Final = ("node", "promtool")
+"""Programs without which a block is not run."""
 
 
 def is_whole(block: Block) -> bool:
@@ -51,7 +49,7 @@ def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon
             if settings not in daemons:
                 folder = tmp_path_factory.mktemp("document")
                 daemons[settings] = stack.enter_context(running_example(folder, settings.split()))
-                save_files(RUN, daemons[settings])
+                save_files(RUN, folder, daemons[settings].ports)
             return daemons[settings]
 
         yield find
@@ -71,17 +69,16 @@ def of_language(language: str) -> pytest.MarkDecorator:
 def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemon) -> None:
     """Every command also ends with the exit code that the block states, or 0."""
     daemon = find_daemon(block.settings)
-    shell = Shell(daemon)
     reloads = 0
-    with ExitStack() as stack:
-        stack.callback(shell.close)
+    with daemon.shell() as shell:
         for command in commands_of(block.text):
             if command.text.startswith(SERVE):
-                stack.enter_context(serving(daemon, command.text))
+                shell.serve(beside(daemon, command.text))
                 continue
-            if command.text.startswith("node ") and shutil.which("node") is None:
-                pytest.skip("no node")
-            check(command, daemon, shell)
+            program = command.text.split()[0]
+            if program in OPTIONAL and shutil.which(program) is None:
+                pytest.skip(f"no {program}")
+            check(command, shell, daemon.ports, daemon.printed)
             if "kill -HUP" in command.text:
                 reloads += 1
                 daemon.wait_for_reload(reloads)
@@ -99,7 +96,7 @@ def test_daemon_answers_as_in_the_stream_example(find_daemon: FindDaemon) -> Non
     page = (ROOT / "docs/stream.md").read_text()
     frames = re.findall(r"^(client|daemon)((?:\s+[0-9a-f]{2}\b)+)$", page, re.MULTILINE)
     assert [side for side, _ in frames] == ["client", "daemon"] * 2
-    port = int(find_daemon("").ports.to_free(":8183").removeprefix(":"))
+    port = int(find_daemon("").ports.to_real(":8183").removeprefix(":"))
     with socket.create_connection(("127.0.0.1", port), SECONDS_MAX) as connection:
         for side, digits in frames:
             data = bytes.fromhex(digits)
@@ -123,6 +120,9 @@ def test_every_block_is_run_or_has_a_reason() -> None:
             commands_of(block.text)
     for block in BLOCKS:
         assert block.reason is None or len(block.reason) > 5, block.place
+        if block.test is not None:
+            page = Path(block.place.partition(":")[0]).name
+            assert page in (ROOT / block.test).read_text(), block.place
     assert len([block for block in RUN if block.language == "console"]) >= 5
     files = [block.file for block in RUN if block.file is not None]
     assert len({*files}) == len(files)
@@ -139,12 +139,16 @@ def test_markers_and_commands_are_read(tmp_path: Path, monkeypatch: pytest.Monke
         "<!-- run with: x=1 y=2 -->\n```console\nno command\n```\n"
         "1. In a list:\n\n    <!-- run with: z=3 -->\n    ```console\n    $ h\n      i\n    ```\n"
         "<!-- file: a.py -->\n```python\npass\n```\n"
+        "<!-- run by: tests/a.py -->\n```console\n$ j\n```\n"
+        "<!-- file: b.js, run by: tests/b.py -->\n```js\n;\n```\n"
     )
-    first, second, third, fourth, fifth = blocks_of(page)
+    first, second, third, fourth, fifth, sixth, seventh = blocks_of(page)
     assert (first.reason, second.reason, third.reason) == ("needs root", None, None)
     assert (first.place, second.place) == ("page.md:2", "page.md:7")
     assert third.settings == "x=1 y=2"
     assert (fifth.file, fifth.text) == ("a.py", "pass\n")
+    assert (sixth.test, sixth.file, sixth.reason) == ("tests/a.py", None, None)
+    assert (seventh.test, seventh.file, seventh.reason) == ("tests/b.py", "b.js", None)
     assert (fourth.settings, fourth.text) == ("z=3", "$ h\n  i\n")
     one, two = commands_of(second.text)
     assert (one.shown, one.exit_code) == ("d…f", 3)

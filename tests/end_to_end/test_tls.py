@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -18,7 +14,8 @@ import pytest
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.decisions.stream import StreamQuestion
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.end_to_end.documents import ROOT, blocks_of
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.support.acls import acl
 from tests.support.certificates import Authority, connect_tls
 from tests.support.daemon_process import DaemonProcess, ask, connect, new_log, running
@@ -254,36 +251,13 @@ def test_admin_port_on_other_addresses_needs_credentials(tmp_path: Path) -> None
     reason="openssl or curl is not installed",
 )
 def test_page_leads_from_nothing_to_an_answer_over_tls(tmp_path: Path) -> None:
-    """Run the commands of docs/tls.md, with free ports and in a temporary folder."""
-    blocks = [block.text for block in blocks_of(ROOT / "docs" / "tls.md")]
-    create, configuration, form, _, client, grant, question = blocks[:7]
-
-    def shell(command: str) -> str:
-        done = subprocess.run(
-            ["bash", "-euc", command],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    shell(create)
-    text = re.sub(r"(:)(9093|8181|8183|9182)$", r"\g<1>0", configuration, flags=re.MULTILINE)
-    text = re.sub(r"=(\w+\.pem|log)$", rf"={tmp_path}/\1", text, flags=re.MULTILINE)
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    config = dict(line.split("=", 1) for line in lines)
-    (tmp_path / "server.properties").write_text(text)
-    shell(form)
-    (tmp_path / "client.properties").write_text(client)
-    with running(tmp_path, tmp_path / "log", config) as daemon:
-        listener = daemon.ready["listeners"]["SASL_SSL"].rpartition(":")[2]
-        shell(grant.replace("9093", listener))
-        port = daemon.ready["decision_http"].rpartition(":")[2]
-        assert json.loads(shell(question.replace("8181", port)))["decision"] is True
-        metrics = HTTPConnection(daemon.ready["metrics_http"])
-        assert ask(metrics, "GET", "/readyz").status == 200
-        metrics.close()
-        assert daemon.stop()[0] == 0
+    """The profile of docs/command-line.md then lists the ACLs of the same daemon."""
+    real = {
+        "kafka-1:9093,kafka-2:9093": "localhost:9093",
+        "/etc/authorizerd/": f"{tmp_path}/",
+        "PASSWORD": "admin-secret",
+    }
+    with Shell(tmp_path, HOME=str(tmp_path)) as shell:
+        names = Names(real, Ports())
+        for page in ("tls.md", "command-line.md"):
+            run_page(page, "tests/end_to_end/test_tls.py", shell, names)
