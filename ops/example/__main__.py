@@ -29,14 +29,6 @@ log.dirs={FOLDER}/log
 # Every client without a log-in may do everything: fine for an example on loopback only.
 super.users=User:ANONYMOUS
 """
-EARLIER_CONFIGS: Final = (
-    CONFIG.replace(
-        "# Every client without a log-in may do everything: fine for an example on loopback only.",
-        "# Whoever connects without a name may do everything:"
-        " right for an example on loopback alone.",
-    ),
-)
-"""What earlier versions wrote; nobody has changed these."""
 POLICY: Final = Path(__file__).with_name("access.yaml")
 """Policy tests of the example's ACLs."""
 DESIRED: Final = Path(__file__).with_name("desired.yaml")
@@ -103,7 +95,7 @@ def _wait(daemon: subprocess.Popen[str]) -> int:
 
 def prepare_config(path: Path) -> str:
     """Write the configuration unless there is a changed one, and say which one is used."""
-    if not path.exists() or path.read_text() in EARLIER_CONFIGS:
+    if not path.exists():
         path.write_text(CONFIG)
     changed = path.read_text() != CONFIG
     return f"{path}, with your changes" if changed else str(path)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.example.__main__ import CONFIG, EARLIER_CONFIGS, advise, prepare_config
-from tests.end_to_end.example_daemon import PORTS, SECONDS_MAX
+from ops.example.__main__ import CONFIG, advise, prepare_config
+from tests.end_to_end.example_daemon import PORTS
+from tests.end_to_end.page_shell import SECONDS_MAX
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,15 +25,6 @@ def test_the_configuration_is_written_once(tmp_path: Path) -> None:
     path.write_text(changed)
     assert prepare_config(path) == f"{path}, with your changes"
     assert path.read_text() == changed
-
-
-def test_the_configuration_of_an_earlier_version_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "server.properties"
-    for earlier in EARLIER_CONFIGS:
-        assert earlier != CONFIG
-        path.write_text(earlier)
-        assert prepare_config(path) == str(path)
-        assert path.read_text() == CONFIG
 
 
 def test_a_taken_port_ends_with_the_line_to_change(tmp_path: Path) -> None:
