@@ -25,7 +25,10 @@ from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
 from ops.manual.documents import COMPLETIONS
 from ops.reference import reference
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.ops.replay.report.examples import write_results
+from tests.support.daemon_process import new_log, running
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("daemon/console", "replay/report")
@@ -75,24 +78,24 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = (sys.executable, "-m", "pip", "--python", folder / "bin/python")
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for found in dependencies("authorizerd"):
+    for found in dependencies():
         top_level = {file.parts[0] for file in found.files or ()}
         for name in top_level - {"..", "__pycache__"}:
             (packages / name).symlink_to(Path(str(found.locate_file(name))))
     return folder
 
 
-def dependencies(name: str) -> list[Distribution]:
-    """Return the installed distributions that ``name`` needs without its extras."""
+def dependencies() -> list[Distribution]:
+    """Return the installed distributions that the wheel needs without its extras."""
     found: dict[str, Distribution] = {}
-    wanted = [name]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted: list[str] = list(project["dependencies"])
     while wanted:
-        for line in distribution(wanted.pop()).requires or ():
-            needed = Requirement(line)
-            applies = needed.marker is None or needed.marker.evaluate({"extra": ""})
-            if applies and needed.name not in found:
-                found[needed.name] = distribution(needed.name)
-                wanted.append(needed.name)
+        needed = Requirement(wanted.pop())
+        applies = needed.marker is None or needed.marker.evaluate({"extra": ""})
+        if applies and needed.name not in found:
+            found[needed.name] = distribution(needed.name)
+            wanted += found[needed.name].requires or ()
     return [*found.values()]
 
 
@@ -160,7 +163,18 @@ def test_wheel_installs_manual_completions_and_units(environment: Path) -> None:
     installed = {path.relative_to(share) for path in share.rglob("*") if path.is_file()}
     units = {Path("authorizerd/systemd", path.name) for path in (ROOT / "ops/systemd").iterdir()}
     scripts = {Path(path).relative_to("/usr/share") for path in COMPLETIONS.values()}
-    assert installed == {Path("man/man1/authorizerd.1")} | units | scripts
+    others = {Path("man/man1/authorizerd.1"), Path("authorizerd/requirements.lock")}
+    assert installed == others | units | scripts
+
+
+def test_new_version_examines_the_old_ones_installation(environment: Path, tmp_path: Path) -> None:
+    """Run the command of docs/upgrade.md while the old version serves."""
+    with running(tmp_path, new_log(tmp_path)), Shell(tmp_path, PYTHONPATH="") as shell:
+        real = {
+            "/opt/authorizerd-new/bin": str(environment / "bin"),
+            "/etc/authorizerd/server.properties": str(tmp_path / "server.properties"),
+        }
+        run_page("upgrade.md", "tests/test_packaging.py", shell, Names(real, Ports()))
 
 
 def test_locked_versions_satisfy_the_requirements() -> None:

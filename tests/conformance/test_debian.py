@@ -77,11 +77,10 @@ def add_wheels(root: Path, wheel: Path) -> None:
     version = run("chroot", root, "python3", "-c", asked).strip()
     wheels = root / "wheels"
     wheels.mkdir()
-    shutil.copy(ROOT / "requirements.lock", wheels)
     shutil.copy(wheel, wheels)
     only = ("--only-binary", ":all:", "--require-hashes", "--python-version", version)
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", wheels)
-    run(*pip, *only, "--requirement", wheels / "requirements.lock")
+    run(*pip, *only, "--requirement", ROOT / "requirements.lock")
 
 
 @pytest.mark.parametrize("suite", ["oldstable", "stable"])

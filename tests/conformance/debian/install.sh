@@ -1,10 +1,10 @@
 #!/bin/sh
-# Install the wheel in a Debian root, as ops/systemd/README.md says, but from the files of the wheel.
-# It runs in a chroot; /wheels has the wheel, its dependencies and their lock file.
+# Install the wheel in a Debian root, as ops/systemd/README.md says, but without network.
+# It runs in a chroot; /wheels has the wheel and its dependencies.
 set -eu
 python3 -m venv /opt/authorizerd
-/opt/authorizerd/bin/pip install --quiet --no-index --find-links /wheels --require-hashes -r /wheels/requirements.lock
 /opt/authorizerd/bin/pip install --quiet --no-index --no-deps /wheels/authorizerd-*.whl
+/opt/authorizerd/bin/pip install --quiet --no-index --find-links /wheels --require-hashes -r /opt/authorizerd/share/authorizerd/requirements.lock
 ln -s /opt/authorizerd/bin/authorizerd /usr/local/bin/
 cd /opt/authorizerd/share/authorizerd/systemd
 install -m 0644 authorizerd.service authorizerd-backup.service authorizerd-backup.timer /etc/systemd/system/
