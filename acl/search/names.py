@@ -32,6 +32,7 @@ def find_names(
     after: str | None = None,
     limit: int | None = None,
     own_only: bool = False,
+    describable: AclSnapshot | None = None,
 ) -> Steps[tuple[str, ...]]:
     """Return, in steps, the names for which ``acl.decision.authorize`` returns True, sorted.
 
@@ -41,6 +42,8 @@ def find_names(
     Args:
         own_only: leave out names that the principal may not know: those that occur only in ACLs of
             others, and ``known_names`` that it may not DESCRIBE.
+        describable: the ACLs by which it may DESCRIBE ``known_names``; None: those of ``snapshot``.
+            For a state of the past, they are those of now, because the names are.
         known_names: names that exist, such as the topics of the cluster; may repeat names.
         after: only names that sort after this one. For the next page: the last one of this page.
         limit: at most this many names, at least 1. To learn whether there are more, ask for one
@@ -61,11 +64,13 @@ def find_names(
         literals = _own_literals(host, rules_of(index, principal), index.everyone)
     names = chain(((name, False) for name in literals), ((name, own_only) for name in known_names))
     ask = partial(authorize, snapshot, settings, principal, host)
+    known_by = snapshot if describable is None else describable
+    may_know = partial(authorize, known_by, settings, principal, host, Operation.DESCRIBE)
     for number, (name, is_hidden) in enumerate(names, 1):
         if (
             chosen.wants(name)
             and ask(operation, resource_type, name)
-            and not (is_hidden and not ask(Operation.DESCRIBE, resource_type, name))
+            and not (is_hidden and not may_know(resource_type, name))
         ):
             chosen.add(name)
         if not number % per_step:

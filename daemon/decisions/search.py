@@ -161,7 +161,11 @@ class SearchHandler(HttpSurface):
         async with self._past_at(as_of) as then:
             snapshot = self._searched.check_ready(then.state)
             searched = State(
-                snapshot, then.state.settings, image.topics, asked.own_only(then.state.settings)
+                snapshot,
+                then.state.settings,
+                image.topics,
+                asked.own_only(then.state.settings),
+                then.now.snapshot,
             )
             try:
                 page, token = await self._work.run(self._find(asked, searched, image))

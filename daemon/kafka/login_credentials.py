@@ -69,7 +69,9 @@ class LoginCredentials:
         """
         made_up = self._make_up(user, mechanism)
         known = self._image.newest.credentials.get((user, mechanism))
-        if known is None or not _is_usable(known, mechanism):
+        # Also a made-up credential is examined, so that the work is the same.
+        is_usable = _is_usable(made_up if known is None else known, mechanism)
+        if known is None or not is_usable:
             return Candidate(made_up, is_known=False)
         return Candidate(known, is_known=True)
 

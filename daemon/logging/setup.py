@@ -164,7 +164,9 @@ def _report_defect(
             logger = logging.getLogger("authorizerd")
             logger.critical("%s", error, exc_info=(kind, error, traceback))
         else:
-            handler.queue.put("".join(format_exception(kind, error, traceback)).rstrip("\n"))
+            lines = "".join(format_exception(kind, error, traceback)).splitlines()
+            # A part of an exception's text must not look like an event, so no line begins with it.
+            handler.queue.put("\n  ".join(map(escape_unprintable, lines)))
         return
     sys.__excepthook__(kind, error, traceback)
 
@@ -180,7 +182,7 @@ def report_fault(text: str) -> None:
     for handler in _handlers():
         handler.queue.put(handler.formatter.fault(text))
         return
-    sys.stderr.write(f"authorizerd: {text}\n")
+    sys.stderr.write(f"authorizerd: {escape_line(text)}\n")
 
 
 def log_statistics() -> LogStatistics:

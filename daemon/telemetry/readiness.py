@@ -58,31 +58,33 @@ class Readiness:
         contact = "" if status is None else f", {_describe_contact(status)}"
         wait = self._describe_wait()
         if wait and not self.is_loaded and status is not None and status.last_error:
-            return f"{wait}; the last error: {escape_unprintable(status.last_error[:SHOWN_MAX])}"
+            return f"{wait}; the last error: {_shorten(status.last_error)}"
         return wait or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}{contact}"
 
     @property
     def public_text(self) -> str:
-        """The same for everybody: without the last error."""
-        return self._describe_wait() or self.text
+        """The same for everybody: without the last error, and without the reason of a fault."""
+        return self._describe_wait(is_public=True) or self.text
 
-    def _describe_wait(self) -> str:
+    def _describe_wait(self, *, is_public: bool = False) -> str:
         """Return what the daemon waits for, empty if it is ready."""
         if not self.is_loaded:
-            return self._describe_loading()
+            return self._describe_loading(is_public=is_public)
         if not self._gate.is_all_open:
             return "waiting for the authorizer to start every endpoint"
         if self._workers is not None and not self._workers.is_ready:
             return f"waiting for workers: {self._workers.listening} listen"
         return ""
 
-    def _describe_loading(self) -> str:
+    def _describe_loading(self, *, is_public: bool) -> str:
         status = self._source.status
         if status is None:
             return f"loading: read up to log offset {self._source.high_watermark}"
         if status.fault:
             place = "" if status.fault_offset < 0 else f" at log offset {status.fault_offset}"
-            return f"decisions have stopped{place}: {status.fault}"
+            # It may name ACLs, users and servers, and the cluster chooses a part of its text.
+            fault = "the log says why" if is_public else _shorten(status.fault)
+            return f"decisions have stopped{place}: {fault}"
         if status.is_stale:
             return f"decisions have stopped: {_describe_contact(status)}"
         if status.contact_time is None:
@@ -90,6 +92,11 @@ class Readiness:
         return (
             f"loading: read up to log offset {status.read_offset} of {self._source.high_watermark}"
         )
+
+
+def _shorten(error: str) -> str:
+    """Return the beginning of an error as one line."""
+    return escape_unprintable(error[:SHOWN_MAX])
 
 
 def _describe_contact(status: SourceStatus) -> str:

@@ -47,12 +47,17 @@ FIRST: Final = Position(-1, "")
 
 
 class State(msgspec.Struct, frozen=True, gc=False):
-    """The state that is searched. ``topics`` are the names of the cluster's topics."""
+    """The state that is searched.
+
+    ``topics`` are the names of the cluster's topics. With ``own_only``, a principal sees those that
+    it may DESCRIBE by ``describable``, or if that is None, by ``snapshot``.
+    """
 
     snapshot: AclSnapshot
     settings: AuthorizerSettings
     topics: Iterable[str] = ()
     own_only: bool = False
+    describable: AclSnapshot | None = None
 
 
 class SearchPage(msgspec.Struct, frozen=True, gc=False):
@@ -167,6 +172,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         after=start.other,
         limit=limit + 1,
         own_only=state.own_only,
+        describable=state.describable,
     )
     patterns = found.patterns
     if found.everything and start.code == FIRST.code:

@@ -1,11 +1,14 @@
 """Read and create tokens."""
 
 from hashlib import sha256
+from hmac import compare_digest
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from authorizerd.config import tokens
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.tokens import SECRET_BYTES, Token, Tokens, new_token, parse_tokens
 
@@ -95,6 +98,30 @@ def test_any_text_gives_tokens_or_a_one_line_error(text: str) -> None:
 )
 def test_wrong_token_is_not_found(token: bytes) -> None:
     assert parsed(f"a {DIGEST} User:x").find(token) is None
+
+
+@pytest.mark.parametrize("token", [b"a.secre", b"a.wrong", b"b.wrong", b".wrong", b"", b"\xff"])
+def test_unknown_id_costs_the_work_of_a_known_one(
+    monkeypatch: pytest.MonkeyPatch, token: bytes
+) -> None:
+    """Either costs one hash of what was sent, and one comparison of equally long hashes."""
+    hashed: list[bytes] = []
+    compared: list[tuple[int, int]] = []
+
+    def digest(data: bytes) -> object:
+        hashed.append(data)
+        return sha256(data)
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return compare_digest(one, other)
+
+    entries = parsed(f"a {DIGEST} User:x")
+    monkeypatch.setattr(tokens, "sha256", digest)
+    monkeypatch.setattr(tokens, "hmac", SimpleNamespace(compare_digest=compare))
+    assert entries.find(token) is None
+    assert hashed == [token.partition(b".")[2]]
+    assert compared == [(32, 32)]
 
 
 def test_longest_token_is_found_and_a_longer_text_is_not_hashed() -> None:

@@ -97,4 +97,28 @@ LOGIN_MUTANTS: Final = (
         becomes="if not token:",
         found_by=f"{_EXCHANGE}test_oversized_token_fails_the_login",
     ),
+    Mutant(
+        name="a SCRAM log-in of an unknown user takes less work",
+        file="daemon/kafka/sasl_scram.py",
+        text="        hash_name = self._mechanism.hash_name\n        conversation",
+        becomes="        hash_name = self._mechanism.hash_name\n"
+        "        if not challenge.candidate.is_known:\n"
+        '            raise InvalidCredentialsError("unknown user or wrong password")\n'
+        "        conversation",
+        found_by=f"{_CREDENTIALS}test_unknown_user_costs_the_work_of_a_known_one",
+    ),
+    Mutant(
+        name="the time of a refusal reveals which ids of tokens exist",
+        file="config/tokens.py",
+        text="        digest = _NO_DIGEST if entry is None else entry.digest\n",
+        becomes="        if not entry:\n            return None\n        digest = entry.digest\n",
+        found_by="tests/config/test_tokens.py::test_unknown_id_costs_the_work_of_a_known_one",
+    ),
+    Mutant(
+        name="a look-up of a known SCRAM user takes more work",
+        file="daemon/kafka/login_credentials.py",
+        text="        is_usable = _is_usable(made_up if known is None else known, mechanism)\n",
+        becomes="        is_usable = known is not None and _is_usable(known, mechanism)\n",
+        found_by=f"{_CREDENTIALS}test_unknown_user_costs_the_work_of_a_known_one",
+    ),
 )

@@ -59,4 +59,11 @@ PAST_MUTANTS: Final = (
         becomes="    return tuple(each for each in files.checkpoints if base >= 0)\n",
         found_by="tests/metadata/test_past.py::test_checkpoint_before_a_gap_does_not_count",
     ),
+    Mutant(
+        name="a caller learns the names of new topics by a right that it had before",
+        file="acl/search/names.py",
+        text="    known_by = snapshot if describable is None else describable\n",
+        becomes="    known_by = snapshot\n",
+        found_by=f"{_REQUESTS}::test_names_of_today_are_shown_by_the_rights_of_now",
+    ),
 )

@@ -242,4 +242,34 @@ PROCESS_MUTANTS: Final = (
         "from authorizerd.daemon.origins.own_log import OwnLogOrigin\n",
         found_by="tests/cli/test_start.py::test_own_log_needs_no_client_of_a_cluster",
     ),
+    Mutant(
+        name="the metrics port shows everybody why decisions have stopped",
+        file="daemon/telemetry/readiness.py",
+        text="return self._describe_wait(is_public=True) or self.text",
+        becomes="return self._describe_wait() or self.text",
+        found_by="tests/daemon/telemetry/test_readiness.py::test_fault_is_one_line_and_not_public",
+    ),
+    Mutant(
+        name="a cluster's error sends systemd a message of its own",
+        file="daemon/telemetry/readiness.py",
+        text="    return escape_unprintable(error[:SHOWN_MAX])\n",
+        becomes="    return error[:SHOWN_MAX]\n",
+        found_by="tests/daemon/telemetry/test_readiness.py::test_fault_is_one_line_and_not_public",
+    ),
+    Mutant(
+        name="the text of a defect forges a line of the log",
+        file="daemon/logging/setup.py",
+        text='"\\n  ".join(map(escape_unprintable, lines))',
+        becomes='"\\n".join(lines)',
+        found_by="tests/daemon/logging/test_setup.py::"
+        "test_defect_is_one_event_in_json_and_in_the_journal",
+    ),
+    Mutant(
+        name="a fault at the start of a command forges a line",
+        file="daemon/logging/setup.py",
+        text='sys.stderr.write(f"authorizerd: {escape_line(text)}\\n")',
+        becomes='sys.stderr.write(f"authorizerd: {text}\\n")',
+        found_by="tests/daemon/logging/test_setup.py::"
+        "test_final_fault_is_reported_in_the_logs_format",
+    ),
 )

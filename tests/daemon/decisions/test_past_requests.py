@@ -27,7 +27,7 @@ from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
 from tests.daemon.decisions.acl_place import read_streamed
-from tests.daemon.search_place import VOCABULARY, SearchPlace, search_body
+from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_body
 from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import TIME_MS, acl_id, removed, write_log
 from tests.support.requests import evaluation
@@ -54,11 +54,17 @@ REMOVED = {
 
 
 class PastPlace(SearchPlace):
-    """A decision port over a log: alice may read orders at the offsets 2 and 3, bob from 3 on."""
+    """A decision port over a log: alice may read orders at the offsets 2 and 3, bob from 3 on.
 
-    def __init__(self, log_dir: Path, folder: Path | None = None) -> None:
+    Args:
+        first: an ACL in the place of alice's.
+    """
+
+    def __init__(
+        self, log_dir: Path, folder: Path | None = None, *, first: AclAdded = ALICE
+    ) -> None:
         super().__init__(folder)
-        write_log(log_dir, [ALICE], [BOB], [removed(1)], [
+        write_log(log_dir, [first], [BOB], [removed(1)], [
             AclAdded(acl_id(9), cluster_action(OTHER)),
         ])  # fmt: skip
         self.log_dir = log_dir
@@ -298,6 +304,20 @@ async def test_search_is_about_then(tmp_path: Path, as_of: int, found: list[str]
         if not token:
             break
     assert names == found
+
+
+@pytest.mark.parametrize(("caller", "found"), [("proxy", ["*"]), ("root", ["*", "new", "orders"])])
+async def test_names_of_today_are_shown_by_the_rights_of_now(
+    tmp_path: Path, caller: str, found: list[str]
+) -> None:
+    """A caller that may no longer describe topics does not learn which have been added since."""
+    place = PastPlace(
+        tmp_path / "log", tmp_path, first=AclAdded(acl_id(1), acl(PROXY, "READ", topic="*"))
+    )
+    place.image.publish(image_of("new"))
+    body = search_body("resource", PROXY.removeprefix("User:")) | {"context": {"as_of": 3}}
+    response = await place.post("resource", body, caller=caller, handler=place.searches)
+    assert [each["id"] for each in json.loads(response.body)["results"]] == found
 
 
 async def test_page_of_another_moment_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import trio
@@ -68,6 +72,53 @@ def test_unknown_user_fails_like_a_wrong_password(mechanism: ScramMechanism, use
     final = tokens.final(exchange.answer(tokens.first()))
     with pytest.raises(InvalidCredentialsError, match=r"^unknown user or wrong password$"):
         exchange.answer(final)
+
+
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+def test_unknown_user_costs_the_work_of_a_known_one(
+    monkeypatch: pytest.MonkeyPatch, mechanism: ScramMechanism
+) -> None:
+    """Both messages cost the same calls, with equally long values."""
+    other = SHA_512 if mechanism is SHA_256 else SHA_256
+    salt = challenge_salt("nobod", mechanism)
+    credentials = LoadedCredentials(
+        credential_of("alice", "alice-secret", mechanism, salt=salt),
+        credential_of("bobby", "wrong", other),  # known to another mechanism only
+    )
+    work: dict[str, list[object]] = {}
+    for user in ("alice", "bobby", "nobod"):
+        calls = work.setdefault(user, [])
+        exchange = ScramExchange(mechanism, credentials.look_up, "server")
+        tokens = ScramTokens(user, "wrong", mechanism)
+        with counted_calls(monkeypatch, calls):
+            answer = exchange.answer(tokens.first())
+        final = tokens.final(answer)
+        with counted_calls(monkeypatch, calls), pytest.raises(InvalidCredentialsError):
+            exchange.answer(final)
+    assert work["alice"] == work["bobby"] == work["nobod"]
+    assert len(work["alice"]) >= 8
+
+
+def challenge_salt(user: str, mechanism: ScramMechanism) -> bytes:
+    """Return the made-up salt of an unknown user."""
+    return LoadedCredentials().look_up(user, mechanism).credential.salt
+
+
+@contextmanager
+def counted_calls(monkeypatch: pytest.MonkeyPatch, calls: list[object]) -> Iterator[None]:
+    """Record each call that hashes or compares, with the sizes of its bytes."""
+
+    def recording(name: str, call: Callable[..., object]) -> Callable[..., object]:
+        def record(*values: object) -> object:
+            calls.append((name, *(len(each) for each in values if isinstance(each, bytes))))
+            return call(*values)
+
+        return record
+
+    with monkeypatch.context() as patch:
+        for module, name in ((hmac, "digest"), (hmac, "compare_digest"), (hashlib, "new")):
+            patch.setattr(module, name, recording(name, getattr(module, name)))
+        yield
 
 
 def test_nobody_logs_in_with_a_made_up_credential(monkeypatch: pytest.MonkeyPatch) -> None:

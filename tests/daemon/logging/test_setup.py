@@ -184,11 +184,13 @@ def test_final_fault_is_reported_in_the_logs_format() -> None:
     """In the text format, the line looks like the error of any command."""
     with own_standard_error() as standard_error:
         report_fault("no log")
+        report_fault(FORGED)
         log_to_standard_error()
         report_fault("none")
         set_log_format(LogFormat.JSON)
         report_fault("no\nlog")
         *texts, event = standard_error.text.splitlines()
+    assert texts.pop(1) == f"authorizerd: {escape_line(FORGED)}"
     assert texts == ["authorizerd: no log", "authorizerd: none"]
     event = json.loads(event)
     assert (event["level"], event["message"]) == ("CRITICAL", "no\nlog")
@@ -197,19 +199,21 @@ def test_final_fault_is_reported_in_the_logs_format() -> None:
 
 @pytest.mark.parametrize("format_as", LogFormat)
 def test_defect_is_one_event_in_json_and_in_the_journal(format_as: LogFormat) -> None:
-    """In a terminal, the defect appears as Python's traceback."""
-    error = raised("a defect")
+    """In a terminal, it appears as Python's traceback, whose lines are indented and printable."""
+    error = raised(f"a defect of {FORGED}")
     with own_standard_error() as standard_error:
         log_to_standard_error()
         set_log_format(format_as)
         sys.excepthook(type(error), error, error.__traceback__)
         text = standard_error.text
     if format_as is LogFormat.TEXT:
-        assert text.startswith("Traceback")
-        assert text.endswith("\nValueError: a defect\n")
+        first, *others = text.split("\n")[:-1]
+        assert first == "Traceback (most recent call last):"
+        assert "  ValueError: a defect of alice" in others
+        assert all(line.startswith("  ") and line.isprintable() for line in others)
         return
     (line,) = text.splitlines()
-    assert json.loads(line)["exception"].endswith("ValueError: a defect")
+    assert json.loads(line)["exception"].endswith(f"ValueError: a defect of {FORGED}")
 
 
 def test_flood_of_one_kind_is_bounded_in_workers_too() -> None:

@@ -59,3 +59,22 @@ async def test_last_error_is_shown_until_the_daemon_is_ready(
     await applier.snapshot.wait_until(lambda newest: newest is not None)
     code, text = await ask(readiness, is_public=is_public)
     assert (code, "the last error" in text) == (200, False)
+
+
+@pytest.mark.parametrize("is_public", [False, True])
+async def test_fault_is_one_line_and_not_public(nursery: trio.Nursery, is_public: bool) -> None:
+    """A fault may name ACLs, and a line feed in it would be a message to systemd."""
+    _, inbox = trio.open_memory_channel[Message](1)
+    source = Followed()
+    source.status = SourceStatus(SourceKind.QUORUM)
+    source.status.fail("does not fit: principal=User:a\nMAINPID=1" + "x" * SHOWN_MAX, 7)
+    readiness = Readiness(RecordApplier(inbox), ListenerGate({}), source)
+    stopped = "decisions have stopped at log offset 7: "
+    code, text = await ask(readiness, is_public=is_public)
+    if is_public:
+        assert (code, text) == (503, f"{stopped}the log says why\n")
+    else:
+        said = f"{stopped}does not fit: principal=User:a\\nMAINPID=1xxx"
+        assert (code, text[: len(said)]) == (503, said)
+        assert len(text) < SHOWN_MAX + len(said)
+        assert readiness.text == text.removesuffix("\n")
