@@ -15,7 +15,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -59,21 +58,15 @@ def main(words: Sequence[str]) -> int:
 
 def new_parser() -> CommandParser:
     """Return the parser of the words after ``authorizerd-replay.py``."""
-    from authorizerd.config.command_parser import CommandParser, LazyParser
-    from authorizerd.replay.jobs import JOBS, add_job_arguments
+    from authorizerd.replay.jobs import add_job_arguments, new_job_parser
 
-    parser = CommandParser(
-        prog="authorizerd-replay.py",
-        description="Evaluate recorded traffic in the driver of spark-submit.",
-        allow_abbrev=False,
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
-    for name, about in JOBS.items():
-        added = commands.add_parser(
-            name, help=about, allow_abbrev=False, add_arguments=partial(add_job_arguments, name)
-        )
+    def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
         # ``--print`` belongs to the command that submits jobs.
-        added.set_defaults(only_print=False, advice=dict.fromkeys(_SPARK_FLAGS, _OF_SPARK))
+        parser.set_defaults(only_print=False, advice=dict.fromkeys(_SPARK_FLAGS, _OF_SPARK))
+        add_job_arguments(name, parser)
+
+    about = "Evaluate recorded traffic in the driver of spark-submit."
+    parser, _ = new_job_parser("authorizerd-replay.py", about, add_arguments)
     return parser
 
 

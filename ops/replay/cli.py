@@ -10,12 +10,10 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from authorizerd.config.command_parser import CommandParser, LazyParser
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.jobs import JOBS, add_job_arguments
+from authorizerd.replay.jobs import add_job_arguments, new_job_parser
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.messages import EXIT_DONE, EXIT_FAULT, MESSAGE
 from authorizerd.replay.options import PathError, parse_file, refuse
@@ -24,6 +22,7 @@ from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.usage.errors import UsageError
 
 if TYPE_CHECKING:
+    from authorizerd.config.command_parser import CommandParser
     from authorizerd.replay.plans import Plan
 
 _NAMED_ERRORS: Final = (
@@ -44,16 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def new_parser() -> CommandParser:
     """Return the parser of the words after ``authorizerd replay``."""
-    parser = CommandParser(
-        prog="authorizerd replay",
-        description="Evaluate recorded traffic, on Spark or in this process.",
-        allow_abbrev=False,
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
-    for name, about in JOBS.items():
-        commands.add_parser(
-            name, help=about, allow_abbrev=False, add_arguments=partial(_add_job, name)
-        )
+    about = "Evaluate recorded traffic, on Spark or in this process."
+    parser, commands = new_job_parser("authorizerd replay", about, _add_job)
     report = "write one HTML page from the results of the other commands; needs no Spark"
     commands.add_parser("report", help=report, allow_abbrev=False, add_arguments=_add_report)
     package = "write the two files that run these jobs with spark-submit"

@@ -6,9 +6,12 @@ Each has a module ``options``, with ``add_arguments`` and ``make_plan``, and a m
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
+from authorizerd.config.command_parser import CommandParser, LazyParser
 from authorizerd.replay.options import parse_path
 
 JOBS: Final = {
@@ -21,6 +24,23 @@ JOBS: Final = {
 
 _OUT_OF_INGEST: Final = "directory of the table, which is made, or gets what is new in the inputs"
 _OUT: Final = "directory for the results; must be empty without --overwrite"
+
+
+def new_job_parser(
+    prog: str, description: str, add_arguments: Callable[[str, argparse.ArgumentParser], None]
+) -> tuple[CommandParser, Any]:
+    """Return a parser with the jobs as its commands, and the object that adds further commands.
+
+    Args:
+        add_arguments: adds the arguments of the job of this name, once it is chosen.
+    """
+    parser = CommandParser(prog=prog, description=description, allow_abbrev=False)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
+    for name, about in JOBS.items():
+        commands.add_parser(
+            name, help=about, allow_abbrev=False, add_arguments=partial(add_arguments, name)
+        )
+    return parser, commands
 
 
 def add_job_arguments(name: str, parser: argparse.ArgumentParser) -> None:
