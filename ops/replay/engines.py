@@ -37,7 +37,7 @@ _RESULTS: Final[dict[type[Plan], tuple[str, ...]]] = {
     UsagePlan: ("usage.json", "commands.sh"),
     WhatIfPlan: ("whatif.json", "changes"),
 }
-"""What a command writes. The summary is removed first."""
+"""The results of each command. The summary is removed first."""
 
 
 def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:

@@ -26,7 +26,7 @@ class First(NamedTuple):
 
 
 ReadFirst = Callable[[Content, int], First]
-"""Returns the first rows, so many, of those that a content's run has of it."""
+"""Returns a number of the first rows that a content's run has of it."""
 
 
 class Shared(NamedTuple):

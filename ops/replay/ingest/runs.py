@@ -38,7 +38,7 @@ _ROWS_A_FILE_MIN: Final = 100_000
 
 
 class RunSummary(NamedTuple):
-    """What a run contains: its figures, without ``tuples``, its days, and each file's content."""
+    """The content of a run: its figures, without ``tuples``, its days, and each file's content."""
 
     run: str
     ingested: Ingested
@@ -137,7 +137,7 @@ class Runs:
         )
 
     def read_first(self, content: Content, rows: int) -> First:
-        """Return the first rows, so many, of those that the content's run has of it."""
+        """Return a number of the first rows that the content's run has of it."""
         is_of_file = sql.col("file") == content.file
         events = read_events(self._spark, self._table, [content.run]).withColumns(self._hash_event)
         lines = self._read_set_aside(content.run).where(sql.col("reason") != BLANK)

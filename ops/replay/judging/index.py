@@ -85,7 +85,7 @@ class AclIndex:
         return explain(self.snapshot, self.settings, question_of(asked))
 
     def matching(self, asked: Asked) -> Iterator[int]:
-        """Yield the number of each ACL that matches a request, which is no super user's."""
+        """Yield the number of each ACL that matches a request of an ordinary user."""
         return (self.numbers[acl] for acl in matching_acls(self.snapshot, question_of(asked)))
 
     def __reduce__(self) -> tuple[Callable[[bytes], AclIndex], tuple[bytes]]:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 CHARACTERS_MAX: Final = 1_000
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
-"""What a call of Spark raises: its own errors, and py4j's for errors of Java without a class."""
+"""The errors of calls of Spark: its own, and py4j's for errors of Java without a class."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):\n"
 _RAISED: Final = re.compile(r"^(?=\S)([\w.]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What a run shows besides ``usage.json``: the lines of the console, and ``commands.sh``."""
+"""Write the other results of a run: the lines of the console, and ``commands.sh``."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NO_ACL: Final = -1
 
 
 class Counted(StrEnum):
-    """What is counted besides the use of ACLs, and the tuples of each ``Unasked`` reason."""
+    """The other counts, besides the use of ACLs and the tuples of each ``Unasked`` reason."""
 
     ALL = "all"
     ALLOWED = "allowed"

@@ -72,7 +72,7 @@ class StreamSurface:
         """Return the next answer, or None until it has fully arrived.
 
         Raises:
-            LoadError, DecodeError: the target rejects this client, or what it sent is no answer.
+            LoadError, DecodeError: the target rejects this client, or sent something else.
         """
         if not self._is_greeted:
             self._read_greeting()

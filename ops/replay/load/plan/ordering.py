@@ -25,7 +25,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """What a part adds to the numbers and to the elapsed times of its events."""
+    """The offsets that a part adds to the numbers and to the elapsed times of its events."""
 
     part: int
     number: int

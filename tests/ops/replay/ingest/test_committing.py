@@ -88,7 +88,7 @@ def test_run_and_commit_are_on_the_disk_before_the_commit_counts(
 def test_failure_of_the_disk_leaves_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, numbers: list[int]
 ) -> None:
-    """Some file systems cannot write a directory at once, which is no failure."""
+    """Some file systems cannot write a directory at once, which is not a failure."""
     fail(monkeypatch, "fsync", number)
     if numbers:
         create(tmp_path)
