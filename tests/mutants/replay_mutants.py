@@ -71,7 +71,7 @@ REPLAY_MUTANTS: Final = (
         file="ops/replay/judging/asking.py",
         text="if None in (recorded.principal, recorded.resource_name):",
         becomes="if None in (recorded.principal,):",
-        found_by="tests/ops/replay/judging/test_questions.py::test_undecidable_row_has_a_reason",
+        found_by="tests/ops/replay/judging/test_asking.py::test_undecidable_row_has_a_reason",
     ),
     Mutant(
         name="a removed ALLOW is not named as the reason of a denial",

@@ -11,8 +11,10 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import PatternType
 from authorizerd.protocol.decisions.stream import OPERATION_OF, RESOURCE_TYPE_OF
 from authorizerd.protocol.framing import frame
+from authorizerd.replay.judging.asking import unasked_reason
 
 STREAM: Final = "stream"
 HTTP: Final = "http"
@@ -27,20 +29,21 @@ _USER: Final = "User:"
 
 
 class RecordedQuestion(msgspec.Struct, frozen=True, gc=False):
-    """The question of an event, with the fields ``judging.asking.QUESTION_FIELDS``."""
+    """The question of an event: ``judging.asking.QUESTION_FIELDS``, and ``pattern_type``."""
 
     principal: str
     host: str | None
     operation: str
     resource_type: str
     resource_name: str
+    pattern_type: str = PatternType.LITERAL.name
 
 
 def reason_not_asked(question: RecordedQuestion, surface: str) -> str | None:
-    """Return why ``surface`` does not accept ``question``, or None if it does.
-
-    Call ``judging.questions.unasked_reasons`` first: ACLs must be able to decide the question.
-    """
+    """Return why ACLs cannot decide ``question``, or ``surface`` rejects it; None if neither."""
+    undecidable = unasked_reason(question)
+    if undecidable is not None:
+        return undecidable.value
     if ":" not in question.principal:
         return "principal without a type"
     if surface == HTTP and not question.principal.startswith(_USER):

@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.judging.asking import QUESTION_FIELDS
-from authorizerd.replay.judging.questions import unasked_reasons
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.plan.ordering import Layout, Stretch, Walk, lay_out
 from authorizerd.replay.load.plan.pacing import Pacing, parse_profile
@@ -135,16 +134,10 @@ def _encode(surface: str, gap_max_ms: int | None, batches: Batches) -> Batches:
         return (reason, None) if reason else (None, ENCODE_QUESTION[surface](question))
 
     walk = Walk(gap_max_ms)
+    names = RecordedQuestion.__struct_fields__
     part = pa.scalar(task_number(), pa.int32())
     for batch in batches:
-        questions = [
-            (reason, None) if reason else encoded(*fields)
-            for reason, *fields in zip(
-                unasked_reasons(batch).to_pylist(),
-                *(batch.column(name).to_pylist() for name in QUESTION_FIELDS),
-                strict=True,
-            )
-        ]
+        questions = list(map(encoded, *(batch.column(name).to_pylist() for name in names)))
         reasons = pa.array([reason for reason, _ in questions], pa.string())
         asked, unknown = pc.is_null(reasons), pa.nulls(len(batch), pa.int64())
         numbers, elapsed_ms = walk.step(batch.column("at_ms").filter(asked))

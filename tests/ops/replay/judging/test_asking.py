@@ -3,7 +3,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import NamedTuple
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from authorizerd.replay.judging.asking import (
     unasked_reason,
 )
 from authorizerd.replay.judging.index import AclIndex
-from authorizerd.replay.judging.questions import unasked_reasons
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.oracles.scan import decide as scan
 from tests.oracles.standard_authorizer import acl_of, decision_cases, question_of
@@ -113,9 +111,4 @@ def test_decisions_equal_kafkas() -> None:
 def test_undecidable_row_has_a_reason(asked: tuple[str | None, ...], reason: str | None) -> None:
     principal, *fields, pattern_type = asked
     row = dict(zip(QUESTION_FIELDS, (principal, None, *fields), strict=True))
-    batch = pa.RecordBatch.from_pylist(
-        [row | {"pattern_type": pattern_type}],
-        pa.schema({name: pa.string() for name in (*QUESTION_FIELDS, "pattern_type")}),
-    )
-    assert unasked_reasons(batch).to_pylist() == [reason]
     assert unasked_reason(SimpleNamespace(**row, pattern_type=pattern_type)) == reason
