@@ -28,7 +28,8 @@ from authorizerd.replay.ingest.parse.columns import BLANK, SCHEMA, EventReader
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.logs import read_log, read_part
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.sums import SUMS, TextSums
+from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, SUMS_SCHEMA
+from authorizerd.replay.ingest.sums import TextSums
 
 TASK_BYTES_MIN: Final = 32 * 1024 * 1024
 TASK_BYTES_MAX: Final = 512 * 1024 * 1024
@@ -47,7 +48,7 @@ _PACKED: Final = 10
 _ADDED: Final = [pyarrow.field("file", pyarrow.string()), ("sequence", pyarrow.int64())]
 _UNREAD: Final = [("line", pyarrow.string()), ("reason", pyarrow.string())]
 # As Spark's files, which have the lines set aside first, so that a table has one schema.
-_EVENTS: Final = pyarrow.schema([*list(SCHEMA)[SCHEMA.get_field_index("at") :], *_ADDED, *_UNREAD])
+_EVENTS: Final = pyarrow.schema([*map(SCHEMA.field, EVENT_COLUMNS), *_ADDED, *_UNREAD])
 _SET_ASIDE: Final = pyarrow.schema([*_UNREAD, *_ADDED])
 
 
@@ -113,14 +114,14 @@ def write_run(
     line_format: LineFormat,
     time_zone: str,
 ) -> DataFrame:
-    """Return ``SUMS`` of the events of ``tasks``; computing them writes the run."""
+    """Return the parts of the tuples of ``tasks``; computing them writes the run."""
     for folder in places:
         folder.mkdir(parents=True, exist_ok=True)
     run = partial(
         _run_tasks, tasks=tasks, places=places, line_format=line_format, time_zone=time_zone
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
-    return numbers.mapInArrow(run, SUMS)
+    return numbers.mapInArrow(run, SUMS_SCHEMA)
 
 
 def _run_tasks(
@@ -145,7 +146,7 @@ def _reader(line_format: LineFormat, time_zone: str) -> EventReader:
 def write_parts(
     parts: Iterable[Part], reader: EventReader, files: PartFiles
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Write the rows of ``parts``, and yield ``SUMS`` of their events."""
+    """Write the rows of ``parts``, and yield the parts of their tuples."""
     sums = TextSums(reader.texts)
     for part in parts:
         # As Spark writes it, so that a table names a file in one way.

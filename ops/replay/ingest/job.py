@@ -39,7 +39,8 @@ from authorizerd.replay.ingest.report import (
 )
 from authorizerd.replay.ingest.rows import read_rows
 from authorizerd.replay.ingest.runs import Runs, RunSummary
-from authorizerd.replay.ingest.sums import TUPLE, split_tuples, sum_by_rule, sum_tuples
+from authorizerd.replay.ingest.schemas import TUPLE
+from authorizerd.replay.ingest.sums import split_tuples, sum_by_rule, sum_tuples
 from authorizerd.replay.ingest.table import Table, find_table, read_events
 from authorizerd.replay.ingest.topics import (
     NewRecords,

@@ -18,18 +18,15 @@ from pyspark.sql.types import BooleanType, StringType, TimestampType
 
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
-from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
+from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.table import EVENTS_SCHEMA
+from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import escape_glob
 
-EVENT_COLUMNS: Final = tuple(SCHEMA.names[SCHEMA.get_field_index("at") :])
-
-_ROWS: Final = f"line binary, reason string, day date, {EVENTS_SCHEMA.partition(', file')[0]}"
 _REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
 _DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
 _TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
@@ -68,7 +65,8 @@ def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> Da
     is_long = sql.octet_length(line) > LINE_BYTES_MAX
     cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
     others = [field for field in lines.schema.fields if field.name != "line"]
-    schema = ", ".join([_ROWS, *(f"{each.name} {each.dataType.simpleString()}" for each in others)])
+    more = (f"{each.name} {each.dataType.simpleString()}" for each in others)
+    schema = ", ".join([ROWS_SCHEMA, *more])
     read = partial(_read_lines, line_format=line_format, time_zone=time_zone)
     return _with_text(lines.withColumn("line", cut).mapInArrow(read, schema))
 
@@ -76,7 +74,7 @@ def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> Da
 def parse_archives(archives: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
     """Return the columns of ``SCHEMA`` and ``file`` for the rows of ``packed_rows``."""
     read = partial(_read_archives, line_format=line_format, time_zone=time_zone)
-    return _with_text(archives.mapInArrow(read, f"{_ROWS}, file string"))
+    return _with_text(archives.mapInArrow(read, f"{ROWS_SCHEMA}, file string"))
 
 
 def _lines(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:

@@ -13,17 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.parse.columns import Texts
-
-TUPLE: Final = (
-    "principal", "host", "operation", "resource_type", "resource_name", "pattern_type",
-)  # fmt: skip
-SUMS: Final = (
-    "principal string, host string, operation string, resource_type string, resource_name string, "
-    "pattern_type string, allowed boolean, rule string, events long, first_at timestamp, "
-    "last_at timestamp"
-)
-"""The columns of parts of tuples."""
-SUMMED_BY: Final = (*TUPLE, "allowed", "rule")
+from authorizerd.replay.ingest.schemas import SUMMED_BY, TUPLE
 
 _FIGURES: Final = ("events", "first_at", "last_at", "rule")
 _ROWS_A_BATCH: Final = 50_000
@@ -47,7 +37,7 @@ class TextSums:
             self._parts = [self._merge()]
 
     def take(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield ``SUMS`` of what was added."""
+        """Yield the parts of tuples (``SUMS_SCHEMA``) that were added."""
         if self._parts:
             sums = self._merge()
             values = self.texts.look_up(sums["number"].combine_chunks())
@@ -67,7 +57,7 @@ def _sum(rows: pyarrow.Table, *figures: tuple[str | list[str], str]) -> pyarrow.
 
 
 def sum_by_rule(events: DataFrame) -> DataFrame:
-    """Return the parts of the tuples of events, with ``SUMS``."""
+    """Return the parts of the tuples of events (``SUMS_SCHEMA``)."""
     return events.groupBy(*SUMMED_BY).agg(
         sql.count(sql.lit(1)).alias("events"),
         sql.min("at").alias("first_at"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +23,7 @@ from authorizerd.replay.ingest.commit import (
     read_newest_commit,
 )
 from authorizerd.replay.ingest.report import Ingested, add_up
+from authorizerd.replay.ingest.schemas import EVENTS_SCHEMA, TUPLES_SCHEMA
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import (
     PATH_NOT_FOUND,
@@ -33,18 +33,6 @@ from authorizerd.replay.spark.files import (
     read_text,
 )
 from authorizerd.replay.text import format_time
-
-EVENTS_SCHEMA: Final = (
-    "at timestamp, allowed boolean, principal string, host string, operation string, "
-    "resource_type string, resource_name string, pattern_type string, request string, "
-    "reference_count int, rule string, level string, file string, sequence long"
-)
-TUPLES_SCHEMA: Final = (
-    "principal string, host string, operation string, resource_type string, resource_name string, "
-    "pattern_type string, allowed_events long, allowed_first_at timestamp, "
-    "allowed_last_at timestamp, allowed_rule string, denied_events long, "
-    "denied_first_at timestamp, denied_last_at timestamp, denied_rule string"
-)
 
 
 class Table:

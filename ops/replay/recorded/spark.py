@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from authorizerd.replay.ingest.schemas import describe_columns
 from authorizerd.replay.ingest.sums import sum_by_rule, sum_tuples
 from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.recorded.arrow import column_of, make_batch, read_rows, schema_of
@@ -32,12 +33,6 @@ R = TypeVar("R", bound=Row)
 Split: TypeAlias = Callable[[Iterable[R]], Iterator[list[R]]]
 
 _BATCH_ROWS: Final = 10_000
-_TYPES: Final = {
-    "string": "string",
-    "int64": "long",
-    "bool": "boolean",
-    "timestamp[us, tz=UTC]": "timestamp",
-}
 _SUM: Final = {"events": sql.sum, "tuples": sql.sum, "first_ms": sql.min, "last_ms": sql.max}
 assert set(_SUM) == set(FIGURES)
 
@@ -66,10 +61,8 @@ class SparkRows(Generic[T]):
         return chain.from_iterable(read_rows(batch, kind) for batch in sums.toArrow().to_batches())
 
     def _run(self, find: Find[T, R], split: Split[R], kind: type[R]) -> DataFrame:
-        columns = ((field.name, _TYPES[str(field.type)]) for field in schema_of(kind))
-        schema = ", ".join(f"{name} {type_name}" for name, type_name in columns)
         work = partial(_work, find, split, self._kind, kind)
-        return self._frame.mapInArrow(work, schema)
+        return self._frame.mapInArrow(work, describe_columns(schema_of(kind)))
 
 
 def _work(

@@ -27,7 +27,8 @@ from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.report import Ingested, add_up
 from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.ingest.runs import make_figures
-from authorizerd.replay.ingest.sums import TUPLE, split_tuples, sum_tuples
+from authorizerd.replay.ingest.schemas import TUPLE
+from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
 from authorizerd.replay.ingest.table import Table, find_table, open_table
 from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.recorded.spark import SparkEngine

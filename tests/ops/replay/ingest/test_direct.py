@@ -24,7 +24,7 @@ from authorizerd.replay.ingest.direct import (
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.columns import EventReader
-from authorizerd.replay.ingest.sums import SUMMED_BY
+from authorizerd.replay.ingest.schemas import SUMMED_BY
 
 LINE = (
     "[2026-11-{:02d} 16:26:{:02d},966] INFO Principal = User:{} is Denied operation = READ "

@@ -18,7 +18,8 @@ LINE = (
 def test_spark_passes_unchanged_bytes_to_the_parser(spark: SparkSession) -> None:
     from pyspark.sql import functions as sql
 
-    from authorizerd.replay.ingest.rows import EVENT_COLUMNS, parse_lines
+    from authorizerd.replay.ingest.rows import parse_lines
+    from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
 
     lines = [*(LINE % number for number in range(100)), b"", b"\xff" + LINE % 1, b"", b"a\xff"]
     lines += [b"a" * LINE_BYTES_MAX, b"a" * (LINE_BYTES_MAX + 9)]

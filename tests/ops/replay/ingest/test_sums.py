@@ -22,11 +22,14 @@ def random_part(chosen: random.Random) -> Part:
 
 
 def test_tuples_split_and_summed_with_other_parts_are_those_of_all(spark: SparkSession) -> None:
-    from authorizerd.replay.ingest.sums import SUMS, split_tuples, sum_tuples
+    from authorizerd.replay.ingest.schemas import SUMS_SCHEMA
+    from authorizerd.replay.ingest.sums import split_tuples, sum_tuples
 
     chosen = random.Random(20)
     parts = [random_part(chosen) for _ in range(200)]
-    first, second = (spark.createDataFrame(some, SUMS) for some in (parts[:120], parts[120:]))
+    first, second = (
+        spark.createDataFrame(some, SUMS_SCHEMA) for some in (parts[:120], parts[120:])
+    )
     merged = sum_tuples(split_tuples(sum_tuples(first)).unionByName(second))
     at_once = sum_tuples(first.unionByName(second))
     assert sorted(merged.collect(), key=str) == sorted(at_once.collect(), key=str)
