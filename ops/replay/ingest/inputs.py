@@ -6,22 +6,18 @@ names it.
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Iterable, Iterator
-from glob import glob
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.commit import Input
+from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import find_suffix, refuse_file
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import escape_glob, list_files, local_path
-
-_GLOB_OF_HADOOP: Final = re.compile(r"[\[{\\]")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,33 +65,21 @@ def sort_inputs(files: Iterable[Input]) -> Inputs:
 def _list(spark: SparkSession, text: str) -> Iterator[Input]:
     """Yield the files that ``text`` names, and those below directories, except hidden ones."""
     path = local_path(spark, text)
-    # A name may contain the characters of a glob, so first look for a file of that exact name.
-    if path is not None and (path.exists() or not _GLOB_OF_HADOOP.search(text)):
-        found = [path] if path.exists() else map(Path, glob(str(path)))
-        for each in found:
-            # A name of .. looks hidden, and Hadoop removes it without following links.
-            yield from _list_below(each.resolve() if ".." in each.parts else each.absolute())
+    if path is not None and not needs_hadoop(str(path)):
+        yield from map(_describe, find_files(str(path)))
         return
     for file in list_files(spark, escape_glob(text)) or list_files(spark, text):
         yield Input(uri=file.path, bytes=file.length, modified_ms=file.modified_ms)
 
 
-def _list_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Input]:
-    if path.name.startswith(("_", ".")) or path.name.endswith("._COPYING_"):
-        return  # as Spark skips it
-    if path.is_dir():
-        folder = path.resolve()
-        # The files of a link to a directory above are listed anyway.
-        for below in path.iterdir() if folder not in above else ():
-            yield from _list_below(below, above | {folder})
-    else:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            # The size of a pipe is 0, so nothing would be read.
-            raise JobError(f"{path}: expected a regular file: copy its content to a file first")
-        try:
-            str(path).encode()
-        except UnicodeEncodeError as error:
-            raise JobError(f"{str(path)!a}: expected a name in UTF-8: rename the file") from error
-        modified_ms = status.st_mtime_ns // 1_000_000
-        yield Input(uri=f"file:{path}", bytes=status.st_size, modified_ms=modified_ms)
+def _describe(path: Path) -> Input:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        # The size of a pipe is 0, so nothing would be read.
+        raise JobError(f"{path}: expected a regular file: copy its content to a file first")
+    uri = f"file:{path.absolute()}"
+    try:
+        uri.encode()
+    except UnicodeEncodeError as error:
+        raise JobError(f"{str(path)!a}: expected a name in UTF-8: rename the file") from error
+    return Input(uri=uri, bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)

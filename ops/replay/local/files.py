@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from glob import glob
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 from authorizerd.acl.plan.traffic import TrafficFile
+from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import (
     PIECE_BYTES,
-    UNSUPPORTED_SUFFIXES,
     DamagedArchiveError,
     find_suffix,
     read_log,
+    refuse_file,
 )
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.options import is_uri
@@ -35,11 +34,6 @@ from authorizerd.replay.options import is_uri
 FILES_MAX: Final = 10_000
 PACKED_FACTOR: Final = 20
 """Audit logs repeat the same requests, so archives of them have a twentieth of their size."""
-
-_HIDDEN: Final = ("_", ".")
-_COPYING: Final = "._COPYING_"
-_GLOB: Final = re.compile(r"[*?]")
-_GLOB_OF_HADOOP: Final = re.compile(r"[\[{\\]")
 
 _OPENING_LINES: Final = 1_000
 _IN_EVENTS: Final = b"rincipal"
@@ -50,14 +44,14 @@ def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
     """Return the files that paths and globs name, and all below directories, in order, each once.
 
     Raises:
-        NeedsSparkError: an input is a URI, Parquet, or a glob with braces or brackets, or there are
-            too many files.
+        NeedsSparkError: an input is a URI or a glob with braces or brackets, or there are too many
+            files.
         TrafficError: an input is missing or unreadable, has no files, or has files of another kind.
     """
     found: dict[Path, Path] = {}  # in order, by the absolute path
     for text in inputs:
         try:
-            files = [file for path in _match(text) for file in _files_at(path)]
+            files = list(_find(text))
         except OSError as error:
             raise TrafficError(f"{error.filename}: {error.strerror}") from error
         if not files:
@@ -70,32 +64,13 @@ def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
     return tuple(found.values())
 
 
-def _match(text: str) -> Iterator[Path]:
-    """Yield the files and directories that an input names."""
+def _find(text: str) -> Iterator[Path]:
+    """Yield the files that an input names."""
     if is_uri(text):
         raise NeedsSparkError(f"{text}: expected a path on this machine, found a URI")
-    names = [text]
-    if not Path(text).exists():
-        if _GLOB_OF_HADOOP.search(text):
-            raise NeedsSparkError(f"{text}: expected a glob of * and ? only")
-        names = sorted(glob(text)) if _GLOB.search(text) else names
-    for path in map(Path, names):
-        # As an ingest follows links before "..", so a file named in two ways is read once.
-        yield path.resolve() if ".." in path.parts else path
-
-
-def _files_at(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """Yield a file, or those below a directory in order, except those that an ingest skips."""
-    if not path.is_dir():
-        yield from [path][: not _is_hidden(path)]
-    elif (real := path.resolve()) not in above:  # not a link to a folder above
-        for each in sorted(path.iterdir()):
-            if not _is_hidden(each):
-                yield from _files_at(each, above | {real})
-
-
-def _is_hidden(path: Path) -> bool:
-    return path.name.startswith(_HIDDEN) or path.name.endswith(_COPYING)
+    if needs_hadoop(text):
+        raise NeedsSparkError(f"{text}: expected a glob of * and ? only")
+    yield from find_files(text)
 
 
 def _check(file: Path) -> None:
@@ -104,11 +79,9 @@ def _check(file: Path) -> None:
         mode = file.stat().st_mode
     except OSError as error:
         raise TrafficError(f"{file}: {error.strerror}") from error
-    name = file.name.lower()
-    if name.endswith(UNSUPPORTED_SUFFIXES):
-        raise TrafficError(f"{file}: this archive format is not supported: unpack the file first")
-    if name.endswith(".parquet"):
-        raise NeedsSparkError(f"{file}: expected an audit log, found Parquet")
+    refusal = refuse_file(file.name)
+    if refusal is not None:
+        raise TrafficError(f"{file}: {refusal}")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         raise TrafficError(f"{file}: expected a file or a pipe")
 
