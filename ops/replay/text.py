@@ -1,8 +1,10 @@
-"""Write times, counts and JSON in the same way in every command."""
+"""Write times, counts, JSON and files in the same way in every command."""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -46,3 +48,19 @@ def format_count(number: int, noun: str) -> str:
 def encode_json(value: Any) -> str:  # noqa: ANN401 - anything that msgspec encodes
     """Return the text of a result file: indented JSON that ends with a newline."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write or replace a file, so that no reader sees a part of it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # Named by the process, because two of them may write the file at once.
+    aside = path.with_name(f"_{path.name}.{os.getpid()}.being-written")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise

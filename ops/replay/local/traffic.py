@@ -35,6 +35,7 @@ from authorizerd.replay.messages import MESSAGE
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.recorded.rows import Find, LocalRows, Row
 from authorizerd.replay.recorded.tuples import Part, RecordedTuple, merge_tuples
+from authorizerd.replay.text import write_file
 
 R = TypeVar("R", bound=Row)
 
@@ -134,11 +135,9 @@ class LocalEngine:
         Raises:
             TrafficError: it cannot be written.
         """
-        aside = self._out / f"_{name}.being-written"
         try:
             self._out.mkdir(parents=True, exist_ok=True)
-            aside.write_text(text, encoding="utf-8")
-            aside.replace(self._out / name)
+            write_file(self._out / name, text)
         except OSError as error:
             raise TrafficError(f"--out: {error.filename}: {error.strerror}") from error
 

@@ -19,7 +19,7 @@ from authorizerd.replay.report.differences import compare
 from authorizerd.replay.report.errors import ReportError
 from authorizerd.replay.report.findings import SYMBOLS, Finding, assess
 from authorizerd.replay.report.results import DECODERS, read_results
-from authorizerd.replay.text import encode_json
+from authorizerd.replay.text import encode_json, write_file
 
 PAGE_NAME: Final = "report.html"
 DIFFERENCE_NAME: Final = "difference.html"
@@ -126,10 +126,7 @@ def _name_json(page_path: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.being-written")
     try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        write_file(path, text)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise ReportError(f"{path}: {error.strerror}") from error

@@ -8,7 +8,6 @@ a part file only when it is complete.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from pyspark.sql import functions as sql
 
 from authorizerd.replay.spark.failures import SPARK_ERRORS, one_line
 from authorizerd.replay.spark.session import is_local, is_remote
+from authorizerd.replay.text import write_file
 
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
 
@@ -86,10 +86,7 @@ def write_text(spark: SparkSession, uri: str, text: str) -> None:
         _write_on_spark(spark, uri, [(text.removesuffix("\n"),)])
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Named by the process, because two ingests may write the totals of a table at once.
-    aside = path.with_name(f"_{path.name}.{os.getpid()}.being-written")
-    aside.write_text(text, encoding="utf-8")
-    os.replace(aside, path)
+    write_file(path, text)
 
 
 def remove_file(spark: SparkSession, uri: str) -> None:
