@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING, Final
 
 from authorizerd.replay.messages import EXIT_FAULT, PLAN_FLAG
 from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
-from authorizerd.replay.spark.probe import COMMAND_MODULES, DRIVER_MODULES, missing_modules
+from authorizerd.replay.spark.python_modules import (
+    COMMAND_MODULES,
+    DRIVER_MODULES,
+    missing_modules,
+)
 
 if TYPE_CHECKING:
     import argparse

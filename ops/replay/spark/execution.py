@@ -1,4 +1,4 @@
-"""Run a plan: check the executors, prepare the output, run the job.
+"""Run a plan: prepare the output, and run the job.
 
 **Invariant:** a summary exists only next to the results that it describes. An earlier summary is
 removed before the job begins.
@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from authorizerd.replay.plans import FollowPlan, Plan
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import is_occupied, remove_file
-from authorizerd.replay.spark.probe import probe_executors
 from authorizerd.replay.spark.progress import printing_progress
 from authorizerd.replay.spark.session import is_remote
 
@@ -23,8 +22,7 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
     """Run the plan's job and return its exit code.
 
     Raises:
-        JobError: an executor or a session of Spark Connect cannot run the job, or ``out`` is not
-            empty.
+        JobError: a session of Spark Connect cannot run the job, or ``out`` is not empty.
     """
     if isinstance(plan, FollowPlan) and is_remote(spark):
         raise JobError("--follow: expected a driver of its own, found Spark Connect: use --master")
@@ -36,6 +34,5 @@ def run_plan(spark: SparkSession, plan: Plan) -> int:
         remove_file(spark, f"{plan.out}/{command}.json")
     # A watch runs for a day, so the progress of its stages would only hide its messages.
     with nullcontext() if isinstance(plan, FollowPlan) else printing_progress(spark):
-        probe_executors(spark)
         code: int = import_module(f"authorizerd.replay.{command}.job").run(spark, plan)
     return code

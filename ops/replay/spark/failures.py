@@ -24,6 +24,7 @@ _STREAM: Final = re.compile(
 )
 """The first line of a stream's error; the rest says why, or is a trace."""
 _LINE_CHARACTERS: Final = 300
+_NOT_IMPORTED: Final = ("ImportError", "ModuleNotFoundError")
 _OUR_PACKAGES: Final = ("authorizerd.",)
 
 
@@ -66,6 +67,8 @@ def _python_cause(text: str) -> str | None:
     if raised is None:
         return None
     package, name, said = raised.groups()
+    if name in _NOT_IMPORTED:
+        return f"the executors' Python cannot run this job: {said}: see --python and --archives"
     if said and str(package).startswith(_OUR_PACKAGES):
         return str(said)
     return f"{name}: {said}" if said else str(name)

@@ -25,7 +25,10 @@ AFTER_ANOTHER = (
     " another exception occurred:\n\nTraceback (most recent call last):\n  File 'x'\nValueError\n"
 )
 
-
+NOT_IMPORTED = (
+    "Traceback (most recent call last):\n  File 'x'\n"
+    "ModuleNotFoundError: No module named 'msgspec'\n"
+)
 STREAM_FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 OWN = (
     "a new Java object:\nTraceback (most recent call last):\n  File 'x'\n"
@@ -55,6 +58,9 @@ NO_PROGRAM = 'Cannot run program "/x/python": error=2, No such file'
     (ValueError("first\nsecond"), "ValueError: first"),
     (AnalysisException("[PATH_NOT_FOUND] /x\nmore"), "[PATH_NOT_FOUND] /x"),
     (PythonException(AFTER_ANOTHER), "ValueError"),
+    (PythonException(f"{AFTER_ANOTHER}\n{NOT_IMPORTED}"),
+     "the executors' Python cannot run this job: No module named 'msgspec': see --python and "
+     "--archives"),
     (JavaError(IN_A_WORKER), "ValidationError: Expected `int`, got `str` - at `$.offset`"),
     (JavaError("Failed", "No.\nAt last", "All are down"), "SparkException: All are down"),
     (JavaError(NO_PROGRAM, "error=2, No such file"), f"SparkException: {NO_PROGRAM}"),
