@@ -6,8 +6,6 @@ import errno
 import fcntl
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
 from unittest.mock import MagicMock
 
 import pytest
@@ -18,11 +16,8 @@ from authorizerd.replay.ingest.commit import Commit, Run, list_commits, read_new
 from authorizerd.replay.ingest.committing import create_commit
 from authorizerd.replay.ingest.report import add_up
 from authorizerd.replay.spark.errors import JobError
+from tests.ops.replay.sessions import LOCAL
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-LOCAL = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
 NOTHING = add_up([], 0)
 RUN = Run(id="00000001-ab", days=(), ingested=NOTHING)
 COMMIT = Commit(number=1, salt=1, runs=(RUN,), tuples_run=None, ingested=NOTHING)

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from authorizerd.replay.ingest.commit import Input
 from authorizerd.replay.ingest.inputs import Inputs, find_inputs, sort_inputs
 from authorizerd.replay.spark.errors import JobError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-LOCAL = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
+from tests.ops.replay.sessions import LOCAL
 
 
 def test_directory_above_is_listed(tmp_path: Path) -> None:
@@ -43,6 +37,28 @@ def test_name_that_is_not_utf_8_is_rejected_before_the_ingest(tmp_path: Path) ->
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.log")).touch()
     with pytest.raises(JobError, match=r"/caf.udce9\.log': expected a name in UTF-8"):
         find_inputs(LOCAL, (str(tmp_path),))
+
+
+def test_link_to_a_directory_above_lists_no_file_twice(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "old").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    for file in ("logs/a.log", "elsewhere/b.log"):
+        (tmp_path / file).touch()
+    (tmp_path / "logs" / "old" / "loop").symlink_to(tmp_path / "logs")
+    (tmp_path / "logs" / "more").symlink_to(tmp_path / "elsewhere")
+    found = [file.uri for file in find_inputs(LOCAL, (str(tmp_path / "logs"),))]
+    assert found == [f"file:{tmp_path}/logs/{name}" for name in ("a.log", "more/b.log")]
+
+
+def test_hidden_file_named_directly_is_an_error(tmp_path: Path) -> None:
+    hidden = [tmp_path / name for name in ("_a.log", ".a.log", "a.log._COPYING_")]
+    for file in (*hidden, tmp_path / "b.log"):
+        file.touch()
+    for file in hidden:
+        with pytest.raises(JobError, match="no files found"):
+            find_inputs(LOCAL, (str(tmp_path / "b.log"), str(file)))
+    for text in (f"{tmp_path}/*", str(tmp_path)):
+        assert [file.uri for file in find_inputs(LOCAL, (text,))] == [f"file:{tmp_path}/b.log"]
 
 
 @pytest.mark.parametrize(("name", "refusal"), [

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from datetime import UTC, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow
@@ -26,6 +26,7 @@ from authorizerd.replay.ingest.report import Ingested, add_up, decode_ingested
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
+from tests.ops.replay.sessions import LOCAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,32 +141,6 @@ def test_files_of_every_kind_are_read_together(
     ]
 
 
-def test_link_to_a_directory_above_lists_no_file_twice(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.ingest.inputs import find_inputs
-
-    (tmp_path / "logs" / "old").mkdir(parents=True)
-    (tmp_path / "elsewhere").mkdir()
-    for file in ("logs/a.log", "elsewhere/b.log"):
-        (tmp_path / file).touch()
-    (tmp_path / "logs" / "old" / "loop").symlink_to(tmp_path / "logs")
-    (tmp_path / "logs" / "more").symlink_to(tmp_path / "elsewhere")
-    found = [file.uri for file in find_inputs(spark, (str(tmp_path / "logs"),))]
-    assert found == [f"file:{tmp_path}/logs/{name}" for name in ("a.log", "more/b.log")]
-
-
-def test_hidden_file_named_directly_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    from authorizerd.replay.ingest.inputs import find_inputs
-
-    hidden = [tmp_path / name for name in ("_a.log", ".a.log", "a.log._COPYING_")]
-    for file in (*hidden, tmp_path / "b.log"):
-        file.touch()
-    for file in hidden:
-        with pytest.raises(JobError, match="no files found"):
-            find_inputs(spark, (str(tmp_path / "b.log"), str(file)))
-    for text in (f"{tmp_path}/*", str(tmp_path)):
-        assert [file.uri for file in find_inputs(spark, (text,))] == [f"file:{tmp_path}/b.log"]
-
-
 def test_overwrite_replaces_all_days(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(ALLOWED.format("a"))
     (tmp_path / "b.log").write_text(ALLOWED.format("b").replace("26-11-21", "26-11-22"))
@@ -252,8 +227,7 @@ def test_run_whose_tasks_wrote_elsewhere_is_not_committed(
     monkeypatch.setattr(job._Ingest, "_write_tuples", write)
     monkeypatch.setattr(job._Ingest, "_summarize", summarize)
     monkeypatch.setattr(job._Ingest, "_new_run", lambda _: "1")
-    local = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
-    ingest = job._Ingest(local, IngestPlan(inputs=(), out=str(tmp_path)), before)
+    ingest = job._Ingest(LOCAL, IngestPlan(inputs=(), out=str(tmp_path)), before)
     said = f"expected the {summed} events that the tasks have read, found {found} in events/run="
     with nullcontext() if summed == found else pytest.raises(JobError, match=said):
         assert ingest._write().ingested.events == found

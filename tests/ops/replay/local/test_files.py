@@ -9,8 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
 
 import pyarrow
 import pytest
@@ -20,9 +18,7 @@ from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.local import files as files_module
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.files import LogReader, find_copies, find_logs
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.ops.replay.sessions import LOCAL
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -159,9 +155,8 @@ def test_logs_are_those_that_an_ingest_finds(tmp_path: Path, text: str) -> None:
     (tmp_path / "logs/b.log").touch()
     (tmp_path / "b.log").touch()
     (tmp_path / "link").symlink_to("logs/old")
-    local = cast("SparkSession", SimpleNamespace(conf={"spark.master": "local[1]"}))
     found = [f"file:{path}" for path in find_logs((f"{tmp_path}/{text}",))]
-    assert found == [file.uri for file in find_inputs(local, (f"{tmp_path}/{text}",))]
+    assert found == [file.uri for file in find_inputs(LOCAL, (f"{tmp_path}/{text}",))]
     assert found == [f"file:{tmp_path}/logs/b.log"]
 
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.ops.replay.sessions import session_on
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -88,8 +89,7 @@ def test_only_the_drivers_own_paths_are_local() -> None:
     from authorizerd.replay.spark.files import local_path
 
     def find(uri: str, master: str) -> Path | None:
-        session = cast("SparkSession", SimpleNamespace(conf={"spark.master": master}))
-        return local_path(session, uri)
+        return local_path(session_on(master), uri)
 
     assert find("/a b", "local[2]") == Path("/a b")
     assert find("/a", "local") == Path("/a")
