@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from ops.bench.checkpoint import write_checkpoint
 from ops.bench.decisions import Timing, time_rounds
-from ops.bench.figures import Absent, Line, make_peer
+from ops.bench.figures import Absent, Line, Peer, make_peer
 from ops.bench.kafka_peer import NAME, Decisions, KafkaPeer, State
 from ops.bench.loading import LoadReport, load_snapshot
 from ops.bench.plot import Panel, Series
@@ -105,39 +105,23 @@ def measure_growth(
 def make_lines(point: Point) -> list[Line]:
     """Return the lines of one size."""
     ours, state = point.ours, point.their_state
-    where = f"growth, {ours.loading.acls:,} ACLs"
+    decisions = make_peer(NAME, point.their_decisions, lambda theirs: theirs.cpu_ns_median)
+
+    def from_state(pick: Callable[[State], float]) -> Peer:
+        return make_peer(NAME, state, pick)
+
     return [
-        Line(
-            what=f"{where}: authorize, median",
-            unit="ns",
-            ours=ours.decision.ns_median,
-            peer=make_peer(NAME, point.their_decisions, lambda theirs: theirs.cpu_ns_median),
-        ),
-        Line(
-            what=f"{where}: update, p50",
-            unit="µs",
-            ours=ours.updates.p50,
-            peer=make_peer(NAME, state, lambda theirs: theirs.update_us.p50),
-        ),
-        Line(
-            what=f"{where}: update, p99",
-            unit="µs",
-            ours=ours.updates.p99,
-            peer=make_peer(NAME, state, lambda theirs: theirs.update_us.p99),
-        ),
-        Line(
-            what=f"{where}: load (peer: warm)",
-            unit="s",
-            ours=ours.loading.seconds,
-            peer=make_peer(NAME, state, lambda theirs: theirs.load_seconds_warm),
-        ),
-        Line(
-            what=f"{where}: memory for each",
-            unit="B",
-            ours=ours.loading.resident_bytes_per_acl,
-            peer=make_peer(NAME, state, lambda theirs: theirs.heap_bytes_per_acl),
-        ),
-    ]
+        Line(what=f"growth, {ours.loading.acls:,} ACLs: {what}", unit=unit, ours=value, peer=peer)
+        for what, unit, value, peer in (
+            ("authorize, median", "ns", ours.decision.ns_median, decisions),
+            ("update, p50", "µs", ours.updates.p50, from_state(lambda it: it.update_us.p50)),
+            ("update, p99", "µs", ours.updates.p99, from_state(lambda it: it.update_us.p99)),
+            ("load (peer: warm)", "s", ours.loading.seconds,
+             from_state(lambda it: it.load_seconds_warm)),
+            ("memory for each", "B", ours.loading.resident_bytes_per_acl,
+             from_state(lambda it: it.heap_bytes_per_acl)),
+        )
+    ]  # fmt: skip
 
 
 def make_panels(points: Sequence[Point]) -> list[Panel]:
