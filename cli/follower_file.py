@@ -167,6 +167,7 @@ class _Import:
         log_dirs = Property(key="log.dirs", value="/", source=self._source, line=None)
         node_id = Property(key="node.id", value="0", source=self._source, line=None)
         keys = read_key_values({"node.id": node_id, **own, "log.dirs": log_dirs}, self._source)
+        keys.check()
         protocol = read_security_protocols(keys).get(name)
         if protocol is not None:
             return protocol

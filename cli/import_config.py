@@ -17,8 +17,8 @@ from typing import Final
 
 from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.follower_file import FollowerFile, import_broker
-from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.faults import parse_or_faults
+from authorizerd.config.configuration import parse
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import find_meant_key
 from authorizerd.config.properties import Property, parse_properties
@@ -116,12 +116,13 @@ def _report_hints(properties: Mapping[str, Property], made: FollowerFile) -> Non
 
 def _report_faults(made: FollowerFile, source: str) -> int:
     """Print what the configuration lacks, and return the exit code."""
-    faults = parse_or_faults(_to_ascii(made.write(with_secrets=True)), source=source)
-    if not isinstance(faults, list):
-        return 0
-    for fault in faults:
-        _say(f"change before use: {fault.key}: {fault.reason}")
-    return EXIT_INCOMPLETE
+    try:
+        parse(_to_ascii(made.write(with_secrets=True)), source=source)
+    except ConfigurationError as error:
+        for fault in error.faults:
+            _say(f"change before use: {fault.key}: {fault.reason}")
+        return EXIT_INCOMPLETE
+    return 0
 
 
 def _write(path: Path, text: str) -> None:

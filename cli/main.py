@@ -54,13 +54,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(error: BaseException) -> int:
-    """Print a known error in one line; re-raise any other, which is a defect."""
+    """Print a known error in one line, or each fault of a configuration; re-raise a defect."""
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
         raise error
     from authorizerd.daemon.logging.setup import report_fault  # most commands log nothing
 
-    report_fault(str(named[0]))
+    first = named[0]
+    for fault in first.faults if isinstance(first, ConfigurationError) else [first]:
+        report_fault(str(fault))
     return EXIT_FAULT
 
 

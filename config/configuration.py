@@ -1,7 +1,7 @@
 """server.properties as one frozen, validated configuration, with static and reloadable parts.
 
-**Invariant:** the result is valid, also by the rules that concern several keys. The first invalid
-key raises a ConfigurationError, and then no other key takes effect either.
+**Invariant:** the result is valid, also by the rules that concern several keys. If it is not, one
+ConfigurationError names all faults, and no key takes effect.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from authorizerd.acl.audit_filter import AuditFilter, AuditRules
 from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
+from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.follow import FollowSettings
-from authorizerd.config.follow_rules import read_follow, read_node_id, read_source
+from authorizerd.config.follow_rules import (
+    check_log_ins,
+    check_writes,
+    read_follow,
+    read_node_id,
+    read_source,
+)
 from authorizerd.config.joined_rules import (
     parse_listener_creation_rates,
     read_advertised_listeners,
@@ -148,14 +155,23 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
             earlier ones.
 
     Raises:
-        ConfigurationError: the first key that is malformed, rejected, missing, or unknown although
-            it begins with ``authorizerd.``.
+        ConfigurationError: the text is malformed; or keys are invalid, missing, contradict each
+            other, or are unknown although they begin with ``authorizerd.``. Its ``faults`` are all
+            of these, but for those that may only follow from another one.
     """
     properties = parse_properties(text, source=source)
+    faults = []
     for override in overrides:
-        overriding = parse_override(override)
-        properties[overriding.key] = overriding
-    return _configure(read_key_values(properties, source))
+        try:
+            overriding = parse_override(override)
+        except ConfigurationError as fault:
+            faults.append(fault)
+        else:
+            properties[overriding.key] = overriding
+    keys = read_key_values(properties, source)
+    if faults:  # its key may be the one that a rule about several keys would miss
+        raise ConfigurationError.of_all([*keys.faults, *faults])
+    return _configure(keys)
 
 
 def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
@@ -173,24 +189,45 @@ def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
 
 def _configure(keys: KeyValues) -> Configuration:
     values = keys.values
-    source = read_source(keys)
-    controller_listener_names = read_controller_listener_names(keys, source)
-    protocols = read_security_protocols(keys)
-    sasl_listeners = read_sasl_listeners(keys, protocols)
+    source = keys.attempt(read_source)
+    protocols = keys.attempt(read_security_protocols)
+    sasl_listeners = keys.attempt(read_sasl_listeners, protocols)
+    controller_listener_names = keys.attempt(read_controller_listener_names, source)
+    node_id = keys.attempt(read_node_id, source)
+    metadata_log_dir = keys.attempt(read_metadata_log_dir)
+    listeners = keys.attempt(read_listeners, protocols)
+    advertised_listeners = keys.attempt(
+        read_advertised_listeners, controller_listener_names, protocols
+    )
+    early_start_listeners = keys.attempt(read_early_start_listeners, controller_listener_names)
+    follow = keys.attempt(read_follow, source, protocols)
+    keys.attempt(check_log_ins, source, sasl_listeners)
+    keys.attempt(check_writes, source, sasl_listeners)
+    failed_login_delay_ms = keys.attempt(read_failed_login_delay_ms)
+    listener_max_connections = keys.attempt(read_listener_max_connections)
+    listener_creation_rates = keys.attempt(read_listener_creation_rates)
+    listener_tls = keys.attempt(read_listener_tls, protocols)
+    admin_http = keys.attempt(read_admin_http)
+    http_tls = keys.attempt(read_http_tls)
+    metrics_http = keys.attempt(read_metrics_http)
+    tokens_file = keys.attempt(read_tokens_file)
+    workers = keys.attempt(read_workers)
+    audit_mask_secret_file = keys.attempt(read_audit_mask_secret_file)
+    keys.check()
     return Configuration(
-        node_id=read_node_id(keys, source),
-        metadata_log_dir=read_metadata_log_dir(keys),
-        listeners=read_listeners(keys, protocols),
-        advertised_listeners=read_advertised_listeners(keys, controller_listener_names, protocols),
+        node_id=node_id,
+        metadata_log_dir=metadata_log_dir,
+        listeners=listeners,
+        advertised_listeners=advertised_listeners,
         controller_listener_names=controller_listener_names,
-        early_start_listeners=read_early_start_listeners(keys, controller_listener_names),
-        follow=read_follow(keys, source, protocols, sasl_listeners),
+        early_start_listeners=early_start_listeners,
+        follow=follow,
         sasl_listeners=sasl_listeners,
-        connection_failed_authentication_delay_ms=read_failed_login_delay_ms(keys),
-        listener_max_connections=read_listener_max_connections(keys),
+        connection_failed_authentication_delay_ms=failed_login_delay_ms,
+        listener_max_connections=listener_max_connections,
         quota_window_num=values["quota.window.num"],
         quota_window_size_seconds=values["quota.window.size.seconds"],
-        listener_tls=read_listener_tls(keys, protocols),
+        listener_tls=listener_tls,
         socket_request_max_bytes=values["socket.request.max.bytes"],
         queued_max_request_bytes=values["queued.max.request.bytes"],
         queued_max_requests=values["queued.max.requests"],
@@ -203,14 +240,14 @@ def _configure(keys: KeyValues) -> Configuration:
         metadata_max_retention_ms=values["metadata.max.retention.ms"],
         decision_http=values["authorizerd.decision.http"],
         decision_stream=values["authorizerd.decision.stream"],
-        admin_http=read_admin_http(keys),
+        admin_http=admin_http,
         console=values["authorizerd.console"],
-        http_tls=read_http_tls(keys),
-        metrics_http=read_metrics_http(keys),
-        tokens_file=read_tokens_file(keys),
+        http_tls=http_tls,
+        metrics_http=metrics_http,
+        tokens_file=tokens_file,
         stream_frame_max_bytes=values["authorizerd.stream.frame.max.bytes"],
         overload_turn_ms=values["authorizerd.overload.turn.ms"],
-        workers=read_workers(keys),
+        workers=workers,
         worker_timeout_ms=values["authorizerd.worker.timeout.ms"],
         watch_max_connections=values["authorizerd.watch.max.connections"],
         watch_journal_bytes=values["authorizerd.watch.journal.bytes"],
@@ -222,7 +259,7 @@ def _configure(keys: KeyValues) -> Configuration:
         audit_mask_principal=values["authorizerd.audit.mask.principal"],
         audit_mask_host=values["authorizerd.audit.mask.host"],
         audit_mask_resource=values["authorizerd.audit.mask.resource"],
-        audit_mask_secret_file=read_audit_mask_secret_file(keys),
+        audit_mask_secret_file=audit_mask_secret_file,
         search_timeout_ms=values["authorizerd.search.timeout.ms"],
         authzen_base_url=values["authorizerd.authzen.base.url"],
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
@@ -232,7 +269,7 @@ def _configure(keys: KeyValues) -> Configuration:
             {name: trim(place.value) for name, place in keys.properties.items()}
         ),
         ignored_keys=read_ignored_keys(keys, source),
-        reloadable=_reloadable(values, read_listener_creation_rates(keys)),
+        reloadable=_reloadable(values, listener_creation_rates),
     )
 
 

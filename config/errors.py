@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from authorizerd.acl.printable import escape_unprintable
 
 
@@ -17,18 +19,39 @@ class ConfigurationError(Exception):
     """A configuration with which the daemon does not start.
 
     ``line`` is None for an override or a missing key. ``key`` is empty if the text itself is
-    malformed.
+    malformed. ``others`` are the configuration's other faults, if this one stands for all.
     """
 
-    def __init__(self, source: str, line: int | None, key: str, reason: str) -> None:
+    def __init__(
+        self,
+        source: str,
+        line: int | None,
+        key: str,
+        reason: str,
+        others: Sequence[ConfigurationError] = (),
+    ) -> None:
         super().__init__(source, line, key, reason)
         self.source = source
         self.line = line
         self.key = key
         self.reason = reason
+        self.others = others
+
+    @classmethod
+    def of_all(cls, faults: Sequence[ConfigurationError]) -> ConfigurationError:
+        """Return one error for at least one fault, in the order of the file."""
+        # Overrides and missing keys have no line, and come last.
+        first, *others = sorted(faults, key=lambda each: (each.line is None, each.line or 0))
+        return cls(first.source, first.line, first.key, first.reason, others)
+
+    @property
+    def faults(self) -> list[ConfigurationError]:
+        """All faults that are known, each by itself, in the order of the file."""
+        return [type(self)(self.source, self.line, self.key, self.reason), *self.others]
 
     def __str__(self) -> str:
         """Return ``source:line: key: reason`` on one line, whatever the file contains."""
         place = self.source if self.line is None else f"{self.source}:{self.line}"
         parts = (place, self.key, self.reason) if self.key else (place, self.reason)
-        return escape_unprintable(": ".join(parts))
+        more = f" (and {len(self.others)} more)" if self.others else ""
+        return escape_unprintable(": ".join(parts)) + more

@@ -132,7 +132,7 @@ def _refuse_unused(keys: KeyValues, names: tuple[str, ...], expected: str) -> No
         if name in keys.properties:
             protocol = keys.values[_PROTOCOL]
             reason = f"{_PROTOCOL} is {protocol}, which does not use this key: set {expected}"
-            raise keys.refusal(name, f"{reason}, or remove this key")
+            keys.refuse(name, f"{reason}, or remove this key")
 
 
 def _new_tls_settings(

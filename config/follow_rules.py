@@ -81,13 +81,11 @@ def read_follow(
     keys: KeyValues,
     source: SourceKind,
     protocols: Mapping[str, SecurityProtocol],
-    sasl_listeners: Mapping[str, SaslSettings],
 ) -> FollowSettings | None:
     """Return how to follow the cluster, or None if the daemon owns its log.
 
     Args:
         protocols: the security protocol of each listener, the controllers' included.
-        sasl_listeners: how clients log in to our listeners.
 
     Raises:
         ConfigurationError: a key is missing, or keys contradict each other.
@@ -96,15 +94,23 @@ def read_follow(
         case SourceKind.LOG:
             _refuse_set(keys, BROKERS_KEYS, f"{_UNFOLLOWED} authorizerd.source=brokers")
             remedy = f"{BOOTSTRAP_SERVERS} or authorizerd.source=brokers"
-            _refuse_set(keys, FOLLOW_KEYS[1:], f"{_UNFOLLOWED} {remedy}")
+            others = [key for key in FOLLOW_KEYS[1:] if key not in BROKERS_KEYS]
+            _refuse_set(keys, others, f"{_UNFOLLOWED} {remedy}")
             return None
         case SourceKind.QUORUM:
             _refuse_set(keys, BROKERS_KEYS, _NOT_BY_BROKERS)
             follow = _read_quorum(keys, protocols)
         case SourceKind.BROKERS:
-            _refuse_scram(keys, sasl_listeners)
             follow = _read_brokers(keys)
-    return _add_writes(keys, follow, sasl_listeners)
+    return replace(
+        follow,
+        cluster_id=keys.values[CLUSTER_ID],
+        stale_max_ms=keys.values[STALE_MAX],
+        serves_copy=keys.values[SERVE_COPY],
+        writes=keys.values[WRITES],
+        forwarded=keys.values[FORWARD_PRINCIPALS],
+        forwarded_privileged=keys.values[FORWARD_PRIVILEGED],
+    )
 
 
 def find_unused_keys(keys: KeyValues, source: SourceKind) -> set[str]:
@@ -126,7 +132,7 @@ def find_controller_keys(keys: KeyValues, source: SourceKind) -> set[str]:
 def _refuse_set(keys: KeyValues, refused: Iterable[Key], reason: str) -> None:
     for key in refused:
         if key.name in keys.properties:
-            raise keys.refusal(key.name, reason)
+            keys.refuse(key.name, reason)
 
 
 def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> FollowSettings:
@@ -134,14 +140,14 @@ def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> 
     servers = keys.values[BOOTSTRAP_SERVERS] or voters
     if not servers:
         reason = f"required to follow a quorum: add a line {BOOTSTRAP_SERVERS}=HOST:PORT"
-        raise keys.refusal(BOOTSTRAP_SERVERS, reason)
+        keys.refuse(BOOTSTRAP_SERVERS, reason)
     node_id = read_node_id(keys, SourceKind.QUORUM)
     if node_id in (voter.node_id for voter in voters):
         reason = (
             f"{node_id} is the id of a controller in {VOTERS}: choose an id that no node of the"
             " followed cluster has"
         )
-        raise keys.refusal("node.id", reason)
+        keys.refuse("node.id", reason)
     names: tuple[str, ...] | None = keys.values[CONTROLLER_NAMES]
     if not names:
         reason = (
@@ -165,11 +171,11 @@ def _read_brokers(keys: KeyValues) -> FollowSettings:
     servers: tuple[Server, ...] = keys.values[key]
     if not servers:
         reason = f"required with authorizerd.source=brokers: add a line {key}=HOST:PORT"
-        raise keys.refusal(key, reason)
+        keys.refuse(key, reason)
     poll_ms: int = keys.values[POLL]
     if keys.values[STALE_MAX] <= poll_ms:
         reason = f"expected more than {POLL} ({poll_ms}), found {keys.values[STALE_MAX]}"
-        raise keys.refusal(STALE_MAX, reason)
+        keys.refuse(STALE_MAX, reason)
     log_in, tls = read_broker_access(keys)
     timeout_ms: int = keys.values[f"{SOURCE_PREFIX}request.timeout.ms"]
     return FollowSettings(
@@ -184,7 +190,12 @@ def _read_brokers(keys: KeyValues) -> FollowSettings:
     )
 
 
-def _refuse_scram(keys: KeyValues, sasl_listeners: Mapping[str, SaslSettings]) -> None:
+def check_log_ins(
+    keys: KeyValues, source: SourceKind, sasl_listeners: Mapping[str, SaslSettings]
+) -> None:
+    """Note a fault for each listener whose users do not follow from the cluster."""
+    if source is not SourceKind.BROKERS:
+        return
     for name, sasl in sasl_listeners.items():
         scram = [each for each in sasl.mechanisms if each != PLAIN]
         if scram:
@@ -193,31 +204,31 @@ def _refuse_scram(keys: KeyValues, sasl_listeners: Mapping[str, SaslSettings]) -
                 f"{name} enables {scram[0]}, but only ACLs follow from authorizerd.source=brokers,"
                 " no SCRAM credentials: enable PLAIN alone, or use TLS client certificates"
             )
-            raise keys.refusal(own if own in keys.properties else "sasl.enabled.mechanisms", reason)
+            keys.refuse(own if own in keys.properties else "sasl.enabled.mechanisms", reason)
 
 
-def _add_writes(
-    keys: KeyValues, follow: FollowSettings, sasl_listeners: Mapping[str, SaslSettings]
-) -> FollowSettings:
-    """Return the settings with those that both sources have."""
+def check_writes(
+    keys: KeyValues, source: SourceKind, sasl_listeners: Mapping[str, SaslSettings]
+) -> None:
+    """Check what happens to changes of ACLs that a follower receives.
+
+    Args:
+        sasl_listeners: how clients log in to our listeners.
+
+    Raises:
+        ConfigurationError: a key is missing, or keys contradict each other.
+    """
+    if source is SourceKind.LOG:
+        return
     writes: Writes = keys.values[WRITES]
     if writes is not Writes.FORWARD:
         reason = f"only {WRITES}=forward uses this key: remove it, or set {WRITES}=forward"
         _refuse_set(keys, FORWARD_KEYS, reason)
-    elif follow.kind is not SourceKind.QUORUM:
+    elif source is not SourceKind.QUORUM:
         reason = "forward requires the source quorum, since only controllers accept forwarded"
         raise keys.refusal(WRITES, f"{reason} requests: use as-self or refuse")
     else:
         _check_forwarded(keys, sasl_listeners)
-    return replace(
-        follow,
-        cluster_id=keys.values[CLUSTER_ID],
-        stale_max_ms=keys.values[STALE_MAX],
-        serves_copy=keys.values[SERVE_COPY],
-        writes=writes,
-        forwarded=keys.values[FORWARD_PRINCIPALS],
-        forwarded_privileged=keys.values[FORWARD_PRIVILEGED],
-    )
 
 
 def _check_forwarded(keys: KeyValues, sasl_listeners: Mapping[str, SaslSettings]) -> None:

@@ -146,9 +146,10 @@ def _secure(
 def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
     """Reject any name that is not a listener's name. The comparison is case-sensitive."""
     known = [listener.name for listener in keys.values["listeners"]]
-    for name in names:
-        if name not in known:
-            raise keys.refusal(key, f"unknown listener {name}: expected one of {', '.join(known)}")
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        reason = f"unknown listener {', '.join(unknown)}: expected one of {', '.join(known)}"
+        raise keys.refusal(key, reason)
 
 
 def read_failed_login_delay_ms(keys: KeyValues) -> int:
@@ -175,10 +176,8 @@ def read_listener_creation_rates(keys: KeyValues) -> Mapping[str, int]:
 
 
 def _read_own_limits(keys: KeyValues, key_of: Callable[[str], str]) -> dict[str, int]:
-    limits = {
-        listener.name: keys.read(key_of(listener.name), _LIMIT)
-        for listener in keys.values["listeners"]
-    }
+    names = [listener.name for listener in keys.values["listeners"]]
+    limits = keys.attempt_each(names, lambda keys, name: keys.read(key_of(name), _LIMIT))
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
@@ -231,7 +230,7 @@ def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
     for what in ("principal", "host", "resource"):
         key = f"authorizerd.audit.mask.{what}"
         if secret_file is None and keys.values[key] is Masking.HASH:
-            raise keys.refusal(key, "hash requires authorizerd.audit.mask.secret.file")
+            keys.refuse(key, "hash requires authorizerd.audit.mask.secret.file")
     return secret_file
 
 

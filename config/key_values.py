@@ -1,34 +1,54 @@
-"""The value of every key by itself, and the place where it was set.
+"""The value of every key by itself, the place where it was set, and the faults of all keys.
 
 **Invariant:** whether a value is valid here depends only on its key's parser, never on other keys.
+A rule about several keys gives no value, and reports no fault, if it depends on a fault that is
+already known: it could only mislead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.key import Key
-from authorizerd.config.keys import KEYS, KEYS_BY_NAME, unknown_key_reason
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, find_meant_own_key
 from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.properties import Property
 from authorizerd.config.values import trim
 
 Value = TypeVar("Value")
+Given = ParamSpec("Given")
+
+_UNKNOWN: Final = object()
+"""Stands for the value of a rule that has failed."""
+
+
+class KnownFaultError(Exception):
+    """A rule needs a value that has a fault, which is already known."""
+
+
+class _Values(dict[str, Any]):
+    """The values of the table's keys, except for those that have a fault."""
+
+    def __missing__(self, name: str) -> None:
+        assert name in KEYS_BY_NAME, name
+        raise KnownFaultError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValues:
-    """The values that rules over several keys use.
+    """The values that rules over several keys use, and the faults that they have found.
 
-    ``values`` has every key of the table, with the text's value, the default, or None.
+    ``values`` has every key of the table, with the text's value, the default, or None. The value
+    of an invalid key raises KnownFaultError.
     """
 
     source: str
     properties: Mapping[str, Property]
     values: Mapping[str, Any]
+    faults: list[ConfigurationError] = field(default_factory=list)
 
     def refusal(self, key: str, reason: str) -> ConfigurationError:
         """Return an error that names a key and the place where it was set."""
@@ -46,25 +66,86 @@ class KeyValues:
         place = self.properties.get(key)
         return None if place is None else _parsed(place, parse)
 
+    def refuse(self, key: str, reason: str) -> None:
+        """Note a fault, after which the rule can go on, unless the key is known to be invalid."""
+        if key not in KEYS_BY_NAME or key in self.values:
+            self.faults.append(self.refusal(key, reason))
+
+    def attempt(
+        self,
+        rule: Callable[Concatenate[KeyValues, Given], Value],
+        *arguments: Given.args,
+        **named: Given.kwargs,
+    ) -> Value:
+        """Return what ``rule`` returns; note its fault if it raises one.
+
+        After a fault, the result may only be passed to another rule, by ``attempt``, which then
+        skips it. ``check`` raises the fault in the end.
+        """
+        if not any(each is _UNKNOWN for each in (*arguments, *named.values())):
+            try:
+                return rule(self, *arguments, **named)
+            except ConfigurationError as fault:
+                self.faults.append(fault)
+            except KnownFaultError:
+                pass
+        return cast(Value, _UNKNOWN)
+
+    def attempt_each(
+        self, names: Iterable[str], rule: Callable[[KeyValues, str], Value]
+    ) -> dict[str, Value]:
+        """Return what ``rule`` returns for each name; note the faults of all of them.
+
+        Raises:
+            KnownFaultError: a rule has failed.
+        """
+        results = {name: self.attempt(rule, name) for name in names}
+        if any(each is _UNKNOWN for each in results.values()):
+            raise KnownFaultError
+        return results
+
+    def check(self) -> None:
+        """Raise an error that names all faults, unless there are none.
+
+        Raises:
+            ConfigurationError: with at least one fault.
+        """
+        if self.faults:
+            raise ConfigurationError.of_all(self.faults)
+
 
 def read_key_values(properties: Mapping[str, Property], source: str) -> KeyValues:
-    """Return the value of each key.
+    """Return the value of each key, and the faults of all keys that are invalid.
 
-    Raises:
-        ConfigurationError: an unknown key with our prefix, or else the first key of the table that
-            is malformed or rejected.
+    A key with our prefix is a fault if it is unknown. If it is like a key that is not set, that
+    one has no value either.
     """
-    for name, place in properties.items():
+    values = _Values()
+    keys = KeyValues(source=source, properties=properties, values=values)
+    mistyped = set()
+    for name in properties:
         if name.startswith(OWN_PREFIX) and name not in KEYS_BY_NAME:
-            raise ConfigurationError(place.source, place.line, name, unknown_key_reason(name))
-    values = {key.name: _read_value(key, properties.get(key.name)) for key in KEYS}
-    return KeyValues(source=source, properties=properties, values=values)
+            meant = find_meant_own_key(name)
+            mistyped.add(meant)
+            keys.refuse(name, _unknown_key_reason(meant))
+    for key in KEYS:
+        if key.name in properties:
+            value = keys.attempt(_read_set_value, key)
+            if value is not _UNKNOWN:
+                values[key.name] = value
+        elif key.name not in mistyped:
+            values[key.name] = None if key.default is None else key.parse(key.default)
+    return keys
 
 
-def _read_value(key: Key, place: Property | None) -> Any:  # noqa: ANN401 - per key
-    if place is None:
-        return None if key.default is None else key.parse(key.default)
-    return _parsed(place, key.parse)
+def _unknown_key_reason(meant: str | None) -> str:
+    if meant is not None:
+        return f"unknown key; did you mean {meant}?"
+    return f"unknown key: docs/configuration.md lists the keys with the prefix {OWN_PREFIX}"
+
+
+def _read_set_value(keys: KeyValues, key: Key) -> object:
+    return _parsed(keys.properties[key.name], key.parse)
 
 
 def _parsed(place: Property, parse: Callable[[str], Value]) -> Value:

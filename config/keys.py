@@ -75,13 +75,9 @@ def _edits(name: str, known: str) -> int:
     return row[-1]
 
 
-def unknown_key_reason(name: str) -> str:
-    """Return the error text for a key that begins like ours but is unknown."""
+def find_meant_own_key(name: str) -> str | None:
+    """Return the key of ours that is most like an unknown one with our prefix, if any is."""
     # The shared prefix is left out, or every key would look alike.
     suffixes = [key.name.removeprefix(OWN_PREFIX) for key in OWN_KEYS]
     close = get_close_matches(name.removeprefix(OWN_PREFIX), suffixes, n=1)
-    return (
-        f"unknown key; did you mean {OWN_PREFIX}{close[0]}?"
-        if close
-        else f"unknown key: docs/configuration.md lists the keys with the prefix {OWN_PREFIX}"
-    )
+    return f"{OWN_PREFIX}{close[0]}" if close else None

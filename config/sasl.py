@@ -59,11 +59,8 @@ def read_sasl_listeners(
         ConfigurationError: a key is invalid, or PLAIN has no users.
     """
     listeners: tuple[Listener, ...] = keys.values["listeners"]
-    return {
-        listener.name: _read_settings(keys, listener.name)
-        for listener in listeners
-        if protocols[listener.name] in SASL_PROTOCOLS
-    }
+    names = [each.name for each in listeners if protocols[each.name] in SASL_PROTOCOLS]
+    return keys.attempt_each(names, _read_settings)
 
 
 def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:

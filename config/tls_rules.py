@@ -47,11 +47,8 @@ def read_listener_tls(
     does not apply to SASL_SSL listeners (KIP-684).
     """
     listeners: tuple[Listener, ...] = keys.values["listeners"]
-    return {
-        listener.name: _read_listener(keys, listener.name, protocols[listener.name])
-        for listener in listeners
-        if protocols[listener.name] in TLS_PROTOCOLS
-    }
+    names = [each.name for each in listeners if protocols[each.name] in TLS_PROTOCOLS]
+    return keys.attempt_each(names, lambda keys, name: _read_listener(keys, name, protocols[name]))
 
 
 def _read_listener(keys: KeyValues, listener_name: str, protocol: SecurityProtocol) -> TlsSettings:
@@ -124,7 +121,7 @@ def _check_reachable(keys: KeyValues, key: str, endpoint: HttpEndpoint | StreamE
         f"{not_loopback(endpoint)}: set authorizerd.tokens.file, use TLS with"
         f" {HTTP_SSL_PREFIX}ssl.client.auth, or use a loopback address"
     )
-    raise keys.refusal(key, reason)
+    keys.refuse(key, reason)
 
 
 def _has_client_auth(keys: KeyValues) -> bool:

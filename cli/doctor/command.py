@@ -19,9 +19,8 @@ from authorizerd.cli.colours import paint
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration_text
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
 from authorizerd.config.command_parser import CheckParser
-from authorizerd.config.configuration import Configuration
+from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.config.faults import parse_or_faults
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import describe_ignored_key
 
@@ -82,16 +81,17 @@ def examine(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
         StartError: the configuration's file cannot be read.
     """
     text = read_configuration_text(config)
-    configuration = parse_or_faults(text, source=str(config), overrides=overrides)
-    yield from (
-        map(_fault, configuration)
-        if isinstance(configuration, list)
-        else _examine_configuration(configuration)
-    )
+    configuration = None
+    try:
+        configuration = parse(text, source=str(config), overrides=overrides)
+    except ConfigurationError as invalid:
+        yield from map(_fault, invalid.faults)
+    else:
+        yield from _examine_configuration(configuration)
     # Here, so that the findings above are printed before the other checks are loaded.
     from authorizerd.cli.doctor.surroundings import examine_machine, examine_surroundings
 
-    if not isinstance(configuration, list):
+    if configuration is not None:
         yield from examine_surroundings(config, configuration)
     yield from examine_machine()
 

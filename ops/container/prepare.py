@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         configuration = join(parsed.parts, parsed.config)
     except (OSError, ConfigurationError) as error:
-        sys.stderr.write(f"prepare: {error}\n")
+        for fault in error.faults if isinstance(error, ConfigurationError) else [error]:
+            sys.stderr.write(f"prepare: {fault}\n")
         return 1
     log_dir = Path(configuration.metadata_log_dir)
     if configuration.follow is not None or (log_dir / "meta.properties").exists():

@@ -14,6 +14,7 @@ from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_con
 from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from tests.support.daemon_process import run
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import added, removed, write_log, write_segment
 
@@ -266,6 +267,21 @@ def test_oversized_configuration_file_is_rejected(tmp_path: Path) -> None:
     for each in (path, Path("/dev/zero")):
         with pytest.raises(StartError, match=f"--config: {each}: .* {CONFIGURATION_BYTES_MAX}"):
             read_configuration_text(each)
+
+
+@pytest.mark.parametrize("command", ["serve", "format"])
+def test_each_error_of_the_configuration_is_a_line(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=x\nauthorizerd.audit.mask.host=hash\nauthorizerd.consol=true\n")
+    done = run(command, "--config", path, "--override", "listeners=")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert [line.split(": ")[:3] for line in done.stderr.splitlines()] == [
+        ["authorizerd", f"{path}:1", "node.id"],
+        ["authorizerd", f"{path}:2", "authorizerd.audit.mask.host"],
+        ["authorizerd", f"{path}:3", "authorizerd.consol"],
+        ["authorizerd", "--override", "listeners"],
+        ["authorizerd", f"{path}", "log.dirs"],
+    ]
 
 
 def test_full_disk_under_standard_output_prints_one_line() -> None:

@@ -22,16 +22,6 @@ def test_each_key_of_the_table_has_a_value() -> None:
     assert keys.values["log.dirs"] is None
 
 
-def test_unknown_key_is_named_before_invalid_values() -> None:
-    """Then the first invalid key of the table, wherever it is in the file."""
-    faulty = "authorizerd.workers=0\nnode.id=x\n"
-    with pytest.raises(ConfigurationError, match=r"^server\.properties:2: node\.id: expected an"):
-        read_key_values(properties(faulty), SOURCE)
-    faulty += "authorizerd.no=1\n"
-    with pytest.raises(ConfigurationError, match=r"^server\.properties:3: authorizerd\.no: unkn"):
-        read_key_values(properties(faulty), SOURCE)
-
-
 def test_refusal_names_the_place_of_its_key() -> None:
     keys = read_key_values(properties("node.id=1\nlog.dirs=/a\n"), SOURCE)
     assert str(keys.refusal("log.dirs", "is full")) == "server.properties:2: log.dirs: is full"

@@ -115,7 +115,7 @@ def test_own_ports_have_keys_of_their_own() -> None:
         ([STORE, "ssl.cipher.suites=RC4"], "invalid cipher suite 'RC4': expected one of TLS_ECDHE"),
         ([STORE, "ssl.engine.factory.class=x.Y"], "a Java class cannot be loaded"),
         ([STORE, "principal.builder.class=x.Y"], "a Java class cannot be loaded"),
-        ([STORE, "authorizerd.decision.http=https://h:1"], f"{OWN}keystore.location: required"),
+        ([STORE, "authorizerd.decision.http=https://[::1]:1"], f"{OWN}keystore.location: required"),
     ],
 )
 def test_contradictory_settings_are_rejected(lines: list[str], said: str) -> None:

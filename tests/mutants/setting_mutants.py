@@ -8,6 +8,27 @@ from tests.mutants.mutant import Mutant
 
 SETTING_MUTANTS: Final = (
     Mutant(
+        name="a fault is named that only follows from a mistyped key",
+        file="config/key_values.py",
+        text="elif key.name not in mistyped:",
+        becomes="else:",
+        found_by="tests/config/test_faults.py::test_what_depends_on_a_fault_is_no_fault",
+    ),
+    Mutant(
+        name="a fault is named twice",
+        file="config/key_values.py",
+        text="if key not in KEYS_BY_NAME or key in self.values:",
+        becomes="if True:",
+        found_by="tests/config/test_faults.py::test_what_depends_on_a_fault_is_no_fault",
+    ),
+    Mutant(
+        name="a missing key is a fault although an override cannot be read",
+        file="config/configuration.py",
+        text="    if faults:  # its key",
+        becomes="    if False:  # its key",
+        found_by="tests/config/test_faults.py::test_every_invalid_key_is_named_in_the_order_of_the_file",
+    ),
+    Mutant(
         name="an override without = is printed",
         file="config/properties.py",
         text='found = "a text without a key" if equals',
@@ -161,8 +182,8 @@ SETTING_MUTANTS: Final = (
     ),
     Mutant(
         name="a follower of brokers opens a SCRAM listener without credentials",
-        file="config/follow_rules.py",
-        text="            _refuse_scram(keys, sasl_listeners)\n",
+        file="config/configuration.py",
+        text="    keys.attempt(check_log_ins, source, sasl_listeners)\n",
         found_by="tests/config/test_follow_rules.py::test_contradiction_names_the_key_and_the_remedy",
     ),
 )
