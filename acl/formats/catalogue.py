@@ -22,6 +22,9 @@ DOCUMENT_SUFFIXES: Final = (".json", ".yaml", ".yml")
 
 _LISTED: Final = re.compile(r"(?:ACLs for principal|Current ACLs for resource) `")
 _ZNODE: Final = re.compile(r'\{\s*"path"\s*:')
+_ENTRY: Final = re.compile(
+    r'\{\s*"(?:resource_type|resource_name|pattern_type|principal|host|operation|permission_type)"\s*:'
+)
 _YAML_KEY: Final = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?:\s|$)""", re.MULTILINE)
 _JSON_KEY: Final = re.compile(r'"(\w+)"\s*:')
 
@@ -81,6 +84,11 @@ _FORMATS: Final = (
         "the same document in JSON",
         *_late("formats.document", "read_json", "write_json_document"),
     ),
+    Format(
+        "json-lines",
+        "an ACL in each line, in JSON, as the web console downloads them",
+        *_late("formats.json_lines", "read", "write"),
+    ),
     Format("listing", "the output of kafka-acls --list", listing.read, listing.write),
     Format("strimzi", "KafkaUser resources of Strimzi", *_late("formats.strimzi", "read", "write")),
     Format(
@@ -107,6 +115,9 @@ _FORMATS: Final = (
 FORMATS: Final[Mapping[str, Format]] = {each.name: each for each in _FORMATS}
 """The formats by name."""
 
+PASTED_FORMATS: Final = tuple(FORMATS[name] for name in ("listing", "json-lines", "json"))
+"""The formats that people paste into the web console: those that are quick to read."""
+
 
 def detect_format(text: str, suffix: str) -> Format:
     """Return the format of a text; its ``read`` reports what is wrong if the text has none.
@@ -116,6 +127,8 @@ def detect_format(text: str, suffix: str) -> Format:
             the beginning of the text decides whether it is a listing.
     """
     start = text.lstrip()
+    if _ENTRY.match(start):
+        return FORMATS["json-lines"]
     is_json = start.startswith("{")
     if suffix.lower() not in DOCUMENT_SUFFIXES:
         if _ZNODE.match(start):
@@ -130,10 +143,33 @@ def detect_format(text: str, suffix: str) -> Format:
     return FORMATS["json" if suffix.lower() == ".json" else "yaml"]
 
 
-def read_acl_text(text: str, suffix: str) -> AclsRead:
-    """Return the ACLs of a text of any format.
+def read_acl_text(
+    text: str, suffix: str, formats: Sequence[Format] = tuple(FORMATS.values())
+) -> AclsRead:
+    """Return the ACLs of a text in one of ``formats``.
 
     Raises:
-        AclTextError: the text has another form.
+        AclTextError: the text has another form. If it is like none of the formats, the error names
+            them.
     """
-    return detect_format(text, suffix).read(text)
+    found = detect_format(text, suffix)
+    expected = f"expected one of the formats {', '.join(each.name for each in formats)}"
+    if found not in formats:
+        raise AclTextError("line 1", f"{expected}, found {found.name}")
+    try:
+        return found.read(text)
+    except AclTextError as error:
+        if _is_like(found, text):
+            raise
+        raise AclTextError(error.place, f"{error.reason}; {expected}") from error
+
+
+def _is_like(found: Format, text: str) -> bool:
+    """Return False if a text has nothing of the format that it is read as."""
+    match found.name:
+        case "listing":
+            return _LISTED.search(text) is not None
+        case "yaml" | "json":
+            return "acls" in text
+        case _:
+            return True

@@ -103,14 +103,19 @@ def read_document(value: Value) -> Iterator[Acl]:
     check_keys(DOCUMENT, value, required=("acls",), optional=(MANAGES,))
     places: dict[Acl, str] = {}
     for place, entry in check_list("acls", value["acls"], "ACLs"):
-        for acl in _acls_of(place, entry):
+        for acl in read_entry(place, entry):
             if acl in places:
                 raise AclTextError(place, f"repeats {places[acl]}: {acl}")
             places[acl] = place
             yield acl
 
 
-def _acls_of(place: str, entry: Value) -> Iterator[Acl]:
+def read_entry(place: str, entry: Value) -> Iterator[Acl]:
+    """Yield the ACLs of one entry, one for each operation.
+
+    Raises:
+        AclTextError: the entry does not have the form above.
+    """
     check_keys(place, entry, required=_REQUIRED, optional=_OPTIONAL)
     fields: Mapping[str, Value] = {**_OPTIONAL, **entry}
     for operation_place, operation in _operations_of(place, fields["operation"]):

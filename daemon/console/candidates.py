@@ -14,18 +14,10 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.filters import ACLS_PER_STEP
-from authorizerd.acl.formats.listing import read_listing
+from authorizerd.acl.formats.catalogue import PASTED_FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.listing import derive_id
-from authorizerd.acl.model import (
-    WILDCARD_PRINCIPAL,
-    Acl,
-    Code,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
 from authorizerd.acl.past import PastChange, undo_changes
 from authorizerd.acl.plan.changes import AclChanges, make_changes
 from authorizerd.acl.plan.errors import PlanError
@@ -33,14 +25,12 @@ from authorizerd.acl.plan.selector import Selector
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
 from authorizerd.daemon.console.audit_lines import Recorded
-from authorizerd.protocol.decisions.acl_answers import AclAnswer
 from authorizerd.protocol.decisions.acl_filters import QueryError
 
 CANDIDATES_MAX: Final = 2_000
 PRESENT_MAX: Final = 10_000
 """The maximum number of ACLs in force that candidates are compared with."""
 _REQUESTS_PER_STEP: Final = 64
-_decode: Final = msgspec.json.Decoder(AclAnswer).decode
 
 
 class ChangedRequest(msgspec.Struct, frozen=True):
@@ -67,54 +57,21 @@ class Traffic(msgspec.Struct, frozen=True):
 
 
 def read_candidates(text: str) -> tuple[Acl, ...]:
-    """Return the ACLs of a listing of kafka-acls, or of lines of JSON as the console writes them.
-
-    It takes too long for the event loop.
+    """Return the ACLs of a text that somebody has pasted. It takes too long for the event loop.
 
     Raises:
-        QueryError: the text is neither, has no ACL, or too many; the error names the line.
+        QueryError: the text has no format of ``PASTED_FORMATS``, no ACL, or too many; the error
+            names the line.
     """
-    is_json = text.lstrip().startswith("{")
     try:
-        found = _read_lines(text) if is_json else list(read_listing(text))
+        acls = read_acl_text(text, "", PASTED_FORMATS).acls
     except AclTextError as error:
         raise QueryError(f"the candidates: {error}") from None
-    acls = tuple(dict.fromkeys(found))
     if not acls:
         raise QueryError("the candidates: expected at least one ACL")
     if len(acls) > CANDIDATES_MAX:
         raise QueryError(f"the candidates: expected at most {CANDIDATES_MAX} ACLs")
     return acls
-
-
-def _read_lines(text: str) -> list[Acl]:
-    acls: list[Acl] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            answer = _decode(line)
-        except msgspec.MsgspecError as error:
-            raise AclTextError(f"line {number}", str(error)) from None
-        acls.append(
-            Acl(
-                _read_code(answer.resource_type, ResourceType, number),
-                answer.resource_name,
-                _read_code(answer.pattern_type, PatternType, number),
-                answer.principal,
-                answer.host,
-                _read_code(answer.operation, Operation, number),
-                _read_code(answer.permission_type, PermissionType, number),
-            )
-        )
-    return acls
-
-
-def _read_code(name: str, codes: type[Code], number: int) -> int:
-    code = codes.named(name)
-    if code is None:
-        raise AclTextError(f"line {number}", f"unknown name {name[:100]!r}")
-    return int(code)
 
 
 def find_present(

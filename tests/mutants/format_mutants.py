@@ -10,6 +10,20 @@ _LOSSES: Final = "tests/acl/formats/test_losses.py::test_acl_that_a_format_canno
 
 FORMAT_MUTANTS: Final = (
     Mutant(
+        name="the console reads ACLs in formats that are slow to read",
+        file="daemon/console/candidates.py",
+        text='read_acl_text(text, "", PASTED_FORMATS)',
+        becomes='read_acl_text(text, "")',
+        found_by="tests/daemon/console/test_candidates.py::test_other_texts_are_rejected",
+    ),
+    Mutant(
+        name="a text like no format is only called malformed",
+        file="acl/formats/catalogue.py",
+        text="        if _is_like(found, text):",
+        becomes="        if True:",
+        found_by="tests/acl/formats/test_catalogue.py::test_error_of_a_text_like_no_format_names_the_formats",
+    ),
+    Mutant(
         name="aliases may make a small file large",
         file="acl/formats/values.py",
         text="elif values + size.values > _VALUES_MAX:",

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from authorizerd.acl.formats.catalogue import FORMATS, detect_format, read_acl_text
+from authorizerd.acl.formats.catalogue import (
+    FORMATS,
+    PASTED_FORMATS,
+    detect_format,
+    read_acl_text,
+)
 from authorizerd.acl.formats.model import AclTextError, Loss, Scope
 from authorizerd.acl.model import Acl
 from tests.support.acls import acl
@@ -21,6 +26,9 @@ from tests.support.acls import acl
     ("", '  {"acls": []}\n', "json"),
     ("", '{"path":"/kafka-acl","data":null}\n', "zookeeper"),
     (".txt", "anything else\n", "listing"),
+    (".json", '\n{"principal": "User:a"}\n', "json-lines"),
+    ("", '{ "resource_type" :', "json-lines"),
+    ("", '{"acls": [{"principal": "User:a"}]}', "json"),
     (".yaml", "---\n# users\napiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\n", "strimzi"),
     (".json", '{"kind": "List", "apiVersion": "v1", "items": []}', "strimzi"),
     ("", "apiVersion: v1\nkind: List\n", "strimzi"),
@@ -43,10 +51,43 @@ def test_formats_are_found_by_their_name() -> None:
     assert all(FORMATS[name].name == name for name in FORMATS)
 
 
-def test_text_without_a_format_is_rejected_with_its_place() -> None:
+NAMES = "yaml, json, json-lines, listing, strimzi, julie, kafka-gitops, terraform, zookeeper"
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "place"),
+    [
+        ("anything else\n", "", "line 1"),
+        ('[{"principal": "User:a"}]', "", "line 1"),
+        ('{"count": 2}\n{"count": 3}', "", "line 2"),
+        ("topics: []\n", ".yaml", "line 1, column 9: document"),
+    ],
+)
+def test_error_of_a_text_like_no_format_names_the_formats(
+    text: str, suffix: str, place: str
+) -> None:
     with pytest.raises(AclTextError) as refused:
-        read_acl_text("anything else\n", "")
-    assert refused.value.place == "line 1"
+        read_acl_text(text, suffix)
+    assert refused.value.place == place
+    assert refused.value.reason.endswith(f"; expected one of the formats {NAMES}")
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [("ACLs for principal `User:a`\nx\n", ""), ("acls: x\n", ""), ('{"host": 1}', "")],
+)
+def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        read_acl_text(text, suffix)
+    assert "formats" not in refused.value.reason
+
+
+def test_other_formats_than_the_accepted_ones_are_named() -> None:
+    with pytest.raises(AclTextError) as refused:
+        read_acl_text("acls: []", "", PASTED_FORMATS)
+    assert str(refused.value) == (
+        "line 1: expected one of the formats listing, json-lines, json, found yaml"
+    )
 
 
 def test_loss_is_one_line() -> None:

@@ -112,6 +112,10 @@ def test_faults_are_named_with_their_place(value: object, place: str, reason: st
     ("json", '{"acls": [{"host": "a", "host": "b"}]}', "document", "duplicate key 'host'"),
     ("json", '{"acls": [\n}', "line 2", "not JSON"),
     ("json", "[" * 100_000, "document", "not JSON"),
+    ("json-lines", '{"host": "a"}\n', "line 1", "missing key 'principal'"),
+    ("json-lines", '\n{"host": "a",\n', "line 2", "not JSON"),
+    ("json-lines", '{"host": "a", "host": "b"}', "line 1", "duplicate key 'host'"),
+    ("json-lines", "[]", "line 1", "expected a mapping"),
 ])  # fmt: skip
 def test_unreadable_text_is_named_with_its_line(
     name: str, text: str, place: str, reason: str

@@ -95,7 +95,7 @@ NEW = (
 
 
 @pytest.mark.parametrize(("name", "kept"), [
-    *product(("yaml", "json", "listing"), (*UNUSUAL, *OTHER_PRINCIPALS, *NEW)),
+    *product(("yaml", "json", "json-lines", "listing"), (*UNUSUAL, *OTHER_PRINCIPALS, *NEW)),
     *product(("zookeeper",), (*UNUSUAL, *OTHER_PRINCIPALS)),
     *product(("strimzi",), UNUSUAL),
     *product(("julie",), (*UNUSUAL[1:], *OTHER_PRINCIPALS, *NEW[:2], *NEW[3:])),

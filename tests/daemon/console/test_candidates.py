@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.formats.catalogue import PASTED_FORMATS
 from authorizerd.acl.formats.listing import write
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
@@ -80,10 +81,12 @@ def test_equal_requests_are_counted_together() -> None:
     assert (changed.recorded, changed.count) == (REQUESTS[0], 2)
 
 
-def test_candidates_are_read_in_both_formats() -> None:
+def test_candidates_are_read_in_each_format_that_people_paste() -> None:
+    """The lines of JSON are those that the page ACLs downloads."""
     lines = "\n".join(msgspec.json.encode(make_acl_answer(each)).decode() for each in ACLS)
     assert read_candidates(f"\n{lines}\n\n{lines}") == tuple(ACLS)
-    assert {*read_candidates(write(ACLS).text)} == {*ACLS}
+    for each in PASTED_FORMATS:
+        assert {*read_candidates(each.write(ACLS).text)} == {*ACLS}
 
 
 @pytest.mark.parametrize(
@@ -92,12 +95,13 @@ def test_candidates_are_read_in_both_formats() -> None:
         ("", "expected at least one ACL"),
         ("nonsense", "line 1"),
         ("{", "line 1"),
-        ("{}", "line 1"),
+        ("{}", "missing key 'acls'; expected one of the formats listing, json-lines, json"),
         (
             '{"resource_type":"FILE","resource_name":"t","pattern_type":"LITERAL",'
             '"principal":"User:a","host":"*","operation":"READ","permission_type":"ALLOW"}',
-            "line 1: unknown name 'FILE'",
+            "line 1.resource_type: unknown ResourceType 'FILE'",
         ),
+        ("acls: []", "expected one of the formats listing, json-lines, json, found yaml"),
     ],
 )
 def test_other_texts_are_rejected(text: str, reason: str) -> None:
