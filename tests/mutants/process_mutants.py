@@ -272,4 +272,18 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/logging/test_setup.py::"
         "test_final_fault_is_reported_in_the_logs_format",
     ),
+    Mutant(
+        name="the text of a client forges a line of the log",
+        file="daemon/logging/setup.py",
+        text='event = escape_line(f"{message}\\n{exception}" if exception else message)',
+        becomes='event = f"{message}\\n{exception}" if exception else message',
+        found_by="tests/end_to_end/test_forged_lines.py::test_no_client_forges_a_line",
+    ),
+    Mutant(
+        name="a name forges a line of the audit",
+        file="daemon/audit/format.py",
+        text="        message = message.translate(_KAFKA_ESCAPES)\n",
+        becomes="        pass\n",
+        found_by="tests/end_to_end/test_forged_lines.py::test_no_client_forges_a_line",
+    ),
 )

@@ -31,6 +31,7 @@ class KafkaConnection:
 
     Args:
         context: for a listener with TLS.
+        client_id: the id in the header of each request.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class KafkaConnection:
         user: str | None = None,
         password: str = "",
         context: SSLContext | None = None,
+        client_id: str = "tests",
     ) -> None:
         self.socket = connect(address) if context is None else connect_tls(address, context)
-        self._connection = KafkaClientConnection("tests", RESPONSE_BYTES_MAX)
+        self._connection = KafkaClientConnection(client_id, RESPONSE_BYTES_MAX)
         if user is not None:
             assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
             token = f"\0{user}\0{password}".encode()

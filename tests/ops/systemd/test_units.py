@@ -116,6 +116,23 @@ def test_sockets_have_the_names_and_addresses_of_the_configuration() -> None:
     assert found == expected
 
 
+def test_service_writes_only_to_its_directories() -> None:
+    """tests/end_to_end/test_write_access.py runs a daemon that may write only to these three."""
+    unit = SERVICE.read_text()
+    assert "\nProtectSystem=strict\n" in unit
+    assert "ReadWritePaths=" not in unit
+    roots = {"State": "/var/lib", "Logs": "/var/log", "Runtime": "/run"}
+    found = re.findall(r"^(State|Logs|Runtime)Directory=(\S+)$", unit, re.MULTILINE)
+    assert len(found) == len(roots)
+    writable = {f"{roots[kind]}/{name}" for kind, name in found}
+    configuration = configured()
+    stream = configuration.decision_stream
+    assert stream is not None
+    for path in (configuration.metadata_log_dir, configuration.audit_log, stream.path):
+        assert path is not None
+        assert writable & set(map(str, (Path(path), *Path(path).parents))), path
+
+
 def test_serve_accepts_the_arguments_of_the_service() -> None:
     (start,) = (line for line in SERVICE.read_text().splitlines() if line.startswith("ExecStart="))
     program, *arguments = start.removeprefix("ExecStart=").split()
