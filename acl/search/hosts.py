@@ -26,6 +26,10 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
             return self.is_everywhere
         return (host in self.hosts) != self.others
 
+    def may_allow(self, host: str | None) -> bool:
+        """Return True if ``host`` is allowed; for None, if any host at all is."""
+        return not self.is_nowhere if host is None else self.allows(host)
+
     @property
     def is_nowhere(self) -> bool:
         """Whether no host is allowed."""
@@ -35,6 +39,13 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
     def is_everywhere(self) -> bool:
         """Whether every host is allowed."""
         return self.others and not self.hosts
+
+    def __str__(self) -> str:
+        """Return a phrase such as ``from any host except 10.0.0.9``."""
+        listed = ", ".join(self.hosts)
+        if self.others:
+            return f"from any host except {listed}" if listed else "from any host"
+        return f"only from {listed}" if listed else "from no host"
 
 
 NOWHERE: Final = HostAccess(False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -28,6 +29,12 @@ from authorizerd.acl.search.sorting import SmallestNames
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
 from authorizerd.acl.steps import Steps
 
+PAGE_CHARACTERS_MAX: Final = 256 * 1024
+"""A page ends once its names have this many characters, so that it is written in a short step."""
+
+LAST_NAME_MAX: Final = 3_000
+"""A page does not end early at a longer name, with which no request could ask for the next page."""
+
 
 class SubjectAccess(msgspec.Struct, frozen=True, gc=False):
     """A principal, and the hosts from which it is allowed."""
@@ -53,6 +60,19 @@ class Subjects(msgspec.Struct, frozen=True, gc=False):
     excluded: tuple[SubjectAccess, ...]
     next_after: str | None = None
 
+    def split(
+        self, is_listed: Callable[[HostAccess], bool]
+    ) -> tuple[list[SubjectAccess], list[SubjectAccess]]:
+        """Return those that are listed, and those that are denied although everyone is listed.
+
+        Args:
+            is_listed: returns whether these hosts are enough for what was asked.
+        """
+        listed = [each for each in self.named if is_listed(each.hosts)]
+        if not is_listed(self.everyone):
+            return listed, []
+        return listed, [each for each in self.excluded if not is_listed(each.hosts)]
+
 
 def find_subjects(
     snapshot: AclSnapshot,
@@ -71,7 +91,8 @@ def find_subjects(
     Args:
         operation, resource_type: codes, as for ``acl.decision.authorize``.
         after: only principals that sort after this one.
-        limit: at most this many principals, at least 1. A page with many hosts ends earlier.
+        limit: at most this many principals, at least 1. A page with many hosts, or with long names,
+            ends earlier.
 
     Raises:
         SearchLimitError: the rules that apply to one principal name too many hosts.
@@ -86,9 +107,11 @@ def find_subjects(
     principals = yield from search.list_principals(after, None if limit is None else limit + 1)
     named: list[SubjectAccess] = []
     excluded: list[SubjectAccess] = []
-    hosts_listed = 0
+    hosts_listed = characters = 0
     for number, principal in enumerate(principals):
-        if limit is not None and number and (number == limit or hosts_listed > HOSTS_MAX):
+        is_long = characters > PAGE_CHARACTERS_MAX and len(principals[number - 1]) <= LAST_NAME_MAX
+        is_full = number == limit or hosts_listed > HOSTS_MAX or is_long
+        if limit is not None and number and is_full:
             return Subjects(tuple(named), everywhere_else, tuple(excluded), principals[number - 1])
         access = yield from search.find_access_of(principal, everyone)
         subject = SubjectAccess(principal, access)
@@ -97,6 +120,7 @@ def find_subjects(
         if not covers(access, everywhere_else):
             excluded.append(subject)
         hosts_listed += 1 + len(access.hosts)
+        characters += len(principal) + sum(map(len, access.hosts))
         yield
     return Subjects(tuple(named), everywhere_else, tuple(excluded))
 

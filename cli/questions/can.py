@@ -21,20 +21,19 @@ from authorizerd.cli.question_words import (
     read_resource,
 )
 from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.access import is_allowed
 from authorizerd.cli.questions.answers import (
     add_json_argument,
     align,
     print_answer,
 )
 from authorizerd.cli.questions.phrases import (
-    describe_hosts,
     describe_operations,
     describe_place,
     describe_resource,
     join_operations,
 )
 from authorizerd.cli.questions.principals import describe_principal, is_named
+from authorizerd.protocol.decisions.hosts import new_hosts
 
 
 def add_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
@@ -88,7 +87,7 @@ class _Answer:
         }
 
     def _is_allowed(self, hosts: HostAccess) -> bool:
-        return is_allowed(hosts, self._host)
+        return hosts.may_allow(self._host)
 
     @property
     def is_anything_allowed(self) -> bool:
@@ -100,7 +99,7 @@ class _Answer:
         by_hosts: dict[str, list[int]] = {}
         for operation, hosts in self._access.items():
             if self._is_allowed(hosts):
-                where = describe_hosts(hosts) if self._host is None else ""
+                where = str(hosts) if self._host is None else ""
                 by_hosts.setdefault(where, []).append(operation)
         who = describe_principal(self._source, self._principal)
         what = f"{describe_resource(resource_type, name)}{describe_place(self._host)}"
@@ -130,7 +129,7 @@ class _Answer:
                 documents.OperationAccess(
                     operation=operation.name,
                     allowed=self._is_allowed(hosts),
-                    hosts=documents.new_hosts(hosts),
+                    hosts=new_hosts(hosts),
                 )
                 for operation, hosts in self._access.items()
             ),

@@ -12,20 +12,9 @@ import msgspec
 
 from authorizerd.acl.as_of import format_time
 from authorizerd.acl.model import Operation, PatternType
-from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.source_settings import Setting
-
-
-class Hosts(msgspec.Struct, frozen=True, rename={"excepted": "except"}):
-    """From where something is allowed.
-
-    With ``any``, from every host except those in ``except``; without, only from those in ``only``.
-    """
-
-    any: bool
-    excepted: tuple[str, ...]
-    only: tuple[str, ...]
+from authorizerd.protocol.decisions.hosts import Hosts
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -127,13 +116,6 @@ class Can(msgspec.Struct, frozen=True):
     host: str | None
     operations: tuple[OperationAccess, ...]
     source: Source
-
-
-def new_hosts(hosts: HostAccess) -> Hosts:
-    """Return the document of ``hosts``."""
-    if hosts.others:
-        return Hosts(any=True, excepted=hosts.hosts, only=())
-    return Hosts(any=False, excepted=(), only=hosts.hosts)
 
 
 def new_source(source: AclSource) -> Source:

@@ -35,7 +35,6 @@ from authorizerd.cli.question_words import (
 )
 from authorizerd.cli.questions.answers import add_json_argument, print_document, print_lines
 from authorizerd.cli.questions.past_answers import PastAnswers, find_past_answers
-from authorizerd.cli.questions.phrases import describe_hosts
 from authorizerd.metadata.history import History, read_history
 from authorizerd.metadata.past import PastLog, read_past
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
@@ -189,7 +188,7 @@ def _describe_answer(answers: PastAnswers, allowed: bool, offset: int | None) ->
     hosts = answers.hosts.get(offset)
     if hosts is None:
         return "denied"
-    return f"denied from an unknown host (allowed {describe_hosts(hosts)})"
+    return f"denied from an unknown host (allowed {hosts})"
 
 
 def _moment_of(change: PastChange) -> Moment:

@@ -7,7 +7,6 @@ from typing import Final
 
 from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.search.hosts import HostAccess
 
 _NOUNS: Final = {
     ResourceType.TOPIC: ("topic", "topics"),
@@ -17,14 +16,6 @@ _NOUNS: Final = {
     ResourceType.DELEGATION_TOKEN: ("delegation token", "delegation tokens"),
     ResourceType.USER: ("user", "users"),
 }
-
-
-def describe_hosts(hosts: HostAccess) -> str:
-    """Return from where something is allowed: ``from any host except 10.0.0.9``."""
-    listed = ", ".join(hosts.hosts)
-    if hosts.others:
-        return f"from any host except {listed}" if listed else "from any host"
-    return f"only from {listed}" if listed else "from no host"
 
 
 def describe_place(host: str | None) -> str:

@@ -36,7 +36,6 @@ from authorizerd.cli.question_words import (
     read_resource_type,
 )
 from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.access import is_allowed
 from authorizerd.cli.questions.answers import (
     add_json_argument,
     align,
@@ -45,7 +44,6 @@ from authorizerd.cli.questions.answers import (
 )
 from authorizerd.cli.questions.phrases import (
     describe_exception,
-    describe_hosts,
     describe_operations,
     describe_pattern,
     describe_place,
@@ -53,6 +51,7 @@ from authorizerd.cli.questions.phrases import (
 )
 from authorizerd.cli.questions.principals import describe_principal, is_named
 from authorizerd.cli.questions.topics import find_covered
+from authorizerd.protocol.decisions.hosts import new_hosts
 
 NAMES_SHOWN: Final = 10
 
@@ -165,7 +164,7 @@ def find_entries(
         found: dict[_Access, list[int]] = {}
         for operation in operations:
             for access in _find_access(source, principal, resource_type, operation):
-                if is_allowed(access.hosts, host):
+                if access.hosts.may_allow(host):
                     found.setdefault(access, []).append(operation)
         for access in sorted(found, key=_order):
             yield Entry(
@@ -246,7 +245,7 @@ def _describe_pattern(
     yield text
     if host is None:
         rows = [
-            (describe_operations(first.resource_type, each.operations), describe_hosts(each.hosts))
+            (describe_operations(first.resource_type, each.operations), str(each.hosts))
             for each in entries
         ]
     else:
@@ -280,6 +279,6 @@ def _document_of(entry: Entry) -> documents.Resources:
         pattern=pattern,
         excepted=tuple(documents.new_pattern(*each) for each in entry.exceptions),
         operations=documents.name_operations(entry.operations),
-        hosts=documents.new_hosts(entry.hosts),
+        hosts=new_hosts(entry.hosts),
         known_topics=entry.topics,
     )

@@ -26,7 +26,6 @@ from authorizerd.cli.question_words import (
     read_resource,
 )
 from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.access import is_allowed
 from authorizerd.cli.questions.answers import (
     add_json_argument,
     align,
@@ -35,12 +34,12 @@ from authorizerd.cli.questions.answers import (
     warn,
 )
 from authorizerd.cli.questions.phrases import (
-    describe_hosts,
     describe_place,
     describe_resource,
     join_operations,
     nouns_of,
 )
+from authorizerd.protocol.decisions.hosts import new_hosts
 
 _SUPER_USER = "(super user)"
 
@@ -103,15 +102,10 @@ class _Answer:
         self._resource = resource
         self._host = host
         self._everyone = found.everyone
-        known = {each.principal: each for each in (*found.named, *found.excluded)}
-        subjects = [known[name] for name in sorted(known)]
-        self._allowed = [each for each in subjects if self._is_allowed(each.hosts)]
-        self._denied: list[SubjectAccess] = []
-        if self._is_allowed(found.everyone):
-            self._denied = [each for each in subjects if not self._is_allowed(each.hosts)]
+        self._allowed, self._denied = found.split(self._is_allowed)
 
     def _is_allowed(self, hosts: HostAccess) -> bool:
-        return is_allowed(hosts, self._host)
+        return hosts.may_allow(self._host)
 
     @property
     def is_anybody_allowed(self) -> bool:
@@ -132,7 +126,7 @@ class _Answer:
 
     def _where(self, hosts: HostAccess) -> str:
         """Return the hosts, unless the question names one."""
-        return describe_hosts(hosts) if self._host is None else ""
+        return str(hosts) if self._host is None else ""
 
     def _describe_everyone(self) -> str:
         if not self._is_allowed(self._everyone):
@@ -151,7 +145,7 @@ class _Answer:
             resource_name=name,
             host=self._host,
             principals=tuple(map(self._document_of, self._allowed)),
-            everyone_else=documents.new_hosts(self._everyone),
+            everyone_else=new_hosts(self._everyone),
             denied=tuple(map(self._document_of, self._denied)),
             source=documents.new_source(self._source),
         )
@@ -160,5 +154,5 @@ class _Answer:
         return documents.Principal(
             principal=subject.principal,
             super_user=subject.principal in self._source.settings.super_users,
-            hosts=documents.new_hosts(subject.hosts),
+            hosts=new_hosts(subject.hosts),
         )

@@ -89,6 +89,13 @@ class Context(msgspec.Struct, gc=False):
             " `explanation`. Batches and searches ignore it."
         ),
     ] = False
+    list_hosts: Annotated[
+        bool,
+        Meta(
+            description="True: a search lists what is allowed from any host at all, or from `host`,"
+            " and the properties of each result have its `hosts`. Decisions ignore it."
+        ),
+    ] = False
     as_of: Annotated[
         int | str | None,
         Meta(

@@ -1,13 +1,15 @@
 """One page of a search's results, in steps.
 
 **Invariant:** each result, asked as an evaluation with the same host, is allowed by the same state.
-Each page begins where the one before has ended, so all pages together are the whole search, and
-nothing occurs twice.
+With ``list_hosts``, it is allowed from each of its hosts instead, and nothing else is from any. All
+pages together are the whole search: each begins where the one before has ended, and nothing occurs
+twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -18,9 +20,10 @@ from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.names import find_names
 from authorizerd.acl.search.resources import PatternAccess, find_resources
-from authorizerd.acl.search.subjects import find_subjects
+from authorizerd.acl.search.subjects import PAGE_CHARACTERS_MAX, find_subjects
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
 from authorizerd.acl.steps import Steps
+from authorizerd.protocol.decisions.hosts import new_hosts
 from authorizerd.protocol.decisions.page_tokens import Position
 from authorizerd.protocol.decisions.searches import (
     SHOWN_EXCEPTIONS_MAX,
@@ -28,6 +31,7 @@ from authorizerd.protocol.decisions.searches import (
     FoundAction,
     FoundResource,
     FoundSubject,
+    HostProperties,
     PatternException,
     PatternProperties,
     Query,
@@ -35,9 +39,9 @@ from authorizerd.protocol.decisions.searches import (
     name_action,
 )
 
-PAGE_CHARACTERS_MAX: Final = 256 * 1024
-"""A page ends once its results have this many characters, so that it is written in a short step."""
 _ITEMS_PER_STEP: Final = 32
+_CHARACTERS_PER_HOST: Final = 32
+"""What a host costs beyond its characters: short ones take as long to write as longer ones."""
 _PREFIXED: Final = int(PatternType.PREFIXED)
 _NAME_RANK: Final = 2
 EXCEPTIONS_MAX: Final = 10_000
@@ -100,29 +104,38 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
         after=start.other,
         limit=limit,
     )
-    prefix, host = f"{query.principal_type}:", query.host
-    named = [each for each in found.named if each.principal.startswith(prefix)]
-    subjects = tuple(
-        FoundSubject(query.subject_type, each.principal.removeprefix(prefix))
-        for each in named
-        if each.hosts.allows(host)
-    )
-    everyone = found.everyone.allows(host)
+    prefix = f"{query.principal_type}:"
+    listed, denied = found.split(query.is_listed)
+    chosen = [each for each in listed if each.principal.startswith(prefix)]
+    subjects: list[FoundSubject] = []
+    for number, each in enumerate(chosen, 1):
+        name = each.principal.removeprefix(prefix)
+        subjects.append(FoundSubject(query.subject_type, name, _host_properties(query, each.hosts)))
+        if not number % _ITEMS_PER_STEP:
+            yield
     excluded = [
-        each.principal.removeprefix(prefix)
-        for each in found.excluded
-        if everyone and each.principal.startswith(prefix) and not each.hosts.allows(host)
+        each.principal.removeprefix(prefix) for each in denied if each.principal.startswith(prefix)
     ]
-    context = SearchContext(
-        offset=state.snapshot.offset,
-        everyone=everyone,
-        everyone_except=tuple(excluded[:SHOWN_EXCEPTIONS_MAX]),
-        everyone_except_left_out=max(0, len(excluded) - SHOWN_EXCEPTIONS_MAX),
-        some_hosts=sum(_needs_host(each.hosts, host) for each in named),
-        everyone_some_hosts=_needs_host(found.everyone, host),
-    )
+    everyone, needs_host = query.is_listed(found.everyone), partial(_needs_host, query)
+    facts = SearchContext(offset=state.snapshot.offset, everyone=everyone)
+    if query.list_hosts:
+        context = msgspec.structs.replace(
+            facts,
+            everyone_except=tuple(excluded),
+            everyone_hosts=new_hosts(found.everyone) if everyone else None,
+            other_types=len(listed) - len(chosen),
+        )
+    else:
+        named = (each for each in found.named if each.principal.startswith(prefix))
+        context = msgspec.structs.replace(
+            facts,
+            everyone_except=tuple(excluded[:SHOWN_EXCEPTIONS_MAX]),
+            everyone_except_left_out=max(0, len(excluded) - SHOWN_EXCEPTIONS_MAX),
+            some_hosts=sum(needs_host(each.hosts) for each in named),
+            everyone_some_hosts=needs_host(found.everyone),
+        )
     end = None if found.next_after is None else Position(FIRST.code, FIRST.name, found.next_after)
-    return SearchPage(subjects, context, end)
+    return SearchPage(tuple(subjects), context, end)
 
 
 def _find_actions(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
@@ -131,18 +144,27 @@ def _find_actions(state: State, query: Query, start: Position, limit: int) -> St
     found = yield from find_actions(
         state.snapshot, state.settings, query.principal, query.resource_type, query.resource_name
     )
-    left = [each for each in found if each.operation > start.code]
-    operations = [each.operation for each in left if each.hosts.allows(query.host)]
-    end = Position(operations[limit - 1], "") if len(operations) > limit else None
-    actions = tuple(FoundAction(name_action(each)) for each in operations[:limit])
-    some_hosts = sum(
-        _needs_host(each.hosts, query.host)
-        for each in left
-        if end is None or each.operation < end.code
-    )
-    return SearchPage(
-        actions, SearchContext(offset=state.snapshot.offset, some_hosts=some_hosts), end
-    )
+    actions: list[FoundAction] = []
+    some_hosts = waiting = characters = 0
+    last, end = start.code, None
+    for each in found:
+        if each.operation <= start.code:
+            continue
+        if not query.is_listed(each.hosts):
+            waiting += _needs_host(query, each.hosts)
+            continue
+        if len(actions) == limit or characters > PAGE_CHARACTERS_MAX:
+            end = Position(last, "")
+            break
+        properties = _host_properties(query, each.hosts)
+        actions.append(FoundAction(name_action(each.operation), properties))
+        characters += _count_characters(each.hosts) if query.list_hosts else 0
+        some_hosts, waiting, last = some_hosts + waiting, 0, each.operation
+        yield
+    else:
+        some_hosts += waiting
+    context = SearchContext(offset=state.snapshot.offset, some_hosts=some_hosts)
+    return SearchPage(tuple(actions), context, end)
 
 
 def _find_resources(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
@@ -158,22 +180,25 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         after=None if start.code == FIRST.code else (start.code, start.name),
         limit=limit,
         exceptions_max=EXCEPTIONS_MAX,
-        literals=False,  # single names are among the names, if they are allowed from this host
+        # Else, single names are among the names, if they are allowed from this host.
+        literals=query.list_hosts,
     )
-    is_topic = query.resource_type == ResourceType.TOPIC
-    names = yield from find_names(
-        state.snapshot,
-        state.settings,
-        query.principal,
-        query.host,
-        query.operation,
-        query.resource_type,
-        state.topics if is_topic else (),
-        after=start.other,
-        limit=limit + 1,
-        own_only=state.own_only,
-        describable=state.describable,
-    )
+    names: tuple[str, ...] = ()
+    if not query.list_hosts:
+        is_topic = query.resource_type == ResourceType.TOPIC
+        names = yield from find_names(
+            state.snapshot,
+            state.settings,
+            query.principal,
+            query.host,
+            query.operation,
+            query.resource_type,
+            state.topics if is_topic else (),
+            after=start.other,
+            limit=limit + 1,
+            own_only=state.own_only,
+            describable=state.describable,
+        )
     patterns = found.patterns
     if found.everything and start.code == FIRST.code:
         patterns = (_everything(query.resource_type, query.operation),)
@@ -189,9 +214,18 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
     return SearchPage(tuple(page.results), context, page.end)
 
 
-def _needs_host(access: HostAccess, host: str | None) -> bool:
-    """Return True if something is allowed from some hosts only, and ``host`` is unknown."""
-    return host is None and not (access.is_nowhere or access.is_everywhere)
+def _needs_host(query: Query, access: HostAccess) -> bool:
+    """Return True if something is left out, because it is allowed from some hosts only."""
+    return access.may_allow(query.host) and not query.is_listed(access)
+
+
+def _host_properties(query: Query, access: HostAccess) -> HostProperties | None:
+    return HostProperties(new_hosts(access)) if query.list_hosts else None
+
+
+def _count_characters(access: HostAccess) -> int:
+    """Return how much the hosts add to a page."""
+    return sum(map(len, access.hosts)) + _CHARACTERS_PER_HOST * len(access.hosts)
 
 
 def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
@@ -199,7 +233,7 @@ def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
 
     They are not counted: that takes a decision for every name and host.
     """
-    if query.host is not None:
+    if query.host is not None or query.list_hosts:
         return False
     assert query.principal is not None
     index = snapshot.types[query.resource_type]
@@ -257,9 +291,10 @@ class _ResourcePage:
     def _add_pattern(self, pattern: PatternAccess) -> None:
         assert self.end is not None
         self.end = Position(pattern.pattern_type, pattern.name, self.end.other)
-        if not pattern.hosts.allows(self._query.host):
+        query = self._query
+        if not query.is_listed(pattern.hosts):
             return
-        if not self._is_allowed(pattern.name):
+        if not (query.list_hosts or self._is_allowed(pattern.name)):
             self.patterns_left_out += 1
             return
         exceptions = pattern.exceptions[:SHOWN_EXCEPTIONS_MAX]
@@ -267,9 +302,12 @@ class _ResourcePage:
             PatternType.read(pattern.pattern_type).name,
             tuple(PatternException(PatternType.read(code).name, name) for code, name in exceptions),
             len(pattern.exceptions) - len(exceptions),
+            new_hosts(pattern.hosts) if query.list_hosts else None,
         )
-        self._add(FoundResource(self._query.resource_type_name, pattern.name, properties))
+        self._add(FoundResource(query.resource_type_name, pattern.name, properties))
         self._characters += sum(len(name) for _, name in exceptions)
+        if query.list_hosts:
+            self._characters += _count_characters(pattern.hosts)
 
     def _add_name(self, name: str) -> None:
         assert self.end is not None

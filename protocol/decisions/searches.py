@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from authorizerd.acl.model import Operation
+from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.protocol.decisions.authzen import (
     Action,
     AuthZenError,
@@ -29,6 +30,7 @@ from authorizerd.protocol.decisions.authzen import (
     find_subject_type,
     host_of,
 )
+from authorizerd.protocol.decisions.hosts import Hosts
 from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
@@ -105,23 +107,32 @@ class ActionSearch(msgspec.Struct, gc=False):
 Search: TypeAlias = SubjectSearch | ResourceSearch | ActionSearch
 
 
-class FoundSubject(msgspec.Struct, frozen=True, gc=False):
+class HostProperties(msgspec.Struct, frozen=True, gc=False):
+    """The hosts from which a result is allowed, if ``context.list_hosts`` asks for them."""
+
+    hosts: Hosts
+
+
+class FoundSubject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A principal."""
 
     type: str
     id: str
+    properties: HostProperties | None = None
 
 
 class PatternProperties(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The meaning of a result that stands for many resources.
 
     ``exceptions`` are patterns inside this one for which it says nothing, and
-    ``exceptions_left_out`` is how many more there are.
+    ``exceptions_left_out`` is how many more there are. With ``context.list_hosts``, every result is
+    a pattern, also that of a single name, and has its ``hosts``.
     """
 
     pattern_type: str
     exceptions: tuple[PatternException, ...] = ()
     exceptions_left_out: int = 0
+    hosts: Hosts | None = None
 
 
 class PatternException(msgspec.Struct, frozen=True, gc=False):
@@ -139,10 +150,11 @@ class FoundResource(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     properties: PatternProperties | None = None
 
 
-class FoundAction(msgspec.Struct, frozen=True, gc=False):
+class FoundAction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """An operation, in lower case."""
 
     name: str
+    properties: HostProperties | None = None
 
 
 Found: TypeAlias = FoundSubject | FoundResource | FoundAction
@@ -157,6 +169,10 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
         reason: why nothing can be found.
         everyone: of subjects: every principal that is not listed may do it, except those in
             ``everyone_except``; ``everyone_except_left_out`` is how many more there are.
+        everyone_hosts: of subjects, with ``list_hosts``: the hosts from which every principal may
+            do it that is neither listed nor in ``everyone_except``, which is complete then.
+        other_types: of subjects, with ``list_hosts``: how many principals of other types, which
+            this page leaves out, may do it, too.
         everything: of resources: the subject is a super user, who may do everything.
         unlisted: of resources: names that no ACL matches are allowed, because
             allow.everyone.if.no.acl.found is set.
@@ -170,6 +186,8 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
         hosts_matter: of resources, without a host: ACLs of the subject or of everyone name single
             hosts for this resource type, so resources that are allowed from some hosts only may be
             left out. Ask again with ``context.host``.
+
+    With ``list_hosts``, nothing is left out because of hosts.
     """
 
     offset: int
@@ -178,6 +196,8 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
     everyone: bool = False
     everyone_except: tuple[str, ...] = ()
     everyone_except_left_out: int = 0
+    everyone_hosts: Hosts | None = None
+    other_types: int = 0
     everything: bool = False
     unlisted: bool = False
     patterns_left_out: int = 0
@@ -256,6 +276,7 @@ class Query(msgspec.Struct, frozen=True, gc=False):
         principal: None in a search for subjects.
         operation: None in a search for actions.
         resource_name: None in a search for resources.
+        list_hosts: whether what is allowed from some hosts only is listed, with its hosts.
     """
 
     subject_type: str
@@ -266,6 +287,11 @@ class Query(msgspec.Struct, frozen=True, gc=False):
     resource_type_name: str
     resource_type: int
     resource_name: str | None
+    list_hosts: bool
+
+    def is_listed(self, access: HostAccess) -> bool:
+        """Return True if something that is allowed from these hosts is a result."""
+        return access.may_allow(self.host) if self.list_hosts else access.allows(self.host)
 
 
 def build_query(search: Search, vocabulary: Vocabulary) -> Query:
@@ -291,6 +317,7 @@ def build_query(search: Search, vocabulary: Vocabulary) -> Query:
         resource.type,
         find_resource_type(resource.type, vocabulary),
         resource.id if isinstance(resource, Resource) else None,
+        search.context is not None and search.context.list_hosts,
     )
 
 

@@ -47,6 +47,7 @@ def search_body(
     topic: str = "t",
     *,
     host: str | None = None,
+    list_hosts: bool = False,
     **page: object,
 ) -> dict[str, Any]:
     """Return the document of a search: ``kind`` is subject, resource or action."""
@@ -59,8 +60,8 @@ def search_body(
         del document["action"]
     else:
         del document[kind]["id"]
-    if host is not None:
-        document["context"] = {"host": host}
+    context = {"host": host, "list_hosts": list_hosts or None}
+    document["context"] = {name: value for name, value in context.items() if value is not None}
     return document | ({"page": page} if page else {})
 
 

@@ -6,10 +6,8 @@ import pytest
 
 from authorizerd.acl.model import Operation, PatternType, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.search.hosts import EVERYWHERE, NOWHERE, HostAccess
 from authorizerd.cli.questions.phrases import (
     describe_exception,
-    describe_hosts,
     describe_operations,
     describe_pattern,
     list_names,
@@ -18,19 +16,6 @@ from authorizerd.cli.questions.topics import find_covered
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
-
-
-@pytest.mark.parametrize(
-    ("hosts", "said"),
-    [
-        (EVERYWHERE, "from any host"),
-        (NOWHERE, "from no host"),
-        (HostAccess(True, ("10.0.0.9",)), "from any host except 10.0.0.9"),
-        (HostAccess(False, ("10.0.0.7", "10.0.0.8")), "only from 10.0.0.7, 10.0.0.8"),
-    ],
-)
-def test_hosts(hosts: HostAccess, said: str) -> None:
-    assert describe_hosts(hosts) == said
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import authorize
-from authorizerd.acl.model import Acl, ResourceType
+from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
 from tests.daemon.search_place import SearchPlace
 from tests.support.acls import acl
@@ -129,3 +129,117 @@ async def test_page_of_actions_counts_only_its_own() -> None:
     place = SearchPlace(None, ALICE, acl("User:alice", "WRITE", topic="t", host=HOST))
     pages = await pages_of(place, "action", user="alice")
     assert pages == [{"offset": 0}, {"offset": 0, "some_hosts": 1}]
+
+
+ANYWHERE = {"any": True, "except": [], "only": []}
+ELSEWHERE = {"any": True, "except": [HOST], "only": []}
+ONLY_THERE = {"any": False, "except": [], "only": [HOST]}
+
+
+def with_hosts(answer: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    """Return the ids or names of the results with their hosts."""
+    return [
+        (each.get("id", each.get("name")), each["properties"]["hosts"])
+        for each in answer["results"]
+    ]
+
+
+async def test_hosts_are_listed_on_demand() -> None:
+    place = SearchPlace(
+        None,
+        ALICE,
+        BOB,
+        DENIED_AT_HOST,
+        acl("User:carol", "READ", topic="t", host="10.0.0.6"),
+        acl("Group:g", "READ", topic="t"),
+    )
+    answer = await place.search("subject", list_hosts=True)
+    only = {"any": False, "except": [], "only": ["10.0.0.6"]}
+    assert with_hosts(answer) == [("alice", ELSEWHERE), ("carol", only), ("root", ANYWHERE)]
+    assert answer["context"] == {"offset": 0, "other_types": 1}
+    there = await place.search("subject", list_hosts=True, host=HOST)
+    assert with_hosts(there) == [("root", ANYWHERE)]
+    actions = await place.search("action", list_hosts=True)
+    assert with_hosts(actions) == [("read", ELSEWHERE), ("describe", ANYWHERE)]
+    resources = await place.search("resource", list_hosts=True)
+    assert resources["results"] == [
+        {"type": "topic", "id": "t", "properties": {"pattern_type": "LITERAL", "hosts": ELSEWHERE}}
+    ]
+    assert resources["context"] == {"offset": 0}
+    everything = await place.search("resource", "root", list_hosts=True)
+    assert with_hosts(everything) == [("*", ANYWHERE)]
+
+
+async def test_everyone_has_hosts_and_all_exceptions_are_listed() -> None:
+    denied = [f"User:d{number:03}" for number in range(150)]
+    place = SearchPlace(
+        None,
+        acl("User:*", "READ", topic="t"),
+        DENIED_AT_HOST,
+        BOB,
+        *(acl(each, "READ", topic="t", deny=True) for each in denied),
+    )
+    answer = await place.search("subject", list_hosts=True)
+    assert answer["context"]["everyone"]
+    assert answer["context"]["everyone_hosts"] == ELSEWHERE
+    assert answer["context"]["everyone_except"] == [each[5:] for each in denied]
+    assert with_hosts(answer) == [("bob", ELSEWHERE), ("root", ANYWHERE)]
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(st.lists(acls(), max_size=10, unique=True))
+async def test_pages_with_hosts_leave_nothing_out(chosen: list[Acl]) -> None:
+    """Each decision about a name and a host follows from the patterns that match the name."""
+    place = SearchPlace(None, *chosen)
+    state = place.authorizer.current_state()
+    assert state.snapshot is not None
+    for kind in ("subject", "action", "resource"):
+        whole = await place.search(kind, "a", "describe", list_hosts=True)
+        assert await place.all_pages(kind, 1, "a", "describe", list_hosts=True) == whole["results"]
+    patterns = [
+        (each["id"], each["properties"]["pattern_type"], each["properties"])
+        for each in whole["results"]
+    ]
+
+    def matches(kind: str, pattern: str, name: str) -> bool:
+        if kind == "PREFIXED":
+            return name.startswith(pattern)
+        return name == pattern or (pattern == "*" and not name.startswith("*"))
+
+    names = {each.resource_name for each in chosen} | {"zz"}
+    for name in {f"{each}{end}" for each in names for end in ("", "x")} - {"*"}:
+        for host in (HOST, "10.0.0.7", "10.0.0.8"):
+            said = any(
+                matches(kind, pattern, name)
+                and not any(
+                    matches(each["pattern_type"], each["id"], name)
+                    for each in properties.get("exceptions", ())
+                )
+                and (host not in properties["hosts"]["except"]
+                     if properties["hosts"]["any"] else host in properties["hosts"]["only"])
+                for pattern, kind, properties in patterns
+            )  # fmt: skip
+            asked = ("User:a", host, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            assert said == authorize(state.snapshot, state.settings, *asked)
+
+
+async def test_page_with_long_names_or_many_hosts_ends_early() -> None:
+    """A page ends after a name with which a token can say where the next one begins."""
+    for size, is_whole in ((2_900, False), (30_000, True)):
+        names = [f"User:{number}{'n' * size}" for number in range(200)]
+        place = SearchPlace(None, *(acl(each, "READ", topic="t") for each in names))
+        page = await place.search("subject")
+        assert (page["page"]["count"] == 201) == is_whole
+        assert len(await place.all_pages("subject", 1000)) == 201
+    hosts = [f"10.{one}.{two}.0" for one in range(100) for two in range(100)]
+    rules = [acl("User:alice", "ALL", topic="t", host=each) for each in hosts]
+    place = SearchPlace(None, *rules)
+    page = await place.search("action", list_hosts=True)
+    assert page["page"]["count"] == 1
+    assert len(await place.all_pages("action", 1000, list_hosts=True)) == 8
+
+
+async def test_hosts_of_absurd_length_are_refused() -> None:
+    hosts = [f"{number}{'h' * 30_000}" for number in range(40)]
+    place = SearchPlace(None, *(acl("User:alice", "READ", topic="t", host=each) for each in hosts))
+    assert "more than 1048576 characters" in await place.refusal("action", list_hosts=True)
