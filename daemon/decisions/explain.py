@@ -1,8 +1,6 @@
 """Explanations on the decision port: ``POST /v1/explain``, and in the context of an evaluation.
 
-**Invariant:** an explanation is about the state that has decided. It shows ACLs of other
-principals, so a caller needs the right to ask about others, even for an explanation of its own
-rights.
+**Invariant:** an explanation is about the state that has decided.
 """
 
 from __future__ import annotations
@@ -17,20 +15,13 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
 from authorizerd.actors.decider import DecisionContext, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.past import Past
-from authorizerd.protocol.decisions.authzen import (
-    AuthZenError,
-    Vocabulary,
-    as_of_context,
-    build_question,
-    decode_evaluation,
-)
+from authorizerd.daemon.decisions.question_surface import QuestionSurface
+from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.decisions.explanations import encode_in_steps
 from authorizerd.protocol.decisions.past_answers import add_as_of_to_explanation
-from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
 
 SURFACE: Final = "Explain"
 EXPLAIN_PATH: Final = "/v1/explain"
@@ -67,7 +58,7 @@ def _explain(
     return (yield from encode_in_steps((yield from explain_fully(snapshot, settings, question))))
 
 
-class ExplainHandler(HttpSurface):
+class ExplainHandler(QuestionSurface):
     """Answer requests for explanations."""
 
     def __init__(
@@ -78,40 +69,19 @@ class ExplainHandler(HttpSurface):
         explainer: Explainer,
         past: Past | None = None,
     ) -> None:
-        super().__init__(SURFACE, decider, callers, AuthZenError, past)
-        self._vocabulary: Final = vocabulary
+        super().__init__(SURFACE, decider, vocabulary, callers, past)
         self._explainer: Final = explainer
         self._context: Final = DecisionContext(SURFACE, self._counts)
 
-    async def __call__(self, request: Request) -> Response:
-        """Answer one request, in turns."""
-        return await self._respond(request, bearer_token(request))
-
-    def route(self, request: Request) -> Route | None:
-        """Return None: no explanation is given at once."""
-        return None
-
-    async def _answer(self, request: Request, caller: Caller) -> Response:
-        state = self._decider.current_state()
-        try:
-            evaluation = decode_evaluation(request.body)
-            question = build_question(evaluation, self._vocabulary)
-            as_of = as_of_context(evaluation.context)
-        except AuthZenError:
-            self._counts.invalid += 1
-            raise
-        self._check_may_see_acls(caller, state)
+    async def _find(self, state: DecisionState, question: Question, as_of: AsOf | None) -> bytes:
         if as_of is not None:
             return await self._explain_past(as_of, question)
         self._decider.decide(state, question, self._context)
-        explanation = await self._explainer.explain(state, question)
-        return Response(status=200, body=explanation, content_type=JSON)
+        return await self._explainer.explain(state, question)
 
-    async def _explain_past(self, as_of: AsOf, question: Question) -> Response:
+    async def _explain_past(self, as_of: AsOf, question: Question) -> bytes:
         async with self._past_at(as_of) as then:
             self._count_past(then.decide(question).allowed)
             explanation = await self._explainer.explain(then.state, question)
-            explanation = add_as_of_to_explanation(
-                explanation, await then.describe(question, lambda: True)
-            )
-        return Response(status=200, body=explanation, content_type=JSON)
+            about = await then.describe(question, lambda: True)
+            return add_as_of_to_explanation(explanation, about)

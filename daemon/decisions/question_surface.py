@@ -1,0 +1,77 @@
+"""What explanations and histories share: one question, whose answer shows ACLs of others.
+
+**Invariant:** a caller needs the right to ask about others, even for its own rights.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final
+
+from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.model import Question
+from authorizerd.actors.decider import DecisionState
+from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.past import Past
+from authorizerd.protocol.decisions.authzen import (
+    AuthZenError,
+    Vocabulary,
+    as_of_context,
+    build_question,
+    decode_evaluation,
+)
+from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
+
+
+class QuestionSurface(HttpSurface):
+    """Answer requests with one question.
+
+    Args:
+        name: the surface's name in the counts and in the audit log.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        decider: StandardDecider,
+        vocabulary: Vocabulary,
+        callers: Callers,
+        past: Past | None,
+    ) -> None:
+        super().__init__(name, decider, callers, AuthZenError, past)
+        self._vocabulary: Final = vocabulary
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer one request, in turns."""
+        return await self._respond(request, bearer_token(request))
+
+    def route(self, request: Request) -> Route | None:
+        """Return None: no question is answered at once."""
+        return None
+
+    async def _answer(self, request: Request, caller: Caller) -> Response:
+        state = self._decider.current_state()
+        try:
+            evaluation = decode_evaluation(request.body)
+            question = build_question(evaluation, self._vocabulary)
+            as_of = self._check_moment(as_of_context(evaluation.context))
+        except AuthZenError:
+            self._counts.invalid += 1
+            raise
+        self._check_may_see_acls(caller, state)
+        body = await self._find(state, question, as_of)
+        return Response(status=200, body=body, content_type=JSON)
+
+    def _check_moment(self, as_of: AsOf | None) -> AsOf | None:
+        """Return the earlier moment that is asked about, None for now.
+
+        Raises:
+            AuthZenError: it is missing.
+        """
+        return as_of
+
+    @abstractmethod
+    async def _find(self, state: DecisionState, question: Question, as_of: AsOf | None) -> bytes:
+        """Return the JSON of the answer; raises what ``_respond`` turns into a response."""
