@@ -24,7 +24,7 @@ from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.selector import Selector
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
-from authorizerd.daemon.console.audit_lines import Recorded
+from authorizerd.daemon.audit.lines import Recorded
 from authorizerd.protocol.decisions.acl_filters import QueryError
 
 CANDIDATES_MAX: Final = 2_000

@@ -13,7 +13,7 @@ from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.decider import DecisionCounts
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
-from authorizerd.daemon.console.audit_lines import Denials, read_denials
+from authorizerd.daemon.console.denials import Denials, read_denials
 from authorizerd.daemon.console.samples import Samples
 from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.daemon.decisions.callers import Caller

@@ -21,8 +21,8 @@ from authorizerd.acl.steps import free
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.configuration import Configuration
+from authorizerd.daemon.audit.lines import Recorded, parse_lines
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
-from authorizerd.daemon.console.audit_lines import Recorded, parse_lines, read_last_lines
 from authorizerd.daemon.console.candidates import (
     Traffic,
     apply_candidates,
@@ -31,6 +31,7 @@ from authorizerd.daemon.console.candidates import (
     judge,
     read_candidates,
 )
+from authorizerd.daemon.console.denials import read_last_lines
 from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.daemon.decisions.acl_surface import check_may_list
 from authorizerd.daemon.decisions.callers import Caller

@@ -11,8 +11,8 @@ from authorizerd.acl.formats.listing import write
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
+from authorizerd.daemon.audit.lines import Recorded
 from authorizerd.daemon.console import candidates
-from authorizerd.daemon.console.audit_lines import Recorded
 from authorizerd.daemon.console.candidates import (
     apply_candidates,
     compare,

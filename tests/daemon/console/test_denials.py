@@ -4,31 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
-from authorizerd.daemon.console import audit_lines
-from authorizerd.daemon.console.audit_lines import (
+from authorizerd.daemon.console.denials import (
     BYTES_MAX,
     PRINCIPALS_MAX,
     count_denials,
-    parse_lines,
     read_denials,
-)
-
-NAMES = st.text() | st.sampled_from(
-    (
-        " is Denied operation = READ from host = 1 on resource = Topic:LITERAL:x for request = y",
-        "User:a is Allowed operation = READ",
-        " for request = Fetch with",
-        " on resource = Topic:LITERAL:secret",
-        '","allowed":false,"',
-    )
 )
 
 
@@ -60,31 +46,6 @@ def test_denials_are_counted_in_both_formats() -> None:
     assert found.since is not None
 
 
-@given(NAMES, NAMES, st.booleans())
-def test_line_counts_for_its_principal_or_for_nobody(
-    principal: str, name: str, allowed: bool
-) -> None:
-    """Characters that the audit log escapes stay escaped."""
-    denied = event(f"User:{principal}", name, allowed=allowed)
-    (found,) = parse_lines([format_kafka(denied)])
-    if found is not None:
-        whole = format_kafka(event(f"User:{principal}", name, allowed=allowed)).decode()
-        assert found.allowed is allowed
-        assert whole.partition(" Principal = ")[2].startswith(f"{found.principal} is ")
-        assert f" on resource = Topic:LITERAL:{found.resource_name} for request = Fetch " in whole
-        assert len(found.principal) >= len(f"User:{principal}")
-    (found,) = parse_lines([format_json(denied)])
-    assert found is not None
-    assert (found.allowed, found.host, found.operation) == (allowed, "10.0.0.1", "READ")
-    if principal.isprintable() and name.isprintable():
-        assert (found.principal, found.resource_name) == (f"User:{principal}", name)
-
-
-def test_line_of_a_search_is_no_decision() -> None:
-    line = format_json(event("User:a")).replace(b'"Fetch"', b'"ActionSearch"')
-    assert [*parse_lines([line])] == []
-
-
 @pytest.mark.parametrize(
     "line",
     [b"", b"{", b"{}", b"text", b"\xff", b"[x] INFO Principal = a is Denied operation = READ"],
@@ -92,17 +53,6 @@ def test_line_of_a_search_is_no_decision() -> None:
 def test_other_lines_have_no_reading(line: bytes) -> None:
     found = count_denials([line])
     assert (found.count, found.unread) == (0, 1)
-
-
-def test_line_with_too_many_markers_is_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The match would take time with the cube of the line's length."""
-    unit = (
-        " is Denied operation = READ from host = h on resource = Topic:LITERAL:x"
-        " for request = R with resourceRefCount = 1 based on rule y"
-    )
-    line = format_kafka(event("User:a", unit * 20)).removesuffix(b" (kafka.authorizer.logger)")
-    monkeypatch.setattr(audit_lines, "_LINE", None)  # any use of it fails
-    assert [*parse_lines([line])] == [None]
 
 
 def test_only_principals_with_the_most_denials_are_listed() -> None:

@@ -1,0 +1,86 @@
+"""The end of the audit log's file: its last lines, and the denials in them by principal."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from authorizerd.daemon.audit.lines import Recorded, parse_lines
+
+BYTES_MAX: Final = 256 * 1024
+"""How much of the end of the file is read."""
+PRINCIPALS_MAX: Final = 20
+
+
+class DeniedPrincipal(msgspec.Struct, frozen=True):
+    """A principal with the number of its denials, and the last of them."""
+
+    principal: str
+    count: int
+    last: Recorded
+
+
+class Denials(msgspec.Struct, frozen=True):
+    """The denials in the last lines of the file, of the principals with the most.
+
+    Attributes:
+        since: the time of the first denial, None if there is none.
+        count: the number of all denials.
+        unread: the number of lines that have no reading, or more than one.
+        others: the number of principals that are left out.
+    """
+
+    since: str | None
+    count: int
+    unread: int
+    principals: tuple[DeniedPrincipal, ...]
+    others: int
+
+
+def read_last_lines(path: Path) -> list[bytes]:
+    """Return the whole lines at the end of a file. Reading blocks.
+
+    Raises:
+        OSError: it cannot be read, or is not a file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its writer
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path}: expected a file")
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - BYTES_MAX))
+        data = file.read(BYTES_MAX)
+    # The first part is the end of a line, unless the whole file was read; the last is unfinished.
+    return data.split(b"\n")[size > BYTES_MAX : -1]
+
+
+def read_denials(path: Path) -> Denials:
+    """Return the denials at the end of a file; see ``read_last_lines``."""
+    return count_denials(read_last_lines(path))
+
+
+def count_denials(lines: Iterable[bytes]) -> Denials:
+    """Return the denials in the lines of an audit log, in either format."""
+    last: dict[str, Recorded] = {}
+    counts: dict[str, int] = {}
+    since, unread = None, 0
+    for found in parse_lines(lines):
+        if found is None:
+            unread += 1
+        elif not found.allowed:
+            since = since or found.time
+            counts[found.principal] = counts.get(found.principal, 0) + 1
+            last[found.principal] = found
+    most = sorted(counts, key=lambda principal: (-counts[principal], principal))
+    return Denials(
+        since,
+        sum(counts.values()),
+        unread,
+        tuple(DeniedPrincipal(each, counts[each], last[each]) for each in most[:PRINCIPALS_MAX]),
+        max(0, len(most) - PRINCIPALS_MAX),
+    )
