@@ -21,8 +21,12 @@ METRICS_CONNECTIONS_PER_IP_MAX: Final = 16
 """The maximum per client address, so that one client cannot keep Prometheus and probes out."""
 CONSOLE_PAGES_AT_ONCE_MAX: Final = 8
 """The number of pages of the console that are made at once. Further requests are refused."""
+CONSOLE_PAGES_OF_A_VISITOR_MAX: Final = 4
+"""The number of these that one visitor may have."""
 CONSOLE_DOWNLOADS_AT_ONCE_MAX: Final = 8
 """The number of downloads from the console at once. Further ones are refused."""
+CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX: Final = 4
+"""The number of these that one visitor may have."""
 CONSOLE_PAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """The memory of a page of the console while it is made: its answers, its rows and its HTML."""
 CONSOLE_DOWNLOAD_BYTES_MAX: Final = 2 * 1024 * 1024

@@ -102,7 +102,13 @@ class Daemon:
             self._readiness = Readiness(
                 parts.applier, self._gate, parts.origin.source, parts.workers
             )
-            self._servers = servers = new_servers(parts, cluster, self._gate, self._readiness)
+            self._servers = servers = new_servers(
+                parts,
+                cluster,
+                self._gate,
+                self._readiness,
+                {name: endpoint.address for name, endpoint in endpoints.items()},
+            )
             parts.settings.follow(partial(reconfigure_servers, servers, parts.configuration))
             parts.settings.follow(self._follow)
             signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -77,8 +77,13 @@ def new_servers(
     cluster: Cluster,
     gate: ListenerGate,
     readiness: Readiness,
+    addresses: Mapping[str, str],
 ) -> dict[str, ConnectionServer]:
-    """Return this process's servers by name. Workers, if any, serve the decision ports."""
+    """Return this process's servers by name. Workers, if any, serve the decision ports.
+
+    Args:
+        addresses: those that are bound, by the names of the endpoints.
+    """
     configuration = parts.configuration
     registry = CollectorRegistry()
     kafka = _new_kafka_listeners(parts, cluster, derive_secret(parts.properties))
@@ -110,7 +115,7 @@ def new_servers(
         secrets.token_bytes(SECRET_BYTES),
         parts.past,
     )
-    http |= _new_health_servers(parts, registry, readiness, decisions, measured)
+    http |= _new_health_servers(parts, registry, readiness, decisions, measured, addresses)
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(configuration, parts.callers, own_tls, decisions)
         if configuration.decision_stream is not None:
@@ -129,6 +134,7 @@ def _new_health_servers(
     readiness: Readiness,
     decisions: PathsHandler,
     measured: Measured,
+    addresses: Mapping[str, str],
 ) -> dict[str, HttpServer]:
     """Return the admin server, and the metrics server if it is configured.
 
@@ -155,7 +161,9 @@ def _new_health_servers(
         # Loaded only here: most daemons have no console, and would start later.
         from authorizerd.daemon.console.setup import new_console
 
-        console = new_console(configuration, parts.callers, decisions, readiness, measured)
+        console = new_console(
+            configuration, parts.callers, decisions, readiness, measured, addresses
+        )
         handler = console.mount(handler)
         body_bytes_max = configuration.http_request_max_bytes
     servers = {

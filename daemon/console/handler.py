@@ -3,7 +3,7 @@
 **Invariant:** a page is made only for a known caller, and only of answers that this caller gets
 from the decision port. No request changes anything but the visitor's own session. No page can run
 or load code that is not the console's own, even if it shows a hostile name. The pages that are made
-at once, the downloads under way, and their memory are bounded.
+at once, the downloads under way, their memory, and the share of one visitor are bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from authorizerd.config.bounds import CONSOLE_DOWNLOADS_AT_ONCE_MAX, CONSOLE_PAGES_AT_ONCE_MAX
+from authorizerd.config.bounds import (
+    CONSOLE_DOWNLOADS_AT_ONCE_MAX,
+    CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX,
+    CONSOLE_PAGES_AT_ONCE_MAX,
+    CONSOLE_PAGES_OF_A_VISITOR_MAX,
+)
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
 from authorizerd.daemon.console.rendering import StaticFile, render
 from authorizerd.daemon.console.requests import (
@@ -25,6 +30,7 @@ from authorizerd.daemon.console.requests import (
     read_form,
 )
 from authorizerd.daemon.console.sessions import LogInLimit, Sessions
+from authorizerd.daemon.console.slots import Slots
 from authorizerd.daemon.console.visits import (
     DecisionHandler,
     Page,
@@ -80,6 +86,8 @@ class Console:
         decisions: the handler of the decision port.
         pages: by path. ``navigation`` lists those that every page links to, with their titles.
         posted: the paths of the pages that answer POST requests, too.
+        log_in_only: the paths of the pages that refuse every visitor of a port that trusts all.
+        cookie: the name of the cookie.
     """
 
     def __init__(
@@ -90,6 +98,8 @@ class Console:
         pages: Mapping[str, Page],
         navigation: Mapping[str, str],
         posted: frozenset[str] = frozenset(),
+        log_in_only: frozenset[str] = frozenset(),
+        cookie: str = COOKIE,
     ) -> None:
         self._callers: Final = callers
         self._decisions: Final = decisions
@@ -97,10 +107,14 @@ class Console:
         self._pages: Final = dict(pages)
         self._navigation: Final = dict(navigation)
         self._posted: Final = posted
+        self._log_in_only: Final = log_in_only
+        self._cookie: Final = cookie
         self._sessions: Final = Sessions()
         self._limit: Final = LogInLimit()
-        self._making = 0
-        self._downloads = 0
+        self._pages_made: Final = Slots(CONSOLE_PAGES_AT_ONCE_MAX, CONSOLE_PAGES_OF_A_VISITOR_MAX)
+        self._downloads: Final = Slots(
+            CONSOLE_DOWNLOADS_AT_ONCE_MAX, CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX
+        )
 
     def mount(self, other: Handler) -> Handler:
         """Return a handler that answers the console's requests, and passes on all others."""
@@ -118,7 +132,10 @@ class Console:
         """Answer one request."""
         await trio.lowlevel.checkpoint()  # as the admin port: one answer per turn and connection
         response = await self._answer(request)
-        return msgspec.structs.replace(response, headers=(*_SAFETY, *response.headers))
+        headers = (*_SAFETY, *response.headers)
+        if not any(name == _NO_STORE[0] for name, _ in headers):
+            headers += (_NO_STORE,)
+        return msgspec.structs.replace(response, headers=headers)
 
     async def _answer(self, request: Request) -> Response | StreamedResponse:
         static = self._statics.get(request.path)
@@ -135,32 +152,36 @@ class Console:
                 return method_not_allowed(b"POST")
             is_log_in = request.path == LOG_IN_PATH
             return await self._log_in(request) if is_log_in else self._log_out(request)
-        if self._making >= CONSOLE_PAGES_AT_ONCE_MAX:
+        token, caller = self._identify(request)
+        end = self._pages_made.take(caller)
+        if end is None:
             return refuse_for_now("too many pages are being made: try again")
-        self._making += 1
         try:
-            response = await self._make_page(request)
+            response = await self._make_page(request, token, caller)
         finally:
-            self._making -= 1
+            end()
         if isinstance(response, StreamedResponse):
-            return self._begin_download(response)
+            return self._begin_download(response, caller)
         return response
 
-    def _begin_download(self, response: StreamedResponse) -> Response | StreamedResponse:
+    def _begin_download(
+        self, response: StreamedResponse, caller: Caller | None
+    ) -> Response | StreamedResponse:
         """Return a download that counts until it ends, or a refusal if there are too many."""
-        if self._downloads >= CONSOLE_DOWNLOADS_AT_ONCE_MAX:
+        give_back = self._downloads.take(caller)
+        if give_back is None:
             response.close()
             return refuse_for_now("too many downloads are under way: try again")
-        self._downloads += 1
 
         def end() -> None:
-            self._downloads -= 1
+            give_back()
             response.close()
 
         return msgspec.structs.replace(response, close=end)
 
-    async def _make_page(self, request: Request) -> Response | StreamedResponse:
-        token, caller = self._identify(request)
+    async def _make_page(
+        self, request: Request, token: bytes | None, caller: Caller | None
+    ) -> Response | StreamedResponse:
         if caller is None:
             return await self._ask_to_log_in(request)
         page = self._pages.get(request.path)
@@ -190,7 +211,7 @@ class Console:
     def _identify(self, request: Request) -> tuple[bytes | None, Caller | None]:
         """Return the visitor's token, if it has one, and the visitor, if it is known."""
         token = bearer_token(request)
-        secret = find_session_secret(request)
+        secret = find_session_secret(request, self._cookie)
         if token is None and secret is not None and not self._callers.trusts_all:
             token = self._sessions.find(secret)
             if token is not None and self._callers.identify(token, _SURFACE) is None:
@@ -230,13 +251,13 @@ class Console:
             asked = msgspec.structs.replace(request, path=path, query=query)
             return await self._ask_to_log_in(asked, "This token is not valid.")
         secret = self._sessions.open(token)
-        return _redirect(target, f"{COOKIE}={secret}; {_COOKIE_FLAGS}")
+        return _redirect(target, f"{self._cookie}={secret}; {_COOKIE_FLAGS}")
 
     def _log_out(self, request: Request) -> Response:
-        secret = find_session_secret(request)
+        secret = find_session_secret(request, self._cookie)
         if secret is not None:
             self._sessions.close(secret)
-        return _redirect(ROOT_PATH, f"{COOKIE}=; Max-Age=0; {_COOKIE_FLAGS}")
+        return _redirect(ROOT_PATH, f"{self._cookie}=; Max-Age=0; {_COOKIE_FLAGS}")
 
     def _check_target(self, target: str) -> str:
         """Return the page to show after a log-in: one of ours, whatever the form says."""
@@ -248,9 +269,11 @@ class Console:
         context: dict[str, Any] = {
             "navigation": self._navigation if caller is not None else {},
             "here": request.path,
+            "locked": self._log_in_only if self._callers.trusts_all else (),
             "principal": None if caller is None else caller.principal,
             "is_known": caller is not None,
-            "has_session": caller is not None and find_session_secret(request) is not None,
+            "has_session": caller is not None
+            and find_session_secret(request, self._cookie) is not None,
             **view.context,
         }
         body = await render(view.template, context)

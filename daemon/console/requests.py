@@ -8,17 +8,19 @@ from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
 from authorizerd.protocol.http.messages import Request
 
 COOKIE: Final = "authorizerd_console"
+SECURE_COOKIE: Final = f"__Secure-{COOKIE}"
+"""The name with TLS: browsers let only servers with TLS set a cookie whose name begins so."""
 _FORM_TYPE: Final = b"application/x-www-form-urlencoded"
 _OWN_SITES: Final = (b"same-origin", b"none")
 """The console's own pages, and the browser's address bar or bookmarks."""
 
 
-def find_session_secret(request: Request) -> str | None:
-    """Return the console's cookie, or None. The last one counts if there are several."""
+def find_session_secret(request: Request, cookie: str) -> str | None:
+    """Return the value of a cookie, or None. The last one counts if there are several."""
     found = None
     for pair in request.headers.get(b"cookie", b"").split(b";"):
         name, _, value = pair.strip(b" \t").partition(b"=")
-        if name == COOKIE.encode():
+        if name == cookie.encode():
             found = value.decode("ascii", "replace")
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from authorizerd.actors.standard_decider import StandardDecider
@@ -16,18 +17,23 @@ from authorizerd.daemon.console.pages.access import (
     ask_who,
 )
 from authorizerd.daemon.console.pages.acls import AclsPage, download_acls
-from authorizerd.daemon.console.pages.explain import ExplainPage
-from authorizerd.daemon.console.pages.history import HistoryPage
 from authorizerd.daemon.console.pages.live import LivePage
 from authorizerd.daemon.console.pages.overview import OverviewPage
 from authorizerd.daemon.console.pages.plan import PlanPage
+from authorizerd.daemon.console.pages.question import QuestionPage
 from authorizerd.daemon.console.questions import Questions
 from authorizerd.daemon.console.rendering import load_static_files, load_templates
+from authorizerd.daemon.console.requests import COOKIE, SECURE_COOKIE
 from authorizerd.daemon.console.visits import DecisionHandler, Page
 from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
+from authorizerd.daemon.decisions.history import HISTORY_PATH
 from authorizerd.daemon.telemetry.metrics import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.protocol.decisions.explanations import ExplanationAnswer
+from authorizerd.protocol.decisions.past_answers import AnswerHistory
 
+ACLS_PATH: Final = f"{ROOT_PATH}acls"
 PLAN_PATH: Final = f"{ROOT_PATH}plan"
 NAVIGATION: Final = {
     ROOT_PATH: "Overview",
@@ -35,7 +41,7 @@ NAVIGATION: Final = {
     f"{ROOT_PATH}explain": "Explain",
     f"{ROOT_PATH}who": "Who can",
     f"{ROOT_PATH}what": "What can",
-    f"{ROOT_PATH}acls": "ACLs",
+    ACLS_PATH: "ACLs",
     f"{ROOT_PATH}history": "History",
 }
 """The titles of the pages, by path, in the order of the links."""
@@ -47,20 +53,25 @@ def new_console(
     decisions: DecisionHandler,
     readiness: Readiness,
     measured: Measured,
+    addresses: Mapping[str, str],
 ) -> Console:
-    """Return the console with all its pages. This blocks for some 50 ms: it compiles templates."""
+    """Return the console with all its pages. This blocks for some 50 ms: it compiles templates.
+
+    Args:
+        addresses: those that are bound, by the names of the endpoints.
+    """
     load_templates()
     questions = Questions(configuration)
     who = AccessPage(questions, "who", WHO_FIELDS, ask_who)
     what = AccessPage(questions, "what", WHAT_FIELDS, ask_what)
     pages: dict[str, Page] = {
-        ROOT_PATH: OverviewPage(configuration, readiness, measured),
+        ROOT_PATH: OverviewPage(configuration, readiness, measured, addresses),
         f"{ROOT_PATH}live": LivePage(configuration, measured),
-        f"{ROOT_PATH}explain": ExplainPage(questions),
+        f"{ROOT_PATH}explain": QuestionPage(questions, "explain", EXPLAIN_PATH, ExplanationAnswer),
         f"{ROOT_PATH}who": who,
         f"{ROOT_PATH}what": what,
-        f"{ROOT_PATH}acls": AclsPage(),
-        f"{ROOT_PATH}history": HistoryPage(questions),
+        ACLS_PATH: AclsPage(),
+        f"{ROOT_PATH}history": QuestionPage(questions, "history", HISTORY_PATH, AnswerHistory),
     }
     navigation = dict(NAVIGATION)
     # Another authorizer's decisions do not depend on the ACLs alone.
@@ -74,5 +85,12 @@ def new_console(
         for suffix in (CSV_SUFFIX, LINES_SUFFIX)
     }
     return Console(
-        callers, decisions, load_static_files(), pages, navigation, frozenset((PLAN_PATH,))
+        callers,
+        decisions,
+        load_static_files(),
+        pages,
+        navigation,
+        posted=frozenset((PLAN_PATH,)),
+        log_in_only=frozenset((ACLS_PATH, PLAN_PATH)),
+        cookie=SECURE_COOKIE if configuration.admin_http.is_tls else COOKIE,
     )

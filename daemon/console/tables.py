@@ -1,7 +1,7 @@
 """Tables: rows are collected, filtered, sorted and cut into pages, all in turns.
 
-**Invariant:** a table has at most ``ROWS_MAX`` rows, and says so if there are more. No step is
-long, however many rows there are: they are also freed in steps.
+**Invariant:** a table has at most ``ROWS_MAX`` rows with ``CHARACTERS_MAX`` characters, and says so
+if there are more. No step is long, however many rows there are: they are also freed in steps.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from authorizerd.acl.steps import Steps, free
@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 ROWS_MAX: Final = 10_000
 ROWS_PER_PAGE: Final = 100
+CHARACTERS_MAX: Final = 2 * 1024 * 1024
+"""The maximum length of the texts of all rows of a table. Names may have 32,767 characters."""
 TABLE_FIELDS: Final = ("search", "sort", "order", "page")
 """The fields of a query that choose rows of a table, their order, and the page."""
 
@@ -28,8 +30,8 @@ _ROWS_PER_RUN: Final = 256
 _ROWS_PER_STEP: Final = 64
 _DESCENDING: Final = "descending"
 
-ReadCells: TypeAlias = Callable[[Any], tuple[str, ...]]
-"""Returns the texts of a row, one for each column."""
+Cells: TypeAlias = tuple[str, ...]
+"""The texts of a row, one for each column."""
 
 
 class FullError(Exception):
@@ -39,43 +41,45 @@ class FullError(Exception):
 class RowSelection:
     """Select the rows that have the text ``search`` in one of their cells, in any case."""
 
-    def __init__(self, cells: ReadCells, search: str) -> None:
-        self._cells: Final = cells
+    def __init__(self, search: str) -> None:
         self._wanted: Final = search.casefold()
 
-    def __call__(self, rows: Sequence[T]) -> Sequence[T]:
-        """Return the selected rows; call it with few at a time."""
-        wanted, cells = self._wanted, self._cells
-        if not wanted:
-            return rows
-        return [row for row in rows if any(wanted in each.casefold() for each in cells(row))]
+    def __call__(self, row: Cells) -> bool:
+        """Return True if the row is selected."""
+        wanted = self._wanted
+        return not wanted or any(wanted in each.casefold() for each in row)
 
 
-class Rows(Generic[T]):
+class Rows:
     """The rows of a table while they are collected: those with the text ``search``.
 
     Args:
         limit: the maximum number of rows, at most ``ROWS_MAX``, which is the default.
     """
 
-    def __init__(self, cells: ReadCells, search: str, limit: int | None = None) -> None:
-        self.limit: Final = ROWS_MAX if limit is None else limit
-        self._select: Final = RowSelection(cells, search)
-        self.kept: list[T] = []
+    def __init__(self, search: str, limit: int | None = None) -> None:
+        self._limit: Final = ROWS_MAX if limit is None else limit
+        self._select: Final = RowSelection(search)
+        self._characters = 0
+        self.kept: list[Cells] = []
         self.is_whole = True
+        self.is_cut = False
+        """Whether there are more rows than any page of the table shows."""
 
-    async def add(self, rows: Sequence[T]) -> None:
+    async def add(self, rows: Sequence[Cells]) -> None:
         """Add the next rows; few at a time, since they are filtered in one step.
 
         Raises:
-            FullError: there are more than ``limit``.
+            FullError: there are more than ``limit``, or their texts are too long.
         """
-        rows = self._select(rows)
-        left = self.limit - len(self.kept)
-        self.kept += rows[:left]
-        if len(rows) > left:
-            self.is_whole = False
-            raise FullError
+        for row in filter(self._select, rows):
+            self._characters += sum(map(len, row))
+            is_too_long = self._characters > CHARACTERS_MAX
+            if is_too_long or len(self.kept) == self._limit:
+                self.is_whole = False
+                self.is_cut = is_too_long or self._limit == ROWS_MAX
+                raise FullError
+            self.kept.append(row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,7 @@ class Table:
     ``total`` rows, and ``is_cut`` is True if no page shows them.
     """
 
-    rows: Sequence[Any]
+    rows: Sequence[Cells]
     heads: Sequence[Head]
     total: int
     first: int
@@ -121,14 +125,13 @@ async def make_table(
     path: str,
     fields: Mapping[str, str],
     columns: Mapping[str, str],
-    rows: Rows[T],
-    cells: ReadCells,
+    rows: Rows,
 ) -> Table:
     """Return the page of a table that a query asks for; the collected rows are freed.
 
     Args:
         path: that of the page, for links.
-        columns: their titles by name, in the order of ``cells``.
+        columns: their titles by name, in the order of the cells.
 
     Raises:
         QueryError: the column, the order or the page is invalid.
@@ -143,9 +146,8 @@ async def make_table(
         raise QueryError(f"order: expected ascending or {_DESCENDING}")
     column, total = names.index(sort), len(rows.kept)
 
-    def key(row: T) -> tuple[str, tuple[str, ...]]:
-        texts = cells(row)
-        return texts[column], texts
+    def key(row: Cells) -> tuple[str, Cells]:
+        return row[column], row
 
     start = (number - 1) * ROWS_PER_PAGE
     shown = await finish_in_turns(
@@ -170,7 +172,7 @@ async def make_table(
         previous=link(page=str(number - 1)) if number > 1 else None,
         next=link(page=str(number + 1)) if has_next else None,
         is_whole=rows.is_whole,
-        is_cut=not rows.is_whole and rows.limit == ROWS_MAX,
+        is_cut=rows.is_cut,
     )
 
 

@@ -10,6 +10,10 @@ _HANDLER: Final = "tests/daemon/console/test_handler.py"
 _RENDERING: Final = "tests/daemon/console/test_rendering.py"
 _REQUESTS: Final = "tests/daemon/console/test_requests.py"
 _SESSIONS: Final = "tests/daemon/console/test_sessions.py"
+_SLOTS: Final = "tests/daemon/console/test_slots.py"
+_EXPORTS: Final = "tests/daemon/console/test_exports.py"
+_ACCESS: Final = "tests/daemon/console/pages/test_access.py"
+_HOSTS: Final = "tests/daemon/decisions/test_search_hosts.py"
 
 CONSOLE_MUTANTS: Final = (
     Mutant(
@@ -69,11 +73,102 @@ CONSOLE_MUTANTS: Final = (
         found_by=f"{_HANDLER}::test_removed_token_ends_its_sessions",
     ),
     Mutant(
-        name="any number of pages is made at once",
+        name="any number of pages and downloads is under way",
+        file="daemon/console/slots.py",
+        text="        if self._taken.total() >= self._total or",
+        becomes="        if",
+        found_by=f"{_SLOTS}::test_visitor_has_at_most_its_share",
+    ),
+    Mutant(
+        name="one visitor has all places",
+        file="daemon/console/slots.py",
+        text=" or self._taken[visitor] >= share:\n",
+        becomes=" or share < 0:\n",
+        found_by=f"{_SLOTS}::test_visitor_has_at_most_its_share",
+    ),
+    Mutant(
+        name="a download gives its place back before it ends",
         file="daemon/console/handler.py",
-        text="        if self._making >= CONSOLE_PAGES_AT_ONCE_MAX:\n",
-        becomes="        if self._making > 10**6 + CONSOLE_PAGES_AT_ONCE_MAX:\n",
-        found_by=f"{_HANDLER}::test_number_of_pages_at_once_is_bounded",
+        text="        def end() -> None:\n            give_back()\n",
+        becomes="        give_back()\n\n        def end() -> None:\n",
+        found_by=f"{_HANDLER}::test_number_of_downloads_at_once_is_bounded",
+    ),
+    Mutant(
+        name="a visitor reads a download for ever",
+        file="daemon/console/exports.py",
+        text="        with trio.move_on_after(self._seconds_left) as limit:\n",
+        becomes="        with trio.move_on_after(10**6) as limit:\n",
+        found_by=f"{_EXPORTS}::test_slow_reader_loses_its_download",
+    ),
+    Mutant(
+        name="a spreadsheet computes names",
+        file="daemon/console/exports.py",
+        text="""    return f"'{cell}" if is_odd or (first and first in _FORMULA) else cell\n""",
+        becomes="    return cell\n",
+        found_by=f"{_EXPORTS}::test_cell_is_never_a_formula",
+    ),
+    Mutant(
+        name="a spreadsheet with other separators computes parts of names",
+        file="daemon/console/exports.py",
+        text="""    cell = _AFTER_SEPARATOR.sub(r"\\1'", cell)\n""",
+        becomes="",
+        found_by=f"{_EXPORTS}::test_no_part_of_a_cell_is_a_formula",
+    ),
+    Mutant(
+        name="very long names exceed the memory of a page",
+        file="daemon/console/tables.py",
+        text="            is_too_long = self._characters > CHARACTERS_MAX\n",
+        becomes="            is_too_long = False\n",
+        found_by="tests/daemon/console/test_tables.py::test_memory_of_long_names_is_bounded",
+    ),
+    Mutant(
+        name="a refusal is kept by the browser",
+        file="daemon/console/handler.py",
+        text="            headers += (_NO_STORE,)\n",
+        becomes="            pass\n",
+        found_by=f"{_HANDLER}::test_every_answer_forbids_foreign_code",
+    ),
+    Mutant(
+        name="plain HTTP may set the cookie of a console with TLS",
+        file="daemon/console/setup.py",
+        text="        cookie=SECURE_COOKIE if configuration.admin_http.is_tls else COOKIE,\n",
+        becomes="        cookie=COOKIE,\n",
+        found_by=f"{_HANDLER}::test_only_tls_has_a_cookie_that_plain_http_cannot_set",
+    ),
+    Mutant(
+        name="an access review leaves out whom one host is denied",
+        file="daemon/console/pages/access.py",
+        text="""    return {**questions.context(fields), "list_hosts": True}\n""",
+        becomes="""    return {**questions.context(fields), "list_hosts": False}\n""",
+        found_by=f"{_ACCESS}::test_results_are_shown",
+    ),
+    Mutant(
+        name="an access review leaves out everyone else",
+        file="daemon/console/access_rows.py",
+        text="    if is_first and everyone is not None:\n",
+        becomes="    if everyone is not None and not everyone.any:\n",
+        found_by=f"{_ACCESS}::test_downloads_agree_with_every_decision",
+    ),
+    Mutant(
+        name="a search with hosts leaves out denied principals",
+        file="protocol/decisions/search_pages.py",
+        text="            everyone_except=tuple(excluded),\n",
+        becomes="            everyone_except=tuple(excluded[:SHOWN_EXCEPTIONS_MAX]),\n",
+        found_by=f"{_HOSTS}::test_everyone_has_hosts_and_all_exceptions_are_listed",
+    ),
+    Mutant(
+        name="a page of long names is written in one long step",
+        file="acl/search/subjects.py",
+        text="        is_long = characters > PAGE_CHARACTERS_MAX and",
+        becomes="        is_long = characters < 0 and",
+        found_by=f"{_HOSTS}::test_page_with_long_names_or_many_hosts_ends_early",
+    ),
+    Mutant(
+        name="an answer has hosts of any length",
+        file="protocol/decisions/hosts.py",
+        text="    if sum(map(len, hosts.hosts)) > CHARACTERS_MAX:\n",
+        becomes="    if len(hosts.hosts) > CHARACTERS_MAX:\n",
+        found_by=f"{_HOSTS}::test_hosts_of_absurd_length_are_refused",
     ),
     Mutant(
         name="a session that is used never ends",
@@ -90,23 +185,15 @@ CONSOLE_MUTANTS: Final = (
         found_by=f"{_SESSIONS}::test_idle_session_ends",
     ),
     Mutant(
-        name="a spreadsheet computes names",
-        file="daemon/console/exports.py",
-        text="""f"'{each}" if each.startswith(_FORMULA) else each""",
-        becomes="each",
-        found_by="tests/daemon/console/test_exports.py::test_cell_is_never_a_formula",
-    ),
-    Mutant(
         name="a name in the audit log fakes a principal",
-        file="daemon/console/audit_lines.py",
+        file="daemon/audit/lines.py",
         text="    if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:\n",
         becomes="    if not _MARKERS:\n",
-        found_by="tests/daemon/console/test_audit_lines.py"
-        "::test_line_counts_for_its_principal_or_for_nobody",
+        found_by="tests/daemon/audit/test_lines.py::test_name_with_a_marker_leaves_the_line_unread",
     ),
     Mutant(
         name="a line of many markers is matched for minutes",
-        file="daemon/console/audit_lines.py",
+        file="daemon/audit/lines.py",
         text="""\
     if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
         return None
@@ -117,8 +204,7 @@ CONSOLE_MUTANTS: Final = (
     if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
         return None
 """,
-        found_by="tests/daemon/console/test_audit_lines.py"
-        "::test_line_with_too_many_markers_is_not_matched",
+        found_by="tests/daemon/audit/test_lines.py::test_line_with_too_many_markers_is_not_matched",
     ),
     Mutant(
         name="failed log-ins keep everyone out",
@@ -135,13 +221,6 @@ CONSOLE_MUTANTS: Final = (
         text="            if self._limit.is_reached:\n",
         becomes="            if self._limit is None:\n",
         found_by=f"{_HANDLER}::test_wrong_tokens_are_slow_and_keep_nobody_out",
-    ),
-    Mutant(
-        name="any number of downloads is under way",
-        file="daemon/console/handler.py",
-        text="        if self._downloads >= CONSOLE_DOWNLOADS_AT_ONCE_MAX:\n",
-        becomes="        if self._downloads > 10**6 + CONSOLE_DOWNLOADS_AT_ONCE_MAX:\n",
-        found_by=f"{_HANDLER}::test_number_of_downloads_at_once_is_bounded",
     ),
     Mutant(
         name="everyone on the machine sees names of the audit log",
@@ -167,7 +246,7 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="anyone may read a history",
-        file="daemon/decisions/history.py",
+        file="daemon/decisions/question_surface.py",
         text="        self._check_may_see_acls(caller, state)\n",
         becomes="",
         found_by="tests/daemon/decisions/test_past_requests.py"

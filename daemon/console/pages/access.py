@@ -1,19 +1,29 @@
 """The pages *Who can* and *What can*: AuthZEN's searches as tables, and their downloads.
 
 **Invariant:** all rows of a table or a download are of one state of the ACLs. If it changes in
-between, the search fails, and the visitor asks again.
+between, the search fails, and the visitor asks again. A download has everything that is allowed
+from any host, for every host that was not left out by the question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import partial
+from itertools import islice
+from operator import methodcaller
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
 from authorizerd.actors.steps import begin_turn, pause_if_due
+from authorizerd.daemon.console.access_rows import (
+    Row,
+    read_operations,
+    read_principals,
+    read_resources,
+)
 from authorizerd.daemon.console.errors import QuestionRefusedError
 from authorizerd.daemon.console.exports import Add, export
 from authorizerd.daemon.console.questions import (
@@ -26,7 +36,6 @@ from authorizerd.daemon.console.tables import (
     ROWS_PER_PAGE,
     TABLE_FIELDS,
     FullError,
-    ReadCells,
     Rows,
     make_table,
     read_page_number,
@@ -40,11 +49,7 @@ from authorizerd.protocol.decisions.discovery import (
 )
 from authorizerd.protocol.decisions.searches import (
     PAGE_LIMIT_MAX,
-    SHOWN_EXCEPTIONS_MAX,
     ActionSearchAnswer,
-    FoundAction,
-    FoundResource,
-    FoundSubject,
     ResourceSearchAnswer,
     SearchContext,
     SubjectSearchAnswer,
@@ -53,7 +58,7 @@ from authorizerd.protocol.http.streamed import StreamedResponse
 
 RESULTS_PER_REQUEST: Final = PAGE_LIMIT_MAX
 """As many as possible, because each request searches from the beginning."""
-_RESULTS_PER_STEP: Final = 64
+_ROWS_PER_STEP: Final = 16
 WHO_FIELDS: Final = (
     "operation",
     "resource_type",
@@ -75,18 +80,24 @@ _Answer: TypeAlias = SubjectSearchAnswer | ResourceSearchAnswer | ActionSearchAn
 _DEFAULTS: Final = {"operation": "READ", "resource_type": "TOPIC", "principal_type": "User"}
 
 
+class ReadRows(Protocol):
+    """Returns the rows of an answer."""
+
+    def __call__(self, answer: Any, *, is_first: bool) -> Iterator[Row]: ...  # noqa: ANN401 - of the query's type
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A search: where it is sent, its document, and what its answers are.
 
-    ``columns`` are the titles of the columns by name, in the order of ``cells``.
+    ``columns`` are the titles of the columns by name, in the order of the rows' cells.
     """
 
     path: str
     document: Mapping[str, Any]
     answer: type[_Answer]
     columns: Mapping[str, str]
-    cells: ReadCells
+    rows: ReadRows
 
 
 MakeQuery: TypeAlias = Callable[[Questions, Mapping[str, str]], Query]
@@ -95,34 +106,30 @@ MakeQuery: TypeAlias = Callable[[Questions, Mapping[str, str]], Query]
 def ask_who(questions: Questions, fields: Mapping[str, str]) -> Query:
     """Return the search for the principals that may do something to a resource."""
     kind = fields.get("principal_type", "") or _DEFAULTS["principal_type"]
-
-    def cells(found: FoundSubject) -> tuple[str, ...]:
-        return (f"{kind}:{found.id}",)
-
     return Query(
         path=SEARCH_SUBJECT_PATH,
         document={
             "subject": {"type": questions.subject_type(kind)},
             "action": questions.action(fields),
             "resource": questions.resource(fields),
-            "context": questions.context(fields),
+            "context": _context(questions, fields),
         },
         answer=SubjectSearchAnswer,
-        columns={"principal": "Principal"},
-        cells=cells,
+        columns={"principal": "Principal", "hosts": "Hosts"},
+        rows=partial(read_principals, kind),
     )
 
 
 def ask_what(questions: Questions, fields: Mapping[str, str]) -> Query:
     """Return the search for a principal's resources, or for what it may do to a named one."""
-    document = {"subject": questions.subject(fields), "context": questions.context(fields)}
+    document = {"subject": questions.subject(fields), "context": _context(questions, fields)}
     if fields.get("resource_name"):
         return Query(
             path=SEARCH_ACTION_PATH,
             document={**document, "resource": questions.resource(fields)},
             answer=ActionSearchAnswer,
-            columns={"operation": "Operation"},
-            cells=_read_action,
+            columns={"operation": "Operation", "hosts": "Hosts"},
+            rows=read_operations,
         )
     return Query(
         path=SEARCH_RESOURCE_PATH,
@@ -132,27 +139,14 @@ def ask_what(questions: Questions, fields: Mapping[str, str]) -> Query:
             "action": questions.action(fields),
         },
         answer=ResourceSearchAnswer,
-        columns={"name": "Name", "pattern": "Meaning", "except": "Except"},
-        cells=_read_resource,
+        columns={"name": "Name", "pattern": "Meaning", "except": "Except", "hosts": "Hosts"},
+        rows=partial(read_resources, fields["resource_type"]),
     )
 
 
-def _read_action(found: FoundAction) -> tuple[str, ...]:
-    return (found.name.upper(),)
-
-
-def _read_resource(found: FoundResource) -> tuple[str, ...]:
-    properties = found.properties
-    if properties is None:
-        return found.id, "this name", ""
-    is_prefix = properties.pattern_type == "PREFIXED"
-    left_out = properties.exceptions_left_out
-    exceptions = ", ".join(
-        f"{each.id}{'…' if each.pattern_type == 'PREFIXED' else ''}"
-        for each in properties.exceptions
-    )
-    more = f", and {left_out} more" if left_out else ""
-    return found.id, "every name that begins so" if is_prefix else "every name", exceptions + more
+def _context(questions: Questions, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the context of a search that leaves out nothing because of hosts."""
+    return {**questions.context(fields), "list_hosts": True}
 
 
 class Search:
@@ -172,15 +166,17 @@ class Search:
         """
         self._first = await self._ask("")
 
-    async def read(self, add: Add[Any]) -> None:
-        """Pass on all results, some at a time. Call ``begin`` before."""
+    async def read(self, add: Add[Row]) -> None:
+        """Pass on all rows, some at a time. Call ``begin`` before."""
         answer, self._first = self._first, None
+        is_first = True
         while answer is not None:
             begin_turn()
-            for start in range(0, len(answer.results), _RESULTS_PER_STEP):
-                await add(answer.results[start : start + _RESULTS_PER_STEP])
+            rows = self._query.rows(answer, is_first=is_first)
+            while some := list(islice(rows, _ROWS_PER_STEP)):
+                await add(some)
                 await pause_if_due()
-            token = answer.page.next_token
+            token, is_first = answer.page.next_token, False
             answer = await self._ask(token) if token else None
 
     async def _ask(self, token: str) -> _Answer:
@@ -196,14 +192,8 @@ class Search:
     def context(self) -> SearchContext:
         """The facts of all answers so far, as if they were one."""
         first, all_of_them = self._contexts[0], self._contexts
-        excluded = [name for each in all_of_them for name in each.everyone_except]
-        left_out = sum(each.everyone_except_left_out for each in all_of_them)
         return msgspec.structs.replace(
-            first,
-            everyone_except=tuple(excluded[:SHOWN_EXCEPTIONS_MAX]),
-            everyone_except_left_out=left_out + max(0, len(excluded) - SHOWN_EXCEPTIONS_MAX),
-            patterns_left_out=sum(each.patterns_left_out for each in all_of_them),
-            some_hosts=sum(each.some_hosts for each in all_of_them),
+            first, other_types=sum(each.other_types for each in all_of_them)
         )
 
 
@@ -262,13 +252,11 @@ class AccessPage:
         search = Search(visit, query)
         await search.begin()
         fields = visit.parameters
-        rows: Rows[Any] = Rows(query.cells, fields.get("search", ""), _count_needed(fields))
+        rows = Rows(fields.get("search", ""), _count_needed(fields))
         with suppress(FullError):  # the table says so
-            await search.read(rows.add)
-        table = await make_table(
-            visit.request.path, visit.parameters, query.columns, rows, query.cells
-        )
-        return {"table": table, "facts": search.context, "cells": query.cells}
+            await search.read(lambda some: rows.add([row.cells() for row in some]))
+        table = await make_table(visit.request.path, visit.parameters, query.columns, rows)
+        return {"table": table, "facts": search.context}
 
     def _read_query(self, visit: Visit) -> Query:
         check_names(dict(visit.parameters), (*self._fields, *TABLE_FIELDS))
@@ -279,4 +267,4 @@ class AccessPage:
         query = self._read_query(visit)
         search = Search(visit, query)
         await search.begin()
-        return export(f"{self._name}-can", visit, query.columns, query.cells, search.read)
+        return export(f"{self._name}-can", visit, query.columns, methodcaller("cells"), search.read)

@@ -122,15 +122,15 @@ class AclsPage:
         table, begin, failure, status = None, None, "", 200
         try:
             listing = await open_listing(visit)
-            rows: Rows[AclAnswer] = Rows(read_cells, fields.get("search", ""))
+            rows = Rows(fields.get("search", ""))
             try:
-                await listing.read(rows.add)
+                await listing.read(lambda acls: rows.add([*map(read_cells, acls)]))
             except FullError:
                 pass  # the table says so
             finally:
                 listing.close()
             begin = listing.begin
-            table = await make_table(visit.request.path, fields, COLUMNS, rows, read_cells)
+            table = await make_table(visit.request.path, fields, COLUMNS, rows)
         except QueryError as error:
             failure, status = str(error), 400
         except QuestionRefusedError as error:

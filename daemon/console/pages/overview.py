@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Final
 
@@ -15,11 +16,16 @@ class OverviewPage:
     """Show the daemon's state, which the admin port shows as /readyz and /metrics, too."""
 
     def __init__(
-        self, configuration: Configuration, readiness: Readiness, measured: Measured
+        self,
+        configuration: Configuration,
+        readiness: Readiness,
+        measured: Measured,
+        addresses: Mapping[str, str],
     ) -> None:
         self._configuration: Final = configuration
         self._readiness: Final = readiness
         self._measured: Final = measured
+        self._addresses: Final = addresses
         self._version: Final = version("authorizerd")
 
     async def __call__(self, visit: Visit) -> View:
@@ -42,6 +48,9 @@ class OverviewPage:
                 "node_id": configuration.node_id,
                 "processes": configuration.workers,
                 "version": self._version,
-                "endpoints": {name: gate.is_open(name) for name in sorted(gate.endpoints)},
+                "endpoints": [
+                    (name, self._addresses.get(name, ""), gate.is_open(name))
+                    for name in sorted(gate.endpoints)
+                ],
             },
         )

@@ -61,7 +61,9 @@ class ConsolePlace(Place):
         # Only the pages about the daemon itself use more; tests/end_to_end visits them.
         measured = cast(Measured, SimpleNamespace(authorizer=self.authorizer))
         no_readiness = cast(Readiness, None)
-        self.console = new_console(configuration, self.callers, decisions, no_readiness, measured)
+        self.console = new_console(
+            configuration, self.callers, decisions, no_readiness, measured, {}
+        )
 
     async def send(
         self,

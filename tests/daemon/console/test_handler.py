@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -9,11 +10,24 @@ import pytest
 import trio
 import trio.testing
 
-from authorizerd.config.bounds import CONSOLE_DOWNLOADS_AT_ONCE_MAX, CONSOLE_PAGES_AT_ONCE_MAX
+from authorizerd.config.bounds import (
+    CONSOLE_DOWNLOADS_AT_ONCE_MAX,
+    CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX,
+    CONSOLE_PAGES_AT_ONCE_MAX,
+    CONSOLE_PAGES_OF_A_VISITOR_MAX,
+)
+from authorizerd.config.configuration import parse
+from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.sessions import FAILED_AT_ONCE_MAX, FAILED_SECONDS
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
-from tests.daemon.console.console_place import EXPLAIN, FORM, OWN_SITE, ConsolePlace
+from tests.daemon.console.console_place import (
+    CONFIGURATION,
+    EXPLAIN,
+    FORM,
+    OWN_SITE,
+    ConsolePlace,
+)
 from tests.daemon.decision_place import PROXY, cluster_action, entry
 from tests.support.acls import acl
 
@@ -184,6 +198,9 @@ async def test_every_answer_forbids_foreign_code(method: str, path: str, status:
     assert "frame-ancestors 'none'" in policy
     assert headers[b"X-Content-Type-Options"] == b"nosniff"
     assert len(headers) == len(answer.headers)
+    is_static = "/static/console." in path or "icon.svg" in path
+    lasting = is_static and status == 200
+    assert headers[b"Cache-Control"] == (b"max-age=31536000, immutable" if lasting else b"no-store")
 
 
 @pytest.mark.parametrize("path", ["/console/login", "/console/logout", EXPLAIN])
@@ -247,3 +264,54 @@ async def test_number_of_downloads_at_once_is_bounded() -> None:
         assert isinstance(download, StreamedResponse)
         download.close()
     assert "orders" in await place.download(path, **dict(parse_qsl(query)))
+
+
+async def test_one_visitor_never_has_all_pages(tmp_path: Path) -> None:
+    place = ConsolePlace(tmp_path, ALICE, cluster_action("User:root"), cluster_action("User:other"))
+    statuses: dict[str, list[int]] = {"root": [], "other": []}
+
+    async def visit(caller: str) -> None:
+        statuses[caller].append((await place.get(EXPLAIN, caller, **QUESTION))[0])
+
+    async with trio.open_nursery() as nursery:
+        for caller in ("root",) * CONSOLE_PAGES_AT_ONCE_MAX + ("other",):
+            nursery.start_soon(visit, caller)
+    share = CONSOLE_PAGES_OF_A_VISITOR_MAX
+    refused = CONSOLE_PAGES_AT_ONCE_MAX - share
+    assert sorted(statuses["root"]) == [200] * share + [503] * refused
+    assert statuses["other"] == [200]
+
+
+async def test_one_visitor_never_has_all_downloads(tmp_path: Path) -> None:
+    place = ConsolePlace(tmp_path, ALICE)
+    path, query = "/console/what.csv", "principal=User:other&operation=READ&resource_type=TOPIC"
+
+    async def begin(caller: str) -> int:
+        headers = {"authorization": f"Bearer {caller}.secret"}
+        return (await place.send("GET", path, query, headers=headers)).status
+
+    begun = [await begin("root") for _ in range(CONSOLE_DOWNLOADS_AT_ONCE_MAX)]
+    share = CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX
+    assert begun == [200] * share + [503] * (CONSOLE_DOWNLOADS_AT_ONCE_MAX - share)
+    assert await begin("other") == 200
+
+
+async def test_only_tls_has_a_cookie_that_plain_http_cannot_set(tmp_path: Path) -> None:
+    text = f"node.id=1\nlog.dirs=/log\nauthorizerd.tokens.file={tmp_path}/tokens\n"
+    keys = "authorizerd.http.ssl.keystore.location=/k.pem\nauthorizerd.http.ssl.keystore.type=PEM\n"
+    secure = parse(f"{text}{keys}authorizerd.admin.http=https://127.0.0.1:0\n", source="test")
+    for configuration, name in ((CONFIGURATION, COOKIE), (secure, f"__Secure-{COOKIE}")):
+        place = ConsolePlace(tmp_path, ALICE, configuration=configuration)
+        cookie = dict((await place.log_in("root.secret")).headers)[b"Set-Cookie"].decode()
+        assert cookie.startswith(f"{name}=")
+        pair = cookie.partition(";")[0]
+        for sent, status in ((pair, 200), (f"x{pair}", 401)):
+            answer = await place.send("GET", EXPLAIN, headers={"cookie": sent})
+            assert answer.status == status
+
+
+async def test_trusted_visitor_sees_which_pages_need_a_log_in(tmp_path: Path) -> None:
+    for folder, caller in ((None, ""), (tmp_path, "root")):
+        _, page = await ConsolePlace(folder, ALICE).get(EXPLAIN, caller)
+        marked = re.findall(r">([^<]+)</a> <span class=\"muted\">\(needs log-in\)", page)
+        assert marked == (["ACLs", "What if"] if folder is None else [])

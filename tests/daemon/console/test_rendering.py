@@ -132,6 +132,7 @@ async def test_long_page_is_rendered_in_turns() -> None:
     context = {
         "navigation": {f"/{number}": "x" for number in range(500)},
         "here": "",
+        "locked": (),
         "principal": None,
         "is_known": False,
         "has_session": False,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from authorizerd.daemon.console.requests import (
+    COOKIE,
     find_session_secret,
     is_refused_as_foreign,
     read_form,
@@ -59,7 +60,7 @@ def test_pages_of_other_sites_may_only_link_to_pages(refused: bool, asked: Reque
     ],
 )
 def test_session_secret_is_read_from_its_cookie(cookie: str, secret: str | None) -> None:
-    assert find_session_secret(request(cookie=cookie)) == secret
+    assert find_session_secret(request(cookie=cookie), COOKIE) == secret
 
 
 def test_form_is_read() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.steps import finish
 from authorizerd.daemon.console.tables import (
+    CHARACTERS_MAX,
     ROWS_MAX,
     ROWS_PER_PAGE,
     FullError,
@@ -22,14 +23,10 @@ COLUMNS = {"name": "Name", "other": "Other"}
 ROWS = [(f"{number:05}", str(number % 7)) for number in range(ROWS_PER_PAGE * 2 + 1)]
 
 
-def read_cells(row: tuple[str, ...]) -> tuple[str, ...]:
-    return row
-
-
 async def table_of(rows: Sequence[tuple[str, ...]], **fields: str) -> Table:
-    collected: Rows[tuple[str, ...]] = Rows(read_cells, fields.get("search", ""))
+    collected = Rows(fields.get("search", ""))
     await collected.add(rows)
-    return await make_table("/path", fields, COLUMNS, collected, read_cells)
+    return await make_table("/path", fields, COLUMNS, collected)
 
 
 @given(
@@ -76,15 +73,27 @@ async def test_contained_text_is_found_in_any_column_and_case() -> None:
 
 
 async def test_table_says_that_it_is_cut() -> None:
-    rows: Rows[tuple[str, ...]] = Rows(read_cells, "")
+    rows = Rows("")
     await rows.add([("a", "b")] * (ROWS_MAX - 1))
     assert rows.is_whole
     with pytest.raises(FullError):
         await rows.add([("a", "b")] * 2)
-    table = await make_table("/path", {}, COLUMNS, rows, read_cells)
+    table = await make_table("/path", {}, COLUMNS, rows)
     assert (table.total, table.is_whole, table.is_cut) == (ROWS_MAX, False, True)
     whole = await table_of([("a", "b")] * ROWS_MAX)
     assert (whole.is_whole, whole.is_cut) == (True, False)
+
+
+async def test_memory_of_long_names_is_bounded() -> None:
+    """The rows that fit are shown, and the table says that there are more."""
+    long = "n" * 32_767
+    rows = Rows("", ROWS_PER_PAGE * 10)
+    with pytest.raises(FullError):
+        await rows.add([(long, "b")] * 100)
+    assert sum(len(cell) for row in rows.kept for cell in row) <= CHARACTERS_MAX
+    assert len(rows.kept) == CHARACTERS_MAX // (len(long) + 1)
+    table = await make_table("/path", {}, COLUMNS, rows)
+    assert (table.total, table.is_whole, table.is_cut) == (64, False, True)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from authorizerd.acl.decision import authorize
+from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.acl.operations import SUPPORTED
 from authorizerd.daemon.console import tables
 from authorizerd.daemon.console.pages import access
 from tests.daemon.console.console_place import WHAT, WHO, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl
+from tests.support.strategies import acls, resource_names
 
 SET = (
     acl("User:alice", "READ", topic="orders"),
@@ -24,17 +31,21 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
 @pytest.mark.parametrize(
     ("path", "fields", "shown"),
     [
-        (WHO, ORDERS | {"operation": "READ"}, ["Principals: 3.", "User:alice", "User:bob"]),
-        (WHO, ORDERS | {"operation": "READ", "search": "ALI"}, ["Principals: 1.", "User:alice"]),
+        (
+            WHO,
+            ORDERS | {"operation": "READ"},
+            ["Rows: 3.", "User:alice", "User:bob", "from any host"],
+        ),
+        (WHO, ORDERS | {"operation": "READ", "search": "ALI"}, ["Rows: 1.", "User:alice"]),
         (
             WHO,
             {"resource_type": "TOPIC", "resource_name": "open", "operation": "READ"},
-            ["Everyone else may, too", ", except eve."],
+            ["Everyone else may, too", "from any host", "User:eve", "from no host"],
         ),
-        (WHO, ORDERS | {"operation": "WRITE"}, ["1 more results", "ask again with a host"]),
+        (WHO, ORDERS | {"operation": "WRITE"}, ["User:carol", "only from 10.0.0.7"]),
         (WHO, ORDERS | {"operation": "WRITE", "host": "10.0.0.7"}, ["User:carol"]),
         (WHO, {"resource_type": "CLUSTER", "operation": "ALTER"}, ["User:root"]),
-        (WHO, ORDERS | {"operation": "FLY"}, ["unknown operation", "Principals: 0."]),
+        (WHO, ORDERS | {"operation": "FLY"}, ["unknown operation", "Rows: 0."]),
         (
             WHAT,
             {"principal": "User:bob", "resource_type": "TOPIC", "operation": "READ"},
@@ -43,9 +54,9 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
         (
             WHAT,
             {"principal": "bob", "resource_type": "TOPIC", "operation": "READ", "search": "open"},
-            ["Results: 1.", "open"],
+            ["Rows: 1.", "open"],
         ),
-        (WHAT, ORDERS | {"principal": "User:alice"}, ["Results: 2.", "READ", "DESCRIBE"]),
+        (WHAT, ORDERS | {"principal": "User:alice"}, ["Rows: 2.", "READ", "DESCRIBE"]),
         (
             WHAT,
             {"principal": "User:root", "resource_type": "TOPIC", "operation": "READ"},
@@ -118,20 +129,22 @@ async def test_many_results_are_collected_and_counted(monkeypatch: pytest.Monkey
     place = ConsolePlace(None, *acls)
     fields = {"resource_type": "TOPIC", "resource_name": "t", "operation": "READ"}
     _, page = await place.get(WHO, **fields)
-    text = check_page(page)
-    assert "Principals: 51." in text
-    assert "(9 more results)" in text
+    assert "Rows: 60." in check_page(page)
     monkeypatch.setattr(access, "ROWS_MAX", 20)
     monkeypatch.setattr(tables, "ROWS_MAX", 20)
     _, page = await place.get(WHO, **fields, search="u")
-    assert "Principals: more than 20. The table has 20 of them" in check_page(page)
+    assert "Rows: more than 20. The table has 20 of them" in check_page(page)
     lines = (await place.download(f"{WHO}.jsonl", **fields)).splitlines()
-    assert [json.loads(line)["id"] for line in lines] == [
-        "root",
-        *(a.principal[5:] for a in acls[:50]),
+    assert [json.loads(line)["principal"] for line in lines] == [
+        *(f"User:h{number}" for number in range(9)),
+        "User:root",
+        *(each.principal for each in acls[:50]),
     ]
     text = await place.download(f"{WHO}.csv", **fields, search="u04")
-    assert text.split("\r\n")[:-1] == ["principal", *(f"User:u04{digit}" for digit in range(10))]
+    assert text.split("\r\n")[:-1] == [
+        "principal,hosts",
+        *(f"User:u04{digit},from any host" for digit in range(10)),
+    ]
 
 
 async def test_first_pages_search_no_further_than_necessary(
@@ -157,13 +170,103 @@ async def test_first_pages_search_no_further_than_necessary(
 
 async def test_download_of_resources_names_their_patterns() -> None:
     fields = {"principal": "User:bob", "resource_type": "TOPIC", "operation": "READ"}
-    place = ConsolePlace(None, *SET, acl("User:*", "ALL", topic="ord-x", deny=True))
+    denied = (
+        acl("User:*", "ALL", topic="ord-x", deny=True),
+        acl("User:*", "ALL", topic="orders", deny=True, host="10.0.0.7"),
+    )
+    place = ConsolePlace(None, *SET, *denied)
+    place.authorizer.configure({"allow.everyone.if.no.acl.found": "true"})
     text = await place.download(f"{WHAT}.csv", **fields)
     assert text.split("\r\n")[:-1] == [
-        "name,pattern,except",
-        "open,this name,",
-        "ord,every name that begins so,ord-x",
-        "orders,this name,",
+        "name,pattern,except,hosts",
+        ",every name that no ACL matches,,from any host",
+        "open,this name,,from any host",
+        'ord,every name that begins so,"ord-x, orders",from any host',
+        "orders,this name,,from any host except 10.0.0.7",
     ]
     lines = (await place.download(f"{WHAT}.jsonl", **fields)).splitlines()
-    assert json.loads(lines[1])["properties"]["pattern_type"] == "PREFIXED"
+    assert json.loads(lines[0])["pattern"] is None
+    assert json.loads(lines[2]) == {
+        "resource_type": "TOPIC",
+        "pattern": {"pattern_type": "PREFIXED", "resource_name": "ord"},
+        "hosts": {"any": True, "except": [], "only": []},
+        "except": [
+            {"pattern_type": "LITERAL", "resource_name": "ord-x"},
+            {"pattern_type": "LITERAL", "resource_name": "orders"},
+        ],
+    }
+
+
+async def test_one_denied_host_leaves_nobody_out() -> None:
+    """The page and both downloads list who is allowed from other hosts, and the denied ones."""
+    place = ConsolePlace(
+        None,
+        *(acl(f"User:u{number}", "WRITE", topic="orders") for number in range(5)),
+        acl("User:*", "WRITE", topic="orders", deny=True, host="10.0.0.1"),
+        acl("Group:g", "WRITE", topic="orders"),
+    )
+    fields = ORDERS | {"operation": "WRITE"}
+    text = await place.download(f"{WHO}.csv", **fields)
+    assert text.split("\r\n")[1:-1] == [
+        "User:root,from any host",
+        *(f"User:u{number},from any host except 10.0.0.1" for number in range(5)),
+    ]
+    _, page = await place.get(WHO, **fields)
+    assert "1 principals of other types may, too" in check_page(page)
+    lines = (await place.download(f"{WHO}.jsonl", **fields)).splitlines()
+    assert json.loads(lines[-1]) == {
+        "principal": "User:u4",
+        "hosts": {"any": True, "except": ["10.0.0.1"], "only": []},
+    }
+    what = {"principal": "User:u1", "resource_type": "TOPIC", "operation": "WRITE"}
+    text = await place.download(f"{WHAT}.csv", **what)
+    assert text.split("\r\n")[1:-1] == ["orders,this name,,from any host except 10.0.0.1"]
+    text = await place.download(f"{WHAT}.csv", **what, resource_name="orders")
+    assert text.split("\r\n")[1:-1] == [
+        "WRITE,from any host except 10.0.0.1",
+        "DESCRIBE,from any host",
+    ]
+
+
+HOSTS = ("10.0.0.1", "10.0.0.7", "10.0.0.8", "10.9.9.9")
+
+
+def allows(hosts: dict[str, Any], host: str) -> bool:
+    """Return whether the ``hosts`` of a line allow one."""
+    return host not in hosts["except"] if hosts["any"] else host in hosts["only"]
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(st.lists(acls(), max_size=10, unique=True), resource_names.filter(bool), st.booleans())
+async def test_downloads_agree_with_every_decision(
+    held: list[Acl], name: str, is_open: bool
+) -> None:
+    """A principal without a line has the rights of the line for everyone else."""
+    place = ConsolePlace(None, *held)
+    place.authorizer.configure({"allow.everyone.if.no.acl.found": str(is_open).lower()})
+    state = place.authorizer.current_state()
+    snapshot, rules = state.snapshot, state.settings
+    assert snapshot is not None
+
+    def decide(principal: str, host: str, operation: int) -> bool:
+        return authorize(snapshot, rules, principal, host, operation, 2, name)
+
+    question = {"resource_type": "TOPIC", "resource_name": name}
+    text = await place.download(f"{WHO}.jsonl", **question, operation="DESCRIBE")
+    lines = {each["principal"]: each["hosts"] for each in map(json.loads, text.splitlines())}
+    nobody = {"any": False, "except": [], "only": []}
+    principals = {each.principal for each in held if each.principal.startswith("User:")}
+    for principal in (principals - {"User:*"}) | {"User:root", "User:nobody"}:
+        found = lines.get(principal, lines.get(None, nobody))
+        for host in HOSTS:
+            assert allows(found, host) == decide(principal, host, Operation.DESCRIBE)
+    for principal in ("User:a", "User:nobody"):
+        text = await place.download(f"{WHAT}.jsonl", **question, principal=principal)
+        operations = {
+            Operation[each["operation"]]: each["hosts"]
+            for each in map(json.loads, text.splitlines())
+        }
+        for operation in SUPPORTED[ResourceType.TOPIC]:
+            for host in HOSTS:
+                found = operations.get(operation, nobody)
+                assert allows(found, host) == decide(principal, host, operation)

@@ -1,8 +1,8 @@
-"""The page *Explain*: a question, its decision, the reason, and what would change it."""
+"""The pages *Explain* and *History*: a form with one question, and the decision port's answer."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from authorizerd.daemon.console.errors import QuestionRefusedError
 from authorizerd.daemon.console.questions import (
@@ -11,35 +11,41 @@ from authorizerd.daemon.console.questions import (
     Questions,
 )
 from authorizerd.daemon.console.visits import View, Visit
-from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
-from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 
 _FIELDS: Final = ("principal", "host", "operation", "resource_type", "resource_name", "as_of")
 _EMPTY: Final = dict.fromkeys(_FIELDS, "") | {"operation": "READ", "resource_type": "TOPIC"}
 
 
-class ExplainPage:
-    """Show the answer of ``POST /v1/explain``."""
+class QuestionPage:
+    """Show the answer to a question.
 
-    def __init__(self, questions: Questions) -> None:
+    Args:
+        name: of the template.
+        path: where the decision port is asked; ``answer`` is the type of what it answers.
+    """
+
+    def __init__(self, questions: Questions, name: str, path: str, answer: type[Any]) -> None:
         self._questions: Final = questions
+        self._name: Final = name
+        self._path: Final = path
+        self._answer: Final = answer
 
     async def __call__(self, visit: Visit) -> View:
-        """Show the form; with a question in the query, its explanation, too."""
+        """Show the form; with a question in the query, its answer, too."""
         fields = visit.parameters
         answer, failure, status = None, "", 200
         if fields:
             try:
                 check_names(dict(fields), _FIELDS)
                 document = self._questions.question(fields)
-                answer = await visit.ask(EXPLAIN_PATH, document, ExplanationAnswer)
+                answer = await visit.ask(self._path, document, self._answer)
             except QueryError as error:
                 failure, status = str(error), 400
             except QuestionRefusedError as error:
                 failure, status = str(error), error.status
         return View(
-            template="explain.html.jinja",
+            template=f"{self._name}.html.jinja",
             context={
                 "fields": {**_EMPTY, **fields},
                 "operations": OPERATION_NAMES,
