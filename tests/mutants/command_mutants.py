@@ -121,16 +121,16 @@ COMMAND_MUTANTS: Final = (
     ),
     Mutant(
         name="who-can does not name those who are excluded from what everyone may do",
-        file="cli/questions/who_can.py",
-        text="        if self._is_allowed(found.everyone):",
-        becomes="        if False:",
+        file="acl/search/subjects.py",
+        text="        if not is_listed(self.everyone):\n",
+        becomes="        if self.everyone:\n",
         found_by="tests/cli/questions/test_answers.py::test_answer",
     ),
     Mutant(
         name="what-can shows access from other hosts than the one asked about",
         file="cli/questions/what_can.py",
-        text="if is_allowed(access.hosts, host):",
-        becomes="if is_allowed(access.hosts, None):",
+        text="if access.hosts.may_allow(host):",
+        becomes="if access.hosts.may_allow(None):",
         found_by="tests/cli/questions/test_agreement.py::test_known_topics_are_those_of_which_something_is_allowed",
     ),
     Mutant(
