@@ -58,7 +58,12 @@ def test_console_is_beside_the_metrics(tmp_path: Path, workers: str) -> None:
         assert page.headers["Content-Type"] == "text/html; charset=utf-8"
         text = page.body.decode()
         assert "<strong>Ready:</strong> 0 ACLs at log offset" in text
-        assert '<th scope="row">PLAINTEXT</th><td class="good">open</td>' in text
+        for name, address in (
+            ("PLAINTEXT", daemon.ready["listeners"]["PLAINTEXT"]),
+            ("admin_http", daemon.ready["admin_http"]),
+        ):
+            cells = f'<td><code>{address}</code></td><td class="good">open</td>'
+            assert f'<th scope="row">{name}</th>{cells}' in text
         assert f"<dt>Processes that decide</dt><dd>{workers}</dd>" in text
         assert ask(daemon.admin, "GET", "/healthz").body == b"alive\n"
         fields = {
