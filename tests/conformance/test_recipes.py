@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
-from ops.kafka_rig.broker import BrokerSettings, running_broker
+from ops.kafka_rig.broker import Broker, BrokerSettings, running_broker
 from ops.kafka_rig.properties import PLAIN_LOGIN
 from ops.kafka_rig.rig import Program, Rig
 from tests.end_to_end.example_daemon import ExampleDaemon, running_example
@@ -21,11 +22,11 @@ BROKER_PORT = "9192"
 
 
 @contextmanager
-def broker_at(port: int, rig: Rig, folder: Path, formatted: Path) -> Iterator[None]:
+def broker_at(port: int, rig: Rig, folder: Path, formatted: Path) -> Iterator[Broker]:
     """Run a broker that allows everything, with the topic of the recipe."""
     log_dir = Path(shutil.copytree(formatted, folder / "log"))
     listeners = {"CLIENTS": ("SASL_PLAINTEXT", port)}
-    users = "".join(f' user_{name}="{name}-secret"' for name in ("alice", "bob"))
+    users = "".join(f' user_{name}="{name}-secret"' for name in ("alice", "bob", "bridge"))
     settings = BrokerSettings(
         allow_everyone_if_no_acl_found=True,
         listeners=listeners,
@@ -34,7 +35,16 @@ def broker_at(port: int, rig: Rig, folder: Path, formatted: Path) -> Iterator[No
     with running_broker(rig, folder, log_dir, settings) as broker:
         done = broker.run(Program.TOPICS, "--create", "--topic", "orders")
         assert done.exit_code == 0, done
-        yield
+        yield broker
+
+
+def count_records(broker: Broker, topic: str) -> int:
+    """Return the end offset of the topic's only partition."""
+    settings = {"bootstrap.servers": broker.plaintext, "group.id": "none", "log_level": 0}
+    consumer = Consumer(settings)
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS_MAX)
+    consumer.close()
+    return int(end)
 
 
 def run_recipe(page: str, daemon: ExampleDaemon) -> None:
@@ -61,3 +71,12 @@ def test_kroxylicious_asks_about_each_record(
     port = int(daemon.ports.to_real(BROKER_PORT))
     with broker_at(port, rig, tmp_path_factory.mktemp("broker"), formatted):
         run_recipe("recipe-kroxylicious.md", daemon)
+
+
+def test_rest_bridge_asks_about_each_record(
+    daemon: ExampleDaemon, rig: Rig, formatted: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    port = int(daemon.ports.to_real(BROKER_PORT))
+    with broker_at(port, rig, tmp_path_factory.mktemp("broker"), formatted) as broker:
+        run_recipe("recipe-rest-bridge.md", daemon)
+        assert count_records(broker, "orders") == 2  # those that were answered with "written"
