@@ -9,6 +9,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from authorizerd.config.tls import TlsSettings
+from authorizerd.kafka_client import tls_stream
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, RequestFailedError
@@ -131,9 +132,10 @@ async def test_client_with_tls_is_told_that_the_listener_has_none(
 
 
 async def test_listener_without_tls_that_waits_for_a_large_request_is_found(
-    cluster: TlsCluster, authority: Authority
+    cluster: TlsCluster, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Source: Kafka with ``socket.request.max.bytes`` above 0x16030102 bytes, 369 MB."""
+    monkeypatch.setattr(tls_stream, "PATIENCE_SECONDS", 0.1)
     cluster.add(FIRST, NO_SASL, NO_SASL).request_bytes_max = 1 << 30
     tls = new_settings(truststore_location=authority.ca_file)
     error, warned = await refusal(cluster, tls=tls)
