@@ -124,6 +124,6 @@ async def ask(stream: trio.abc.Stream, path: str) -> bytes:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(1000):
         while not condition():
             await trio.testing.wait_all_tasks_blocked(0.001)

@@ -57,12 +57,17 @@ async def test_idle_connection_is_closed(nursery: trio.Nursery) -> None:
     await until(lambda: service.statistics[0] == 0)
 
 
-async def test_slow_answer_does_not_count_as_idle(nursery: trio.Nursery) -> None:
+async def test_slow_answer_does_not_count_as_idle(
+    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+) -> None:
     echo = Echo()
     service = await start(nursery, echo, idle_timeout_ms=50)
     client = await service.connect()
     await client.send(to_echo(b"slow"))
-    await trio.sleep(0.1)
+    await until(lambda: echo.under_way == 1)
+    for _ in range(3):
+        slow_clock.jump(SWEEP_SECONDS)
+        await trio.testing.wait_all_tasks_blocked()
     echo.goes_on.set()
     assert await client.receive() == echoed(b"slow")
 
@@ -88,7 +93,9 @@ async def test_large_answer_is_sent_whole_in_chunks(nursery: trio.Nursery) -> No
     assert (await client.receive()).endswith(b"2")
 
 
-async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.Nursery) -> None:
+async def test_requests_before_the_log_in_do_not_extend_its_time(
+    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+) -> None:
     """ApiVersions of an unknown version may be repeated only until then."""
     service = await start(nursery, users=USERS, login_timeout_ms=300)
     known, client = await service.connect(), await service.connect()
@@ -99,18 +106,20 @@ async def test_requests_before_the_log_in_do_not_extend_its_time(nursery: trio.N
             await client.send(unknown_version)
             if not await client.stream.receive_some():
                 break
-            await trio.sleep(0.02)
+            slow_clock.jump(0.02)
     assert service.listener.statistics.connections_timed_out == 1
     await known.echo(b"well")
 
 
 async def test_without_log_ins_the_first_request_has_the_login_timeout(
-    nursery: trio.Nursery,
+    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
 ) -> None:
     """A connection that asks stays, a silent one is closed."""
     service = await start(nursery, login_timeout_ms=300)
     asking, silent = await service.connect(), await service.connect()
     await asking.echo(b"1")
+    await until(lambda: service.statistics[0] == 2)
+    slow_clock.jump(0.3 + 2 * SWEEP_SECONDS)
     assert await silent.is_closed()
     await asking.echo(b"2")
 

@@ -311,11 +311,13 @@ def totals(statistics: KafkaStatistics) -> tuple[int, int, int, int]:
     )
 
 
-async def test_client_logs_in_again_on_its_connection(nursery: trio.Nursery) -> None:
+async def test_client_logs_in_again_on_its_connection(
+    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+) -> None:
     """It may do so even after the end of its session, as long as it sends nothing else."""
     service, client = await limited(nursery)
     await client.echo(b"first session")
-    await trio.sleep(0.6)
+    slow_clock.jump(0.6)
     taken = await log_in_by_scram(client, "alice", "alice-secret")
     assert taken.session_lifetime == timedelta(milliseconds=500)
     await client.echo(b"second session")
@@ -326,16 +328,18 @@ async def test_client_logs_in_again_on_its_connection(nursery: trio.Nursery) -> 
 
 @pytest.mark.parametrize("late", [to_echo(b"late"), request(ApiKey.API_VERSIONS, 0)])
 async def test_request_after_the_session_closes_the_connection(
-    nursery: trio.Nursery, late: bytes
+    nursery: trio.Nursery, slow_clock: trio.testing.MockClock, late: bytes
 ) -> None:
     service, client = await limited(nursery)
-    await trio.sleep(0.6)
+    slow_clock.jump(0.6)
     await client.send(late)
     assert await client.is_closed()
     assert totals(service.listener.statistics) == (1, 0, 0, 1)
 
 
-async def test_request_during_reauthentication_closes_the_connection(nursery: trio.Nursery) -> None:
+async def test_request_during_reauthentication_closes_the_connection(
+    nursery: trio.Nursery, slow_clock: trio.testing.MockClock
+) -> None:
     service, client = await limited(nursery)
     await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=SHA_256.text)
     await client.send(to_echo(b"early"))
