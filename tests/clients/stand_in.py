@@ -70,11 +70,19 @@ ANSWER_FAULTS = {
 """Answers without a decision, and the name of the error that each causes in a client."""
 
 
-async def start_stand_in(nursery: trio.Nursery, *sent: bytes, then_closes: bool = True) -> str:
+async def start_stand_in(
+    nursery: trio.Nursery,
+    *sent: bytes,
+    then_closes: bool = True,
+    unanswered: list[bytes] | None = None,
+) -> str:
     """Return the address of a server that sends the next bytes each time it receives something.
 
     After the last bytes it closes the connection, or falls silent. Each connection begins with the
     first bytes.
+
+    Args:
+        unanswered: gets what a silent server receives; None if it does not read.
     """
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port: int = listeners[0].socket.getsockname()[1]
@@ -85,6 +93,8 @@ async def start_stand_in(nursery: trio.Nursery, *sent: bytes, then_closes: bool 
                 for each in sent:
                     await stream.receive_some()
                     await stream.send_all(each)
+                while unanswered is not None and (received := await stream.receive_some()):
+                    unanswered.append(bytes(received))
                 if not then_closes:
                     await trio.sleep_forever()
 

@@ -85,16 +85,16 @@ async def test_daemon_that_fails_under_load_costs_no_answer(
 async def test_silent_daemon_costs_one_failover_at_most(
     new_client: AnyClient, nursery: trio.Nursery
 ) -> None:
-    """The others wait no longer: the silent daemon is set aside."""
-    silent = await start_stand_in(nursery, GREETING, then_closes=False)
+    """The silent daemon is set aside, and gets no other question."""
+    unanswered: list[bytes] = []
+    silent = await start_stand_in(nursery, GREETING, then_closes=False, unanswered=unanswered)
     second, _ = await start(nursery, 5)
     client = new_client([silent, second], failover_timeout_seconds=FAILOVER_SECONDS)
     started = trio.current_time()
     assert await answered_by(client) == 5
-    assert FAILOVER_SECONDS <= trio.current_time() - started < 4 * FAILOVER_SECONDS
-    started = trio.current_time()
+    assert FAILOVER_SECONDS <= trio.current_time() - started < CALL_SECONDS_MAX
     assert [await answered_by(client) for _ in range(5)] == [5] * 5
-    assert trio.current_time() - started < FAILOVER_SECONDS
+    assert len(unanswered) == 1
     client.close()
 
 
@@ -218,13 +218,14 @@ async def test_attempt_to_return_delays_one_question_briefly(
     second, _ = await start(nursery, 5)
     client = new_client([silent, second], failover_timeout_seconds=3)
     assert await answered_by(client) == 5
-    slowest, give_up = 0.0, trio.current_time() + 3
-    while trio.current_time() < give_up:
+    delays: list[float] = []
+    while sum(each > 0.2 for each in delays) < 2:
         started = trio.current_time()
         assert await answered_by(client) == 5
-        slowest = max(slowest, trio.current_time() - started)
+        delays.append(trio.current_time() - started)
         await trio.sleep(0.02)
-    assert 0.2 < slowest < 2
+    # A busy machine may delay one of them more.
+    assert min(each for each in delays if each > 0.2) < 2
     client.close()
 
 
