@@ -315,7 +315,7 @@ def test_a_line_without_its_line_feed_counts_as_whole(lines: list[bytes], size: 
 
 
 _WRITER = """
-import errno, os, sys
+import errno, os, sys, time
 from authorizerd.daemon.audit.file import AuditFile
 from authorizerd.daemon.audit.turns import AuditTurns
 
@@ -333,6 +333,8 @@ def write(file, data):  # a disk that is often full within a line
 
 file = AuditFile(path, AuditTurns(turns), write)
 for batch in range(60):
+    while batch == 30 and not os.path.exists(path + ".0001"):
+        time.sleep(0.001)  # the first half of the lines is enough for a rotation
     lines = [b"<%s %d %d %s>" % (name.encode(), batch, line, b"x" * 200) for line in range(20)]
     while lines:
         try:
