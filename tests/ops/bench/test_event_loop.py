@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import time
+from collections.abc import Iterator
 
+import pytest
 import trio
 
 from ops.bench.event_loop import LoopWatch, run_watched
 
 STALL_MS = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _without_collections() -> Iterator[None]:
+    """With the objects of thousands of tests, a collection takes longer than a stall."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def watched_stall(*, uses_cpu: bool, restarts: bool = False) -> LoopWatch:
