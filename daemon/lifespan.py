@@ -261,6 +261,10 @@ class Daemon:
             snapshot.offset,
             trio.current_time() - started,
         )
+        if parts.configuration.console:
+            scheme = "https" if parts.configuration.admin_http.is_tls else "http"
+            address = self._endpoints[ADMIN_HTTP].address
+            _logger.info("web console: %s://%s/console/", scheme, address)
         if self._ready_file is not None:
             ready = self._describe_endpoints(snapshot.offset)
             await trio.to_thread.run_sync(write_ready_file, self._ready_file, ready)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from authorizerd.cli.doctor.access import examine_access
+from authorizerd.cli.doctor.console import examine_console
 from authorizerd.cli.doctor.disk import examine_disk
 from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Finding
@@ -32,6 +33,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     is_running = is_locked(log_dir)
     yield from examine_access(config, configuration)
     yield from examine_exposure(configuration)
+    yield from examine_console(configuration)
     yield from _examine_certificates(configuration, is_running=is_running)
     yield from examine_ports(configuration, is_running=is_running)
     yield from examine_limits(configuration)

@@ -14,10 +14,12 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from http.client import HTTPConnection
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ops.example.log import NODE_ID, write_log
 
@@ -28,6 +30,8 @@ node.id={NODE_ID}
 log.dirs={FOLDER}/log
 # Every client without a log-in may do everything: fine for an example on loopback only.
 super.users=User:ANONYMOUS
+# The web console, on the admin port. On loopback and without tokens, it needs no log-in.
+authorizerd.console=true
 """
 POLICY: Final = Path(__file__).with_name("access.yaml")
 """Policy tests of the example's ACLs."""
@@ -142,6 +146,7 @@ def _show(ready: dict[str, Any], config: str) -> None:
     connection.request("POST", PATH, body, headers)
     answer = connection.getresponse().read().decode()
     connection.close()
+    console = f"http://{ready['admin_http']}/console/"
     print(
         f"""
 The daemon answers on http://{ready["decision_http"]}. May alice read the topic orders?
@@ -156,11 +161,25 @@ ACLs are managed with any Kafka admin client, as the super user ANONYMOUS of thi
   .venv/bin/authorizerd acls --bootstrap-server {ready["listeners"]["PLAINTEXT"]} \\
     --add --allow-principal User:carol --operation Read --topic orders
 
+{_describe_console(console)}
 Its configuration: {config}. Edit it, then run `make run` again.
 Its state: curl http://{ready["admin_http"]}/readyz and /metrics. Ctrl-C ends it.
 """,
         flush=True,
     )
+
+
+def _describe_console(address: str) -> str:
+    """Return a line about the web console, or an empty text if the configuration turns it off."""
+    connection = HTTPConnection(urlsplit(address).netloc, timeout=10)
+    try:
+        connection.request("GET", urlsplit(address).path)
+        is_on = connection.getresponse().status != HTTPStatus.NOT_FOUND
+    except (OSError, HTTPException):  # the admin port has TLS
+        return ""
+    finally:
+        connection.close()
+    return f"Its web console: {address}" if is_on else ""
 
 
 if __name__ == "__main__":

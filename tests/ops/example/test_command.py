@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -56,11 +57,41 @@ def test_a_signal_ends_the_daemon_and_shows_its_last_lines(tmp_path: Path) -> No
         text=True,
     ) as example:
         assert example.stdout is not None
-        assert any("Ctrl-C ends it." in line for line in example.stdout)
+        shown = []
+        for line in example.stdout:
+            shown.append(line)
+            if "Ctrl-C ends it." in line:
+                break
+        (address,) = [line.split()[-1] for line in shown if line.startswith("Its web console: ")]
+        with urlopen(address) as page:
+            assert b"<title>Overview" in page.read()
         example.terminate()
         _, error = example.communicate(timeout=SECONDS_MAX)
     assert "Traceback" not in error
     assert "draining" in error
+    assert f"web console: {address}\n" in error
+
+
+def test_console_that_is_off_is_not_shown(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [
+            sys.executable, "-m", "ops.example", "--override=authorizerd.console=false",
+            *(f"--override={each}:0" for each in PORTS),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as example:  # fmt: skip
+        assert example.stdout is not None
+        for line in example.stdout:
+            assert "console" not in line
+            if "Ctrl-C ends it." in line:
+                break
+        example.terminate()
+        _, error = example.communicate(timeout=SECONDS_MAX)
+    assert "console" not in error
 
 
 @pytest.mark.parametrize(
