@@ -263,6 +263,26 @@ def test_descriptions_are_refused_to_others(alice: Client) -> None:
     assert (quorum.error_code, quorum.topics, quorum.nodes) == (NOT_READY, (), ())
 
 
+@pytest.mark.parametrize(
+    ("user", "password"), [("root", "wrong"), ("root", "a"), ("nobody", "r"), ("", "r")]
+)
+def test_wrong_log_ins_are_refused_before_the_load_ends(
+    loading: Held, user: str, password: str
+) -> None:
+    client = loading.connect(None)
+    assert client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+    token = f"\0{user}\0{password}".encode()
+    answer = client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    with pytest.raises(ConnectionResetError):
+        client.describe()
+
+
+def test_nothing_else_is_answered_without_a_log_in(loading: Held) -> None:
+    with pytest.raises(ConnectionResetError):
+        loading.connect(None).describe()
+
+
 def test_api_versions_needs_no_log_in(loading: Held) -> None:
     client = loading.connect(None)
     answer = client.ask(

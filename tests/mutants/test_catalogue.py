@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.mutants.catalogue import MUTANTS, document
 from tests.mutants.mutant import Mutant, StaleMutantError
+from tests.support.named_tests import is_test
 
 ROOT = Path(__file__).parents[2]
-
-
-@cache
-def functions_of(path: Path) -> frozenset[str]:
-    """Return the names of a module's functions."""
-    body = ast.parse(path.read_text()).body
-    return frozenset(
-        each.name for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -34,8 +25,7 @@ def test_mutant_fits_the_code(mutant: Mutant) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_test_of_a_mutant_exists(mutant: Mutant) -> None:
-    file, _, test = mutant.found_by.partition("::")
-    assert test in functions_of(ROOT / file)
+    assert is_test(mutant.found_by)
 
 
 def test_names_and_mutants_are_unique() -> None:

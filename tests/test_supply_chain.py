@@ -1,0 +1,94 @@
+"""What is installed is pinned and hashed, and the security rules of the linter are in force."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.named_tests import ROOT
+
+LOCKS: Final = sorted(ROOT.glob("requirements*.lock"))
+INSTALLERS: Final = ("Makefile", ".ci/run", "ops/container/Containerfile", "ops/container/build.sh")
+"""The files whose commands install or download something."""
+
+PRODUCT: Final = (
+    *("acl", "actors", "cli", "config", "daemon", "image", "kafka_client", "metadata", "protocol"),
+    *("tls", "ops", "clients/python/src"),
+)
+PINNED: Final = re.compile(r"[A-Za-z0-9._-]+(\[[a-z,]+\])?==[0-9][^ ]*( ; .+)? \\")
+HASH: Final = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
+
+
+def test_every_requirements_file_has_a_lock() -> None:
+    names = {path.stem for path in ROOT.glob("requirements*.in")}
+    assert {path.stem for path in LOCKS} == names
+    assert len(names) == 4
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_every_locked_package_has_a_hash(lock: Path) -> None:
+    """A line is a version with its hashes, or a comment. None names an index or an address."""
+    lines = [line for line in lock.read_text().splitlines() if not re.match(r" *#", line)]
+    assert len(lines) > 20
+    has_hash = True
+    for line in lines:
+        if HASH.fullmatch(line):
+            has_hash = True
+        else:
+            assert has_hash, "the package before this line has no hash"
+            assert PINNED.fullmatch(line), line
+            has_hash = False
+    assert has_hash
+
+
+@pytest.mark.parametrize("name", INSTALLERS)
+def test_nothing_is_installed_without_a_hash(name: str) -> None:
+    """pip gets a lock with hashes, or no index at all. Other downloads have an exact version."""
+    text = (ROOT / name).read_text().replace("\\\n", " ")
+    variable = re.search(r"^INSTALL := (.*)$", text, re.MULTILINE)
+    if variable is not None:
+        text = text.replace("$(INSTALL)", variable[1]).replace(variable[0], "")
+    for command in text.splitlines():
+        if re.search(r"pip\W+(install|wheel|download)", command) and not command.startswith("#"):
+            assert "--require-hashes" in command or "--no-index" in command, command
+        if "go install" in command:
+            assert re.search(r"@v\d+\.\d+\.\d+$", command), command
+        assert not re.search(r"\b(curl|wget|npm (install|ci)|apt(-get)? install)\b", command), (
+            command
+        )
+
+
+def test_ci_runs_only_targets_of_the_makefile() -> None:
+    commands = (ROOT / ".ci" / "run").read_text().splitlines()[3:]
+    assert commands
+    assert all(re.fullmatch(r"make [a-z-]+", each) for each in commands)
+
+
+def test_security_rules_are_in_force() -> None:
+    """Ruff's rules S are those of bandit."""
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    assert "S" in lint["select"]
+    assert [rule for rule in lint["ignore"] if rule.startswith("S")] == ["S101"]
+    relaxed = {place for place, rules in lint["per-file-ignores"].items() if set(rules) & {"S"}}
+    assert relaxed == {"tests/**"}
+
+
+def suppressed() -> Iterator[tuple[str, str]]:
+    """Yield each place in the product that suppresses a security rule, and its line."""
+    for package in PRODUCT:
+        for path in (ROOT / package).rglob("*.py"):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if re.search(r"# *(noqa:.*\bS\d|nosec)", line):
+                    yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def test_suppressed_security_findings_have_reasons() -> None:
+    places = dict(suppressed())
+    assert len(places) > 10
+    for place, line in places.items():
+        assert re.search(r"# noqa: [A-Z]+\d+(, [A-Z]+\d+)* - \S", line), place
