@@ -62,8 +62,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="the local engine shortens a line that is too long",
         file="ops/replay/local/tallies.py",
-        text="if len(line) <= KEPT_BYTES_MAX:",
-        becomes="if line:",
+        text="if found is None or len(tail) > KEPT_BYTES_MAX:",
+        becomes="if found is None:",
         found_by="tests/ops/replay/local/test_tallies.py::test_line_of_maximum_length_is_not_lengthened",
     ),
     Mutant(
@@ -83,8 +83,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="the local engine takes the first of two times in a JSON line",
         file="ops/replay/local/tallies.py",
-        text="if is_json and (",
-        becomes="if not tail and (",
+        text='(?="(?!.*',
+        becomes='(?="(?!;.*',
         found_by="tests/ops/replay/local/test_tallies.py::test_json_lines_are_read_like_each_line",
     ),
     Mutant(

@@ -18,11 +18,10 @@ ONE_TIME: Final = b"[2000-01-01 00:00:00,000] "
 """Replaces a plain beginning."""
 
 _SECOND: Final = "2[0-9]{3}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
-BEGINNING: Final = (
-    r"(?:[0-9T:.Z+-]+ (?:stdout|stderr) F )?"
-    rf"\[?(?P<second>{_SECOND}),(?P<ms>[0-9]{{3}})\]? "
-)
-"""A regular expression for Python's ``re`` and Arrow's RE2. ``REST`` must follow."""
+SECOND: Final = rf"(?:[0-9T:.Z+-]+ (?:stdout|stderr) F )?\[?(?P<second>{_SECOND})"
+"""A beginning up to its second. Like those below, for Python's ``re`` and Arrow's RE2."""
+BEGINNING: Final = rf"{SECOND},(?P<ms>[0-9]{{3}})\]? "
+"""A whole beginning. ``REST`` must follow."""
 REST: Final = rf"(?:{'|'.join(LEVELS)}) {PRINCIPAL}"
 
 USUAL: Final = rf"^\[{_SECOND},[0-9]{{3}}\] {REST}"
