@@ -95,8 +95,9 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
 
     ``target`` is ``HOST:PORT``, or ``unix:PATH`` for a stream. With TLS, it begins with ``tls://``
     or ``https://``, and ``cafile``, ``cert`` and ``key`` are paths on the machines that connect: no
-    plan contains a key. ``load.thresholds`` parses ``fail_on``. ``loop`` 0 repeats the events until
-    ``duration_s`` is over. ``token`` is a secret, and no result contains it.
+    plan contains a key. ``load.plan.pacing`` parses ``rate`` and ``profile``, ``load.thresholds``
+    parses ``fail_on``. ``loop`` 0 repeats the events until ``duration_s`` is over. ``token`` is a
+    secret, and no result contains it.
     """
 
     events: str
@@ -107,6 +108,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     mode: str = "open"
     speed: float = 1.0
     rate: float | None = None
+    profile: str = "constant"
     lanes: int = 1
     batch: int = 64
     depth: int = 8

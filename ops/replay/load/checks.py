@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.target import parse_target
+from authorizerd.replay.load.plan.pacing import parse_profile
 from authorizerd.replay.load.plan.questions import BATCH_MAX, SURFACES
 from authorizerd.replay.load.thresholds import parse_thresholds
 from authorizerd.replay.plans import LoadPlan
@@ -70,10 +71,13 @@ def check_plan(plan: LoadPlan) -> None:
 
 
 def _check_pacing(plan: LoadPlan) -> None:
-    if plan.rate is not None and plan.speed != 1:
-        raise LoadError("speed: has no effect with a rate, which replaces the recorded times")
-    if not plan.is_open and (plan.rate is not None or plan.speed != 1):
-        raise LoadError("mode closed: has no schedule, so remove speed and rate")
+    segments = parse_profile(plan.profile, plan.rate)
+    if segments and plan.speed != 1:
+        raise LoadError(
+            "speed: has no effect with a rate or a profile, which replace the recorded times"
+        )
+    if not plan.is_open and (segments or plan.speed != 1):
+        raise LoadError("mode closed: has no schedule, so remove speed, rate and profile")
     if not plan.loop and (plan.duration_s is None or not plan.is_open):
         raise LoadError(
             "loop 0: repeats until the duration is over, so it requires duration and mode open"

@@ -24,6 +24,8 @@ _CHOICES: Final = (
 _TEXTS: Final = (
     ("--target", "HOST:PORT",
      "address of the daemon; tls://HOST:PORT or https://HOST:PORT with TLS; or unix:PATH"),
+    ("--profile", "PROFILE",
+     "how the rate changes: constant, ramp:FROM:TO:SECONDS, or step:RATE:SECONDS,RATE:SECONDS,…"),
     ("--fail-on", "THRESHOLDS",
      "exit with 3 if a threshold fails: p99<5ms,mismatch=0,errors=0,dropped=0,rate>=1000"),
 )  # fmt: skip

@@ -20,11 +20,12 @@ class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the run; docs/replay-load.md explains each.
 
     ``speed`` is relative to the recorded times. It is 1 and has no effect with a ``rate``
-    (questions per second), and in a closed loop.
+    (questions per second), with a ``profile`` other than constant, and in a closed loop.
     """
 
     speed: float
     rate: float | None
+    profile: str
     loop: int
     max_gap_s: float | None
     warm_up_s: float

@@ -117,7 +117,7 @@ def _timed(
         ):
             due_us = pacing.due_us(before + number, elapsed_ms) if plan.is_open else 0
             # Due times never decrease within a lane, so all later questions are too late as well.
-            if end_us is not None and due_us >= end_us:
+            if due_us is None or (end_us is not None and due_us >= end_us):
                 return
             yield TimedQuestion(due_us, allowed, question)
 

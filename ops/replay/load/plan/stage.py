@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 from authorizerd.replay.judging.asking import QUESTION_FIELDS
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.plan.ordering import Layout, Stretch, Walk, lay_out
-from authorizerd.replay.load.plan.pacing import Pacing
+from authorizerd.replay.load.plan.pacing import Pacing, parse_profile
 from authorizerd.replay.load.plan.questions import (
     ENCODE_QUESTION,
     RecordedQuestion,
@@ -92,7 +92,7 @@ def _planned(plan: LoadPlan, ordered: DataFrame, gap_max_ms: int | None) -> Plan
         events=layout.events,
         period_ms=layout.period_ms,
         speed=plan.speed,
-        rate=plan.rate,
+        segments=parse_profile(plan.profile, plan.rate),
     )
     rounds = plan.loop or pacing.rounds_for(plan.ends_s or 0)
     if rounds * layout.events > QUESTIONS_MAX:

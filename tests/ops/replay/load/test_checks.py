@@ -13,6 +13,7 @@ GOOD = LoadPlan(events="in", out="out", target="127.0.0.1:8183", run_id="1")
 @pytest.mark.parametrize("changed", [
     {}, {"target": "[::1]:8183"}, {"target": "unix:/run/stream"},
     {"mode": "closed", "duration_s": 5.0}, {"rate": 1000.0, "loop": 0, "duration_s": 60.0},
+    {"profile": "ramp:0:1000:30"},
     {"surface": "http", "token": "id.secret", "fail_on": "p99<5ms,mismatch=0"},
     {"target": "tls://[::1]:8183", "cafile": "ca", "cert": "cert", "key": "key"},
     {"target": "https://h:8181", "surface": "http", "cert": "both"},
@@ -52,6 +53,7 @@ def test_valid_plan_passes_and_reads_back(changed: dict[str, object]) -> None:
     ({"warm_up_s": -1.0}, "warmup -1"),
     ({"speed": 2.0, "rate": 5.0}, "speed: has no effect with"),
     ({"mode": "closed", "rate": 5.0}, "mode closed: has no schedule"),
+    ({"profile": "sine"}, "profile 'sine'"),
     ({"fail_on": "p1<3"}, "threshold 'p1<3'"),
     ({"token": "a\r\nX-Evil: 1"}, "token: expected one line"),
     ({"token": ""}, "token: expected one line"),

@@ -44,7 +44,7 @@ def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("words", "complaint"), [
     (("--fail-on", "p98<1ms"), "threshold 'p98<1ms'"),
-    (("--surface", "grpc"), "invalid choice: 'grpc'"),
+    (("--profile", "sine"), "profile 'sine'"),
     (("--target", "here"), "target 'here'"),
     (("--rate", "10", "--speed", "2"), "speed: has no effect with a rate"),
     (("--batch", "5000"), "batch 5000"),

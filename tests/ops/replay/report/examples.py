@@ -129,7 +129,7 @@ def load(name: str = "daemon:8183") -> LoadReport:
     for latency_us in range(1, 100):
         histogram.record(latency_us * 1000)
     measured = percentiles(histogram)
-    plan = LoadPlan(events=name, out=name, target=name, run_id=name)
+    plan = LoadPlan(events=name, out=name, target=name, run_id=name, profile=name)
     return LoadReport(
         run_id=name, target=name, surface=name, mode=name, dry_run=False,
         settings=LoadSettings.of(plan),
