@@ -108,7 +108,10 @@ class Callers:
         )
 
     def require_credentials(self) -> None:
-        """Require a token or a certificate of every caller from now on."""
+        """Require a token or a certificate of every caller from now on.
+
+        A surface that keeps a caller longer than for a request must check ``trusts_all`` again.
+        """
         self._trusted = None
         self._has_client_auth = True
 

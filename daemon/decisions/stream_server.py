@@ -298,8 +298,14 @@ class _Conversation:
     def _refusal(
         self, caller: Caller, questions: Sequence[StreamQuestion], state: DecisionState
     ) -> ErrorCode:
-        """Return NONE if the caller may ask these questions, otherwise the error."""
+        """Return NONE if the caller may ask these questions, otherwise the error.
+
+        Raises:
+            ClosingError: the caller has become unknown.
+        """
         if caller.principal is None:
+            if not self._server.callers.trusts_all:  # a client with a certificate connects again
+                raise ClosingError("a reload has required credentials since the hello")
             return ErrorCode.NONE
         # Two principals suffice: at least one is not the caller itself, and the right to ask about
         # that one covers all others.

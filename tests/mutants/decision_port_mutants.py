@@ -351,4 +351,12 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/daemon/decisions/test_acl_watch.py"
         "::test_heartbeat_does_not_skip_a_change_that_has_just_come",
     ),
+    Mutant(
+        name="an open stream is trusted after a reload has required credentials",
+        file="daemon/decisions/stream_server.py",
+        text="if not self._server.callers.trusts_all:",
+        becomes="if not self._server.callers:",
+        found_by="tests/daemon/decisions/test_stream_server_callers.py::"
+        "test_trust_ends_on_open_connections_once_credentials_are_required",
+    ),
 )

@@ -117,3 +117,16 @@ async def test_a_removed_token_is_invalid_on_an_open_connection(
     place.callers.prepare_reload()()
     refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
     assert await client.ask(about(PROXY)) == refused
+
+
+async def test_trust_ends_on_open_connections_once_credentials_are_required(
+    nursery: trio.Nursery,
+) -> None:
+    """A reload can make TLS ask for certificates. The connection ends without an answer."""
+    place = Place(None, *ACLS)
+    server, client = await connected(nursery, place, None)
+    assert (await client.ask(about(ALICE))).decisions == ALLOWED
+    place.callers.require_credentials()
+    await client.stream.send_all(client.frames.ask(2, about(ALICE)))
+    assert await client.is_closed()
+    assert server.counts.allowed == 1
