@@ -1,9 +1,10 @@
 """``authorizerd import-config``: a broker's server.properties, as a follower of its cluster.
 
-**Invariant:** secrets are written only to a new file of mode 0600, never to standard output.
+**Invariant:** secrets are written only to a new file of mode 0600, never to standard output, as
+lines or as JSON.
 
 Exit codes: 0 a configuration with which the daemon starts, 1 a fault, 3 a configuration that lacks
-something; standard error says what.
+something; standard error, or the JSON document, says what.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.follower_file import FollowerFile, import_broker
+from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.config.configuration import parse
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.hints import find_hints
@@ -59,6 +61,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIRECTORY",
         help="directory of the daemon's copy of the cluster's log (default: %(default)s)",
     )
+    add_json_argument(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -80,15 +83,53 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     except InvalidValueError as error:
         raise StartError(f"{source}: {error}") from None
-    if arguments.output is None:
+    output: Path | None = arguments.output
+    if output is not None:
+        _write(output, _to_ascii(made.write(with_secrets=True)))
+    warnings = list(_find_warnings(properties, made))
+    faults = _find_faults(made, str(output or "the configuration above"))
+    if arguments.json:
+        print_document(_make_document(made, output, warnings, faults))
+    else:
+        _print_lines(made, output, warnings, faults)
+    return EXIT_INCOMPLETE if faults else 0
+
+
+def _make_document(
+    made: FollowerFile,
+    output: Path | None,
+    warnings: Sequence[str],
+    faults: Sequence[ConfigurationError],
+) -> dict[str, object]:
+    """Return what was made, without secrets."""
+    return {
+        "output": None if output is None else str(output),
+        "values": {line.key: line.value for line in made.lines if not line.is_secret},
+        "secrets": made.secrets,
+        "notes": made.notes,
+        "left_out": sorted(made.left_out),
+        "warnings": warnings,
+        "changes_before_use": [{"key": each.key, "reason": each.reason} for each in faults],
+    }
+
+
+def _print_lines(
+    made: FollowerFile,
+    output: Path | None,
+    warnings: Sequence[str],
+    faults: Sequence[ConfigurationError],
+) -> None:
+    """Print the configuration unless it was written to a file, and what there is to do."""
+    if output is None:
         sys.stdout.write(_to_ascii(made.write(with_secrets=False)))
         for key in made.secrets:
             _say(f"{key} is a secret, and is not printed: use --output FILE to write it to a file")
     else:
-        _write(arguments.output, _to_ascii(made.write(with_secrets=True)))
-        _say(f"wrote {arguments.output}: check it with authorizerd doctor --config")
-    _report_hints(properties, made)
-    return _report_faults(made, str(arguments.output or "the configuration above"))
+        _say(f"wrote {output}: check it with authorizerd doctor --config")
+    for warning in warnings:
+        _say(f"warning: {warning}")
+    for fault in faults:
+        _say(f"change before use: {fault.key}: {fault.reason}")
 
 
 def _find_cluster_id(properties: Mapping[str, Property]) -> str | None:
@@ -104,25 +145,22 @@ def _find_cluster_id(properties: Mapping[str, Property]) -> str | None:
     return None
 
 
-def _report_hints(properties: Mapping[str, Property], made: FollowerFile) -> None:
-    """Print what the broker's file probably does not mean."""
+def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> Iterator[str]:
+    """Yield what the broker's file probably does not mean."""
     for key in made.left_out:
         meant = find_meant_key(key)
         if meant is not None:
-            _say(f"warning: left out {key}, which Kafka ignores too: did you mean {meant}?")
-    for hint in find_hints({key: place.value for key, place in properties.items()}):
-        _say(f"warning: {hint}")
+            yield f"left out {key}, which Kafka ignores too: did you mean {meant}?"
+    yield from find_hints({key: place.value for key, place in properties.items()})
 
 
-def _report_faults(made: FollowerFile, source: str) -> int:
-    """Print what the configuration lacks, and return the exit code."""
+def _find_faults(made: FollowerFile, source: str) -> list[ConfigurationError]:
+    """Return what the configuration lacks."""
     try:
         parse(_to_ascii(made.write(with_secrets=True)), source=source)
     except ConfigurationError as error:
-        for fault in error.faults:
-            _say(f"change before use: {fault.key}: {fault.reason}")
-        return EXIT_INCOMPLETE
-    return 0
+        return error.faults
+    return []
 
 
 def _write(path: Path, text: str) -> None:

@@ -82,6 +82,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using import-config' -s h -l help
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write to this new file, with the secrets, so that only its owner can read it (default: print the configuration without secrets)'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l node-id -x -d 'node.id of the daemon: one that no node of the cluster has (default: 1000000)'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l log-dir -x -d 'directory of the daemon'"'"'s copy of the cluster'"'"'s log (default: /var/lib/authorizerd/copy)'
+complete -c authorizerd -n '_shtab_authorizerd_using import-config' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using import-config; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'the server.properties of a broker or controller of the cluster to follow'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a reset-copy -d 'remove the local copy of a followed cluster'"'"'s metadata'
 complete -c authorizerd -n '_shtab_authorizerd_using reset-copy' -s h -l help -d 'show this help message and exit'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,31 @@ def test_probable_mistakes_of_the_broker_are_named(
         "authorizerd: warning: super.users: 'User:a,User:b' is one principal: separate entries by"
         " semicolons",
     ]
+
+
+def test_document_has_what_the_lines_have_without_secrets(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    changes = {"super.user": "User:a", "controller.quorum.voters": "1000000@c:1"}
+    path = str(write(tmp_path, dict(changes)))
+    for words, output in (([], None), (["--output", str(tmp_path / "o")], str(tmp_path / "o"))):
+        assert main(["import-config", path, "--json", *words]) == 3
+        printed = capfd.readouterr()
+        assert (printed.err, "hidden" in printed.out) == ("", False)
+        document = json.loads(printed.out)
+        assert document["output"] == output
+        values = document["values"]
+        assert values["controller.quorum.bootstrap.servers"] == "c1:9093,c2:9093"
+        assert document["secrets"] == [
+            "listener.name.controller.scram-sha-512.sasl.jaas.config",
+            "listener.name.controller.ssl.keystore.password",
+        ]
+        assert values.keys().isdisjoint(document["secrets"])
+        assert document["left_out"] == ["num.partitions", "ssl.client.auth", "super.user"]
+        assert document["notes"][0].startswith("the daemon logs in as broker")
+        assert [each.split(",")[0] for each in document["warnings"]] == ["left out super.user"]
+        assert [each["key"] for each in document["changes_before_use"]] == ["node.id"]
+    assert "hidden-password" in (tmp_path / "o").read_text()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from tests.support.log_files import added, write_log
 WITHOUT = {
     "authorizerd": "its version is for people",
     "authorizerd serve": "it prints nothing; --ready-file writes JSON",
-    "authorizerd import-config": "it prints a configuration",
     "authorizerd shell": "its files are JSON already",
     "authorizerd replay": "its results are JSON files",
 }
