@@ -19,6 +19,8 @@ EXIT_DENIED: Final = 3
 """The answer is: denied, nobody, or nothing."""
 
 _INDENT: Final = "  "
+_COLUMN_MAX: Final = 48
+"""Width of the first column, in characters. A longer text moves only the rest of its own line."""
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +67,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def align(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Return a line for each row, indented, with its second column below the others."""
-    width = max((len(first) for first, _ in rows), default=0)
+    width = max((len(first) for first, _ in rows if len(first) <= _COLUMN_MAX), default=0)
     return [f"{_INDENT}{first.ljust(width)}{_INDENT}{second}".rstrip() for first, second in rows]
 
 

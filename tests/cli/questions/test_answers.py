@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from authorizerd.cli.questions import documents
+from authorizerd.cli.questions.answers import align
 from authorizerd.cli.source_settings import Setting
 from tests.cli.questions.small_log import answer, ask, document, write_small_log
 
@@ -17,6 +18,14 @@ from tests.cli.questions.small_log import answer, ask, document, write_small_log
 @pytest.fixture(scope="module")
 def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_small_log(tmp_path_factory.mktemp("log"))
+
+
+def test_long_name_does_not_move_the_columns_of_others() -> None:
+    rows = [("User:a", "x"), (f"User:{'b' * 400}", "y"), (f"User:{'c' * 43}", "z")]
+    assert align(rows) == [
+        f"  User:a{' ' * 44}x", f"  User:{'b' * 400}  y", f"  User:{'c' * 43}  z",
+    ]  # fmt: skip
+    assert align(rows[:2]) == ["  User:a  x", f"  User:{'b' * 400}  y"]
 
 
 WHO_CAN = [
