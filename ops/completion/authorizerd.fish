@@ -292,7 +292,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l max-bad-r
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l interval -x -d 'with --follow: time between two reports, such as 30s or 5m; default 30s'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l duration -x -d 'with --follow: end after this time, such as 24h; default: a signal ends it'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l from-beginning -d 'with --follow: begin with the first record that the topic still has'
-complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT'
+complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT; without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l as-of -x -d 'use the ACLs of a log directory at that time'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l super-users -x -d 'same as super.users: Type:name;Type:name'
 complete -c authorizerd -n '_shtab_authorizerd_using replay whatif' -l allow-everyone-if-no-acl-found -d allow_everyone_if_no_acl_found
@@ -319,7 +319,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l engine -xk
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l format -xka "auto json kafka" -d 'format of the audit logs; default auto'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l tz -x -d 'time zone of times that name none; default UTC'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l max-bad-ratio -x -d 'maximum share of unusable lines, which are set aside; default 0.01'
-complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT'
+complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON file, or kafka://HOST:PORT; without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l as-of -x -d 'use the ACLs of a log directory at that time'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l super-users -x -d 'same as super.users: Type:name;Type:name'
 complete -c authorizerd -n '_shtab_authorizerd_using replay usage' -l allow-everyone-if-no-acl-found -d allow_everyone_if_no_acl_found

@@ -14,12 +14,7 @@ from ops.manual.command_tree import command_tree, each_command
 from tests.support.acls import acl
 from tests.support.log_files import added, write_log
 
-WITHOUT = {
-    "authorizerd": "its version is for people",
-    "authorizerd serve": "it prints nothing; --ready-file writes JSON",
-    "authorizerd shell": "its files are JSON already",
-    "authorizerd replay": "its results are JSON files",
-}
+PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text(encoding="utf-8")
 
 
 def run(capsys: pytest.CaptureFixture[str], code: int, *words: str | Path) -> dict[str, Any]:
@@ -28,13 +23,25 @@ def run(capsys: pytest.CaptureFixture[str], code: int, *words: str | Path) -> di
     return document
 
 
-def test_every_other_command_has_the_flag() -> None:
-    lacking = [
-        name
+def test_page_says_which_command_has_the_flag_and_which_uses_the_profile() -> None:
+    """A command without it has a reason."""
+    rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
+    said = {
+        name.strip("`"): (json_cell, profile_cell)
+        for names, json_cell, profile_cell in rows
+        for name in names.split(", ")
+    }
+    flags = {
+        name.removeprefix("authorizerd "): {
+            flag for action in actions for flag in action.option_strings
+        }
         for name, actions in each_command(command_tree())
-        if not any("--json" in action.option_strings for action in actions)
-    ]
-    assert {name for name in lacking if not name.startswith("authorizerd replay ")} == {*WITHOUT}
+    }
+    assert said.keys() == flags.keys() - {"authorizerd", "replay"}
+    for name, (json_cell, profile_cell) in said.items():
+        assert json_cell == "yes" if "--json" in flags[name] else json_cell.startswith("no: ")
+        uses_profile = not flags[name].isdisjoint(("--bootstrap-server", "--acls"))
+        assert profile_cell == "yes" if uses_profile else profile_cell.startswith("no: ")
 
 
 def test_format_and_token_print_what_they_made(

@@ -6,21 +6,25 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.acls.live import PROFILE, SCHEME
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.options import parse_file, parse_path
 
 
 def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for ACLs and their settings."""
+    has_profile = bool(os.environ.get(PROFILE))
     parser.add_argument(
         "--acls",
-        required=True,
+        required=not has_profile,
+        default=SCHEME if has_profile else None,
         type=parse_path,
         metavar="SOURCE",
         help="a log directory, a .checkpoint file, kafka-acls --list output, a YAML or JSON"
-        " file, or kafka://HOST:PORT",
+        f" file, or kafka://HOST:PORT; without it, the profile that {PROFILE} names",
     )
     parser.add_argument(
         "--as-of", metavar="TIME|OFFSET", help="use the ACLs of a log directory at that time"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError, PastRangeError
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.live import SCHEME, list_acls
+from authorizerd.replay.acls.live import PROFILE, SCHEME, list_acls
 from authorizerd.replay.acls.log import LogState, read_log, sort_acls
 from authorizerd.replay.text import parse_time
 
@@ -50,7 +51,7 @@ def read_acl_source(
     """
     state = _read(source, as_of, command_config)
     return AclSet(
-        source=source,
+        source=f"{source} of the profile {os.environ[PROFILE]}" if source == SCHEME else source,
         acls=state.acls,
         digest=digest_of(dated.acl for dated in state.acls),
         offset=state.offset,

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
 import pytest
 
 from authorizerd.replay.acls.errors import AclSourceError
-from authorizerd.replay.acls.live import list_acls
+from authorizerd.replay.acls.live import PROFILE, list_acls
+from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
 
 
 def command(tmp_path: Path, program: str) -> tuple[str, ...]:
@@ -25,6 +27,32 @@ def test_listing_is_the_output_of_the_command(tmp_path: Path) -> None:
         "ü ['--bootstrap-server', '[::1]:9092,b:9093', '--list', '--command-config', "
         f"'{tmp_path}/client.properties']\n"
     )
+
+
+def test_scheme_alone_is_the_cluster_of_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command itself reads the profile. A file for the log-in turns the profile off."""
+    program = command(tmp_path, "print(sys.argv[1:])")
+    monkeypatch.setenv(PROFILE, "prod")
+    assert list_acls("kafka://", None, command=program) == "['--list']\n"
+    with pytest.raises(AclSourceError, match="of the form kafka://HOST:PORT"):
+        list_acls("kafka://", tmp_path / "client.properties", command=program)
+
+
+def test_source_without_acls_is_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "none.properties"
+    monkeypatch.setenv(PROFILE, str(profile))
+    parser = argparse.ArgumentParser()
+    add_acl_arguments(parser)
+    parsed = parser.parse_args([])
+    with pytest.raises(AclSourceError, match=f"^kafka://: .*{profile}: No such file or directory"):
+        read_acl_set(parsed, parsed.acls, None)
+    monkeypatch.setattr("authorizerd.replay.acls.reading.list_acls", lambda *_: "")
+    found = read_acl_set(parsed, parsed.acls, None)
+    assert found.source == f"kafka:// of the profile {profile}"
 
 
 @pytest.mark.parametrize("source", ["kafka://", "kafka://a:1/x", "kafka://a:1 b", "kafka://u@a:1"])
