@@ -33,15 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     untagged: bool = parser.parse_args(arguments).untagged
     try:
         release = read_release(ROOT, is_tagged=not untagged)
+        helm = find_helm(is_trial=untagged)
         out = ROOT / "dist" / release.version
         with TemporaryDirectory() as folder:
             source = export_commit(ROOT, Path(folder) / "source")
             sdist, wheel = build_packages(source, out, release.epoch)
             try_wheel(wheel, source, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json")
-            helm = shutil.which(os.environ.get("HELM", "helm"))
-            if helm is None:
-                sys.stderr.write("helm is not installed: the chart is not packaged\n")
-            else:
+            if helm is not None:
                 package_chart(source, out, release, helm)
         write_checksums(out)
     except (ReleaseError, subprocess.CalledProcessError) as error:
@@ -49,6 +47,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     sys.stdout.write((out / "SHA256SUMS").read_text())
     return 0
+
+
+def find_helm(*, is_trial: bool) -> str | None:
+    """Return the path of helm, which packages the chart; in a trial, None if there is none.
+
+    Raises:
+        ReleaseError: a release would lack the chart.
+    """
+    name = os.environ.get("HELM", "helm")
+    helm = shutil.which(name)
+    if helm is None:
+        reason = f"{name}: not found: install helm, or run make release HELM=PATH"
+        if not is_trial:
+            raise ReleaseError(reason)
+        sys.stderr.write(f"the chart is not packaged: {reason}\n")
+    return helm
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ops.release.__main__ import find_helm
 from ops.release.packages import ReleaseError, normalize, write_checksums
 from ops.release.source import export_commit, read_epoch, read_release
 
@@ -49,6 +51,18 @@ def archive(*entries: tuple[str, int, int]) -> bytes:
             entry.uid, entry.uname = mtime, f"user{mtime}"
             written.addfile(entry, io.BytesIO(b"x"))
     return out.getvalue()
+
+
+def test_release_without_helm_is_rejected_unless_it_is_a_trial(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HELM", "/no/such/helm")
+    with pytest.raises(ReleaseError, match=r"^/no/such/helm: not found: install helm, or run make"):
+        find_helm(is_trial=False)
+    assert find_helm(is_trial=True) is None
+    assert "the chart is not packaged: /no/such/helm" in capsys.readouterr().err
+    monkeypatch.setenv("HELM", "sh")
+    assert find_helm(is_trial=False) == shutil.which("sh")
 
 
 def test_archive_does_not_depend_on_who_made_it_and_when() -> None:
