@@ -59,7 +59,7 @@ faults: setup-dev
 	$(BIN)/python -m tests.faults --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.faults --copy --schedules $(or $(SCHEDULES),20000) --seed $(or $(SEED),1)
 
-# Run random stories of the actors on such a disk, and compare them with a model.
+# Run random stories of the whole daemon on such a disk and a faulty network; compare them with a model.
 stories: setup-dev
 	$(BIN)/python -m tests.model --stories $(or $(STORIES),3000) --seed $(or $(SEED),1)
 

@@ -1,1 +1,1 @@
-"""Compare the actors, over the real log and a failing disk, with a simple model in virtual time."""
+"""Compare the whole daemon, on a failing disk and network, with a simple model in virtual time."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 import traceback
 from collections import Counter
 
 from tests.model.stories import run_stories, shortest
-from tests.model.story import text_of
+from tests.model.telling import text_of
 
 
 def main() -> int:
@@ -19,7 +18,6 @@ def main() -> int:
     parser.add_argument("--stories", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    logging.disable()
     counts: Counter[str] = Counter()
     started = time.monotonic()
     broken = run_stories(arguments.seed, arguments.stories, counts)

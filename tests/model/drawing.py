@@ -19,8 +19,12 @@ from authorizerd.acl.model import (
 from tests.model.story import (
     EARLY,
     EVERY_NODE,
+    HTTP,
+    INSIDE,
+    KAFKA,
     LATE,
     ROOT,
+    STREAM,
     THIS_NODE,
     TIMEOUTS_MS,
     Ask,
@@ -44,6 +48,9 @@ _OPERATIONS: Final = (Operation.READ, Operation.DESCRIBE, Operation.ALL)
 _PATTERNS: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 _DELAYS_S: Final = (0.0, 0.0, 0.0, 0.001, 0.1, 0.3, 1.2)
 _PATIENCE_S: Final = (0.0, 0.001, 0.1, 0.3)
+_KINDS: Final = {INSIDE: "CCCCDDDTTAAAAPS", KAFKA: "CCCCDDDSS", HTTP: "AP", STREAM: "AP"}
+"""The first letters of the steps that clients of each surface take; only one client may reload (R),
+as one task handles all signals."""
 
 
 def draw_story(seed: int) -> Story:
@@ -63,11 +70,14 @@ def _life(chance: Random, pool: Sequence[Acl]) -> Life:
         stalls_s=chance.choice(((0.0,), (0.001,), (0.0, 0.1, 0.3), (0.0, 0.3, 3.0))),
         has_short_turns=chance.random() < 0.5,
         is_plugged_in=chance.random() < 0.3,
-        requests_max=chance.choice((3, 100, 100)),
+        requests_max=chance.choice((1, 3, 100, 100)),
         timeout_ms=chance.choice(TIMEOUTS_MS),
         checkpoint_bytes=chance.choice((300, 1500, 1 << 30)),
         retention_bytes=chance.choice((-1, 0, 2000)),
         segment_bytes=chance.choice((300, 2000, 1 << 30)),
+        delays_s=chance.choice(((0.0,), (0.0, 0.001), (0.0, 0.1, 1.0))),
+        splits=chance.random() < 0.5,
+        partitions=_partitions(chance),
     )
     match chance.choice(("none", "none", "signal", "kill", "crash", "crash", "fail", "fail")):
         case "signal":
@@ -91,22 +101,35 @@ def _life(chance: Random, pool: Sequence[Acl]) -> Life:
     return life
 
 
+def _partitions(chance: Random) -> tuple[tuple[float, float], ...]:
+    if chance.random() < 0.8:
+        return ()
+    begin = chance.choice((0.0, 0.05, 0.3, 1.0))
+    return ((begin, begin + chance.choice((0.1, 1.0, 20.0, 60.0))),)
+
+
 def _client(chance: Random, pool: Sequence[Acl], number: int) -> Client:
-    endpoint = chance.choice((EARLY, LATE))
+    surface = chance.choice((INSIDE, INSIDE, KAFKA, KAFKA, HTTP, STREAM))
+    is_decision_port = surface in (HTTP, STREAM)
+    endpoint = surface if is_decision_port else chance.choice((EARLY, LATE))
     principal = chance.choice((ROOT, ROOT, "User:a"))
-    calls = [_call(chance, pool, may_reload=not number) for _ in range(chance.randint(1, 6))]
-    return Client(endpoint, principal, tuple(calls))
+    kinds = _KINDS[surface] + ("R" if not number and surface == INSIDE else "")
+    calls = [_call(chance, pool, kinds) for _ in range(chance.randint(1, 6))]
+    cut_after = None
+    if surface != INSIDE and chance.random() < 0.3:
+        cut_after = chance.randint(1, chance.choice((300, 1000, 3000)))
+    return Client(endpoint, principal, tuple(calls), surface, cut_after)
 
 
-def _call(chance: Random, pool: Sequence[Acl], *, may_reload: bool) -> Call:
-    """Draw a call. Only one client may reload, as one task handles all signals."""
+def _call(chance: Random, pool: Sequence[Acl], kinds: str) -> Call:
+    """Draw a call of one of these kinds."""
     patience_s = chance.choice(_PATIENCE_S) if chance.random() < 0.3 else None
     turns = chance.randint(0, 8)
-    return Call(chance.choice(_DELAYS_S), _step(chance, pool, may_reload), patience_s, turns)
+    return Call(chance.choice(_DELAYS_S), _step(chance, pool, kinds), patience_s, turns)
 
 
-def _step(chance: Random, pool: Sequence[Acl], may_reload: bool) -> Step:
-    match chance.choice("CCCCDDDTTAAAAPSR" if may_reload else "CCCCDDDTTAAAAPS"):
+def _step(chance: Random, pool: Sequence[Acl], kinds: str) -> Step:
+    match chance.choice(kinds):
         case "C":
             return Create(_new_acls(chance, pool))
         case "D":
@@ -120,7 +143,9 @@ def _step(chance: Random, pool: Sequence[Acl], may_reload: bool) -> Step:
             users = chance.choice(((ROOT,), (ROOT, "User:a"), ()))
             return Reload(users, chance.random() < 0.5)
         case kind:
-            questions = (_question(chance) for _ in range(chance.randint(1, 6)))
+            questions = (
+                _question(chance) for _ in range(chance.randint(1, chance.choice((1, 6, 40))))
+            )
             return Ask(tuple(questions), chance.choice((0.0, 0.01, 0.1)) if kind == "P" else None)
 
 

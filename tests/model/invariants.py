@@ -226,6 +226,7 @@ class Invariants:
             self.counts["updates in doubt"] += 1
             return
         self.counts["updates acknowledged"] += 1
+        request.is_acknowledged = True
         check(request.is_planned, "an update is acknowledged before the log is read")
         late = bool(self._unwritten) and self._unwritten[0].number <= request.number
         doubted = any(each.number <= request.number for each in self._doubted)
@@ -242,21 +243,52 @@ class Invariants:
         check(request.times_reported == is_cluster, "an acknowledged update is not reported once")
         self.acknowledged_offset = max(self.acknowledged_offset, offset)
 
-    def check_decisions(
+    def check_decision(
         self,
         offset: int,
-        questions: Sequence[Question],
-        answers: Sequence[bool],
-        super_users: frozenset[str],
-        allow_everyone: bool,
+        question: Question,
+        answer: bool,
+        settings: Sequence[tuple[frozenset[str], bool]],
+        *,
+        last_offset: int | None = None,
     ) -> None:
-        """Compare each answer with a plain scan of the ACLs at ``offset``."""
-        acls = self._state_at(offset).acls
-        for question, answer in zip(questions, answers, strict=True):
-            expected = question.principal in super_users
-            if not expected:
-                expected, _ = decide(acls, allow_everyone, question)
-            check(answer is expected, f"{question} at offset {offset} is answered {answer}")
+        """Compare an answer with a plain scan of the ACLs at ``offset``, or up to ``last_offset``.
+
+        Args:
+            settings: the super users and the default that may have been in force.
+        """
+        states = [self._state_at(offset)]
+        if last_offset is not None:
+            states += [
+                state for ended, state in self._states.items() if offset < ended <= last_offset
+            ]
+        possible = {
+            question.principal in super_users or decide(state.acls, allow_everyone, question)[0]
+            for super_users, allow_everyone in settings
+            for state in states
+        }
+        check(answer in possible, f"{question} at offset {offset} is answered {answer}")
+
+    def check_answer(self, request: Request, answers: Sequence[object]) -> None:
+        """Check that a successful answer to an update that a client got is the expected one."""
+        check(request.is_acknowledged, f"{request.step} is answered before it is done")
+        check(
+            list(answers) == list(request.expected),
+            f"a client gets {answers} for {request.step}, not {request.expected}",
+        )
+
+    def find_description(
+        self, least_offset: int, filter: AclFilter, described: Sequence[Acl]
+    ) -> int:
+        """Return the lowest offset, from ``least_offset`` on, at which these were the ACLs."""
+        wanted = {*described}
+        check(len(wanted) == len(described), "an ACL is described twice")
+        for offset, state in sorted(self._states.items()):
+            if offset >= least_offset and wanted == {
+                acl for acl in state.acls if matches(filter, acl)
+            }:
+                return offset
+        raise BrokenInvariantError(f"{filter} describes ACLs of no state from {least_offset} on")
 
     def check_description(self, offset: int, filter: AclFilter, described: Sequence[Acl]) -> None:
         expected = {acl for acl in self._state_at(offset).acls if matches(filter, acl)}

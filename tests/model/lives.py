@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final
-from unittest.mock import patch
 
 import trio
-from trio.testing import MockClock
 
-from authorizerd.acl import filters, updates
-from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.actors import record_applier, update_queue
 from authorizerd.actors.errors import EndpointStartError, LogWriteError
-from authorizerd.daemon.sources import own_log_reader as log_source
+from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
 from authorizerd.metadata.log import Progress
-from authorizerd.metadata.meta_properties import MetaProperties, format_directory
+from authorizerd.metadata.meta_properties import format_directory
 from authorizerd.metadata.replay import Replay
 from tests.faults.disk import UNREAD, FaultDisk
 from tests.faults.verdicts import may_stop, whole_size
 from tests.faults.workload import BrokenInvariantError
-from tests.model.clients import ClientTask
+from tests.model.callers import Caller
 from tests.model.invariants import Invariants
-from tests.model.process import Process
-from tests.model.story import Life, Story
+from tests.model.network import Network
+from tests.model.process import PROPERTIES, Process
+from tests.model.story import INSIDE, Life, Story
+from tests.model.visitors import new_visitor
 from tests.model.watched_log import LOG_DIR, new_writer
 from tests.support.recording_storage import PowerFailure
-
-SHORT_TURNS: Final = (
-    (filters, "ACLS_PER_STEP", 1),
-    (updates, "_ITEMS_PER_STEP", 1),
-    (updates, "_LOOKUPS_PER_STEP", 1),
-    (record_applier, "CHANGES_PER_SLICE", 1),
-    (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
-    (log_source, "BATCHES_PER_READ", 1),
-)
-"""The smallest steps of long work, so that other tasks run in between."""
 
 
 class StoryRun:
@@ -57,7 +44,7 @@ class StoryRun:
         Raises:
             BrokenInvariantError: an invariant does not hold.
         """
-        format_directory(LOG_DIR, MetaProperties("cluster", 1, "d"), self.disk, self._begin_log)
+        format_directory(LOG_DIR, PROPERTIES, self.disk, self._begin_log)
         self.disk.end_process()
         for life in self._story.lives:
             self._live(life)
@@ -84,38 +71,47 @@ class StoryRun:
     def _errors_of(self, life: Life) -> list[BaseException]:
         """Run one process to its end; return the errors that ended it."""
         errors: list[BaseException] = []
-        process: Process | None = None
+        network = Network(
+            Random(life.seed), life.delays_s, splits=life.splits, partitions=life.partitions
+        )
+        process = Process(life, self.disk, network, self.invariants)
+        is_crash = False
         try:
-            process = Process(life, self.disk, self.invariants)
-            self._run(process)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - judged below
-            errors = list(_leaves(error))
-        is_crash = any(isinstance(error, PowerFailure) for error in errors)
-        if process is not None:
-            if not is_crash:
-                with suppress(PowerFailure):
-                    process.close()
-            self.counts["checkpoints"] += process.checkpointer.statistics.written
-            process.check_end(is_crash=is_crash)
+            with process.on_its_machine():
+                errors = self._errors_of_run(process)
+                is_crash = any(isinstance(error, PowerFailure) for error in errors)
+                if not is_crash:
+                    with suppress(PowerFailure):
+                        process.close()
+                self.counts["checkpoints"] += process.parts.origin.checkpoints.written
+                process.check_end(is_crash=is_crash)
+        except (PowerFailure, LogDirectoryError, OSError) as error:  # while it was opened
+            errors.append(error)
+            is_crash = isinstance(error, PowerFailure)
+        self.counts.update(network.faults)
         self.invariants.end_life(is_clean=not errors, is_crash=is_crash)
         self.counts["lives"] += 1
         self.counts["crashes" if is_crash else "ended by a fault" if errors else "ended well"] += 1
         return errors
 
+    def _errors_of_run(self, process: Process) -> list[BaseException]:
+        try:
+            self._run(process)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - judged by the caller
+            return list(_leaves(error))
+        return []
+
     def _run(self, process: Process) -> None:
-        tasks = [ClientTask(process, client, self.counts) for client in process.life.clients]
-
-        async def serve() -> None:
-            async with trio.open_nursery() as nursery:
-                for task in tasks:
-                    nursery.start_soon(task.run)
-
-        with _deterministic(process):
-            trio.run(
-                process.run, serve, clock=MockClock(autojump_threshold=0), instruments=[process]
-            )
+        callers: list[Callable[[], Awaitable[None]]] = []
+        visitors: list[Callable[[], Awaitable[None]]] = []
+        for number, client in enumerate(process.life.clients):
+            if client.surface == INSIDE:
+                callers.append(Caller(process, client, number, self.counts).run)
+            else:
+                visitors.append(new_visitor(process, client, number, self.counts).run)
+        process.run(_together(callers), _together(visitors))
 
     def _judge(self, error: BaseException, faults: Counter[str]) -> None:
         """Check that a process may end this way after these faults of its disk.
@@ -148,26 +144,20 @@ class StoryRun:
         return True
 
 
-@contextmanager
-def _deterministic(process: Process) -> Iterator[None]:
-    """Schedule trio's tasks by the seed, and run the work of threads in the loop."""
-    scheduler = trio._core._run
-    with ExitStack() as stack:
-        replaced: list[tuple[object, str, object]] = [
-            (scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
-            (scheduler, "_r", Random(process.life.seed)),
-            (trio.to_thread, "run_sync", process.run_sync),
-        ]
-        if process.life.has_short_turns:
-            replaced += SHORT_TURNS
-        for module, name, value in replaced:
-            stack.enter_context(patch.object(module, name, value))
-        yield
+def _together(tasks: Sequence[Callable[[], Awaitable[None]]]) -> Callable[[], Awaitable[None]]:
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            for task in tasks:
+                nursery.start_soon(task)
+
+    return run
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from _leaves(each)
+    elif isinstance(error, StartError) and error.__cause__ is not None:
+        yield from _leaves(error.__cause__)
     else:
         yield error

@@ -1,126 +1,301 @@
-"""One life of the daemon: its actors and its log, assembled as in ``daemon.components``.
+"""One life of the daemon: the real ``Parts`` and ``Daemon``, on a simulated machine and network.
 
-The story's clients replace its ports. The work of threads runs in the loop, after a virtual delay
-that stands for a slow disk. Batches reach the applier late and in pieces.
+Its disk, threads, clocks, sockets and signals are replaced; all else is the daemon's own. Batches
+reach the applier late and in pieces.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
-from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final, cast
 
+import msgspec
 import trio
-from msgspec.structs import replace
+from trio.testing import MockClock
 
-from authorizerd.acl.model import ChangeBatch
-from authorizerd.actors.authorizer import ServerInfo
+from authorizerd.acl.model import Acl, AclFilter, ChangeBatch
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.updates import Deleted
+from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.decider import DecidingAuthorizer
+from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
-from authorizerd.actors.purgatory import Purgatory
-from authorizerd.actors.record_applier import CaughtUp, RecordApplier
+from authorizerd.actors.published import View
+from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration, parse
-from authorizerd.daemon.settings import Settings
-from authorizerd.daemon.sources.own_log_reader import LocalLogSource
-from authorizerd.daemon.sources.own_log_writer import Checkpointer, CheckpointPolicy, OwnLog
-from authorizerd.metadata.log import MetadataLog
+from authorizerd.daemon import components
+from authorizerd.daemon.components import Parts
+from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
+from authorizerd.daemon.forced_end import ForcedEnd
+from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.lifespan import Daemon
+from authorizerd.daemon.net.binding import BoundEndpoint
+from authorizerd.daemon.origins import own_log
+from authorizerd.daemon.sources.own_log_writer import OwnLog
+from authorizerd.daemon.stages import Stage
+from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.metadata.meta_properties import MetaProperties
+from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenInvariantError
 from tests.model.invariants import Invariants, check
-from tests.model.story import EARLY, LATE, ROOT, Life
-from tests.model.watched_log import LOG_DIR, WatchedLog, new_writer
+from tests.model.machine import Machine, simulated
+from tests.model.network import MemoryListener, Network
+from tests.model.reference import Request
+from tests.model.story import EARLY, LATE, ROOT, USERS, Create, Delete, Life
+from tests.model.watched_log import LOG_DIR, WatchedLog
 from tests.support.recording_storage import PowerFailure
 
-BATCHES_WAITING_MAX: Final = 16
 LIFE_S_MAX: Final = 600
 """Time limit of a life; every wait that ends at all is shorter."""
+PROPERTIES: Final = MetaProperties("cluster", 1, "d")
+PASSWORD: Final = "secret"
 
-T = TypeVar("T")
+_GATED: Final = (LATE, DECISION_HTTP, DECISION_STREAM)
+_LOG_IN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_JAAS: Final = " ".join(f'user_{each.removeprefix("User:")}="{PASSWORD}"' for each in USERS)
+
+ReloadedSettings = tuple[frozenset[str], bool]
+"""The super users, and whether everyone is allowed what no ACL is about."""
 
 
 @cache
-def _configuration(timeout_ms: int, super_users: tuple[str, ...], everyone: bool) -> Configuration:
+def _configuration(life: Life, super_users: tuple[str, ...], everyone: bool) -> Configuration:
     text = (
         f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
         f"allow.everyone.if.no.acl.found={str(everyone).lower()}\n"
-        f"authorizerd.update.timeout.ms={timeout_ms}\n"
+        f"authorizerd.update.timeout.ms={life.timeout_ms}\n"
+        f"listeners={EARLY}://127.0.0.1:1,{LATE}://127.0.0.1:2\n"
+        f"listener.security.protocol.map={EARLY}:SASL_PLAINTEXT,{LATE}:SASL_PLAINTEXT\n"
+        f"sasl.enabled.mechanisms=PLAIN\nearly.start.listeners={EARLY}\n"
+        f"listener.name.early.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
+        f"listener.name.late.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
+        "authorizerd.decision.stream=tcp://127.0.0.1:3\n"
+        "metadata.log.max.snapshot.interval.ms=0\n"
+        "metadata.max.retention.ms=-1\n"  # otherwise it would depend on the clock
+        f"queued.max.requests={life.requests_max}\n"
+        "connection.failed.authentication.delay.ms=0\n"
     )
-    return parse(text, source="server.properties")
+    return replace(
+        parse(text, source="server.properties"),
+        metadata_log_dir=str(LOG_DIR),
+        metadata_log_segment_bytes=life.segment_bytes,
+        metadata_log_max_record_bytes_between_snapshots=life.checkpoint_bytes,
+        metadata_max_retention_bytes=life.retention_bytes,
+    )
+
+
+class _Endpoint:
+    """A ``BoundEndpoint`` of the simulated network."""
+
+    port = 1
+
+    def __init__(self, process: Process, name: str) -> None:
+        self._process = process
+        self._listening = trio.Event()
+        self.name = name
+        self.address = f"{name}:1"
+
+    def listen(self) -> list[MemoryListener]:
+        self._process.check_opening(self.name)
+        self._listening.set()
+        return [self._process.network.listen(self.name)]
+
+    async def wait_until_listening(self) -> None:
+        await self._listening.wait()
+
+    def close(self) -> None:
+        self._process.network.stop_listening(self.name)
+
+
+class _NoForcedEnd(ForcedEnd):
+    def begin(self, seconds: int) -> None:
+        """Start no timer: ``LIFE_S_MAX`` limits a life."""
+
+
+class _SimulatedDaemon(Daemon):
+    """The daemon without sockets and signals."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.parts, None, ServiceManager({}), {}, _NoForcedEnd())
+        self._process = process
+
+    async def _bind(self, stack: ExitStack) -> dict[str, BoundEndpoint]:
+        found = {}
+        for name in (EARLY, *_GATED, ADMIN_HTTP):
+            found[name] = endpoint = _Endpoint(self._process, name)
+            stack.callback(endpoint.close)
+        return cast(dict[str, BoundEndpoint], found)
+
+    def _start_authorizer(self, cluster: Cluster) -> ListenerGate:
+        self._process.gate = super()._start_authorizer(cluster)
+        self._process.started = self._process.gate._started
+        check(self._process.started[EARLY].is_done, "an early endpoint does not open at once")
+        return self._process.gate
+
+    def _acting(self) -> Stage:
+        stage = super()._acting()
+        return replace(stage, services=(self._process.relay, *stage.services))
+
+    async def _wait_for_end(self, signals: AsyncIterator[int]) -> None:
+        await self._process.serve()
+
+
+class _WatchedQueue(UpdateQueue):
+    """The queue; ``watch`` is told which updates it accepts."""
+
+    watch: Callable[[Create | Delete, RequestContext | None, Sequence[Completion[Any]], int], None]
+
+    def create(
+        self, acls: Sequence[Acl], context: RequestContext | None = None
+    ) -> Sequence[Completion[None]]:
+        step, waiting = Create(tuple(acls)), self.statistics.requests_waiting
+        completions = super().create(acls, context)
+        self.watch(step, context, completions, waiting)
+        return completions
+
+    def delete(
+        self, filters: Sequence[AclFilter], context: RequestContext | None = None
+    ) -> Sequence[Completion[Deleted]]:
+        step, waiting = Delete(tuple(filters)), self.statistics.requests_waiting
+        completions = super().delete(filters, context)
+        self.watch(step, context, completions, waiting)
+        return completions
 
 
 class Process(trio.abc.Instrument):
     """A process that runs once. As a trio instrument, it checks every step of every task.
 
-    ``super_users`` and ``allow_everyone`` are the applied settings of the file.
+    Attributes:
+        accepted: the last update that the queue has accepted of each client, by the client's id.
+        settings: those of the file as they were applied, the newest last.
+        is_over: True once the daemon has ended.
     """
 
-    def __init__(self, life: Life, disk: FaultDisk, invariants: Invariants) -> None:
-        """Open the log. Raises LogDirectoryError and OSError, as the daemon's start does."""
+    def __init__(
+        self, life: Life, disk: FaultDisk, network: Network, invariants: Invariants
+    ) -> None:
         self.life = life
+        self.network = network
         self.invariants = invariants
         self.broken: BaseException | None = None
-        self.super_users: frozenset[str] = frozenset((ROOT,))
-        self.allow_everyone = False
-        self.file = _configuration(life.timeout_ms, (ROOT,), False)
-        self._disk = disk
-        self._chance: Final = Random(life.seed)
-        self._writer = new_writer(disk, life.segment_bytes)
-        own = WatchedLog(OwnLog(self._writer, node_id=1), disk, invariants)
-        self._source = LocalLogSource(MetadataLog.open(LOG_DIR, disk), own)
-        self._feed, self._late_inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](
-            BATCHES_WAITING_MAX
-        )
-        self._late_feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](0)
-        self.applier = RecordApplier(inbox)
-        ids = itertools.count(self._chance.getrandbits(64))
-        self.updates = UpdateQueue(
-            own,
-            self._feed,
-            self.applier.snapshot,
-            self.applier.cluster,
-            requests_max=life.requests_max,
-            new_id=lambda: next(ids).to_bytes(16, "big"),
-            acls_changed_at=lambda: self.applier.acls_changed_at,
-        )
-        self.standard = StandardAuthorizer(self.applier.snapshot, self.updates)
-        self.authorizer: DecidingAuthorizer = self.standard
-        if life.is_plugged_in:
-            self.authorizer = PluggedAuthorizer(
-                self.standard,
-                name="Plugged",
-                snapshot=self.applier.snapshot,
-                on_failure=self._break,
-            )
-        self.authorizer.configure(self.file.file_values)
-        self.purgatory = Purgatory(life.timeout_ms)
-        self.settings = Settings(
-            self.file,
-            self.applier.cluster,
-            self.authorizer,
-            standard=self.standard,
-            read=lambda: self.file,
-        )
-        self.checkpointer = self._new_checkpointer()
-        self.started: dict[str, Completion[None]] = {}
+        self.accepted: dict[str | None, Request] = {}
+        self.settings: list[ReloadedSettings] = [(frozenset((ROOT,)), False)]
+        self.file = _configuration(_configured(life), (ROOT,), False)
+        self.machine = Machine(life, disk)
+        self.is_over = False
+        self.started: Mapping[str, Completion[None]] = {}
+        self.parts: Parts
+        self.gate: ListenerGate
+        self.applier: RecordApplier
+        self._late_inbox: trio.MemoryReceiveChannel[Message]
+        self._late_feed: trio.MemorySendChannel[Message]
+        self._callers: Callable[[], Any]
+        self._visitors_left = trio.Event()
 
     @property
     def is_loaded(self) -> bool:
         return self.applier.snapshot.newest is not None
 
-    def write_file(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
-        """Change the settings file; the next reload reads it."""
-        self.file = _configuration(self.life.timeout_ms, super_users, allow_everyone)
+    @property
+    def authorizer(self) -> DecidingAuthorizer:
+        return self.parts.authorizer
+
+    @property
+    def super_users(self) -> frozenset[str]:
+        return self.settings[-1][0]
+
+    async def reload(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
+        """Change the settings file, and reload it."""
+        self.file = _configuration(_configured(self.life), super_users, allow_everyone)
+        await self.parts.settings.reload()
+        self.settings.append((frozenset(super_users), allow_everyone))
 
     def _break(self, error: BaseException) -> None:
         if self.broken is None:
             self.broken = error
+
+    # What replaces the daemon's own parts.
+
+    @contextmanager
+    def on_its_machine(self) -> Iterator[None]:
+        """Open the parts. Raises LogDirectoryError and OSError, as the daemon's start does."""
+        with simulated(
+            self.machine,
+            self.life,
+            self._break,
+            (components, "RecordApplier", self._new_applier),
+            (components, "choose_authorizer", self._choose_authorizer),
+            (own_log, "OwnLog", self._new_own_log),
+            (own_log, "UpdateQueue", self._new_queue),
+        ):
+            self.parts = Parts(lambda: self.file, PROPERTIES)
+            yield
+
+    def _new_applier(
+        self,
+        inbox: trio.MemoryReceiveChannel[Message],
+        **options: Any,  # noqa: ANN401
+    ) -> RecordApplier:
+        self._late_inbox = inbox
+        self._late_feed, late = trio.open_memory_channel[Message](0)
+        self.applier = RecordApplier(late, **options)
+        return self.applier
+
+    def _choose_authorizer(
+        self, name: str, standard: StandardAuthorizer, snapshot: View[AclSnapshot | None]
+    ) -> Authorizer:
+        if not self.life.is_plugged_in:
+            return standard
+        return PluggedAuthorizer(
+            standard, name="Plugged", snapshot=snapshot, on_failure=self._break
+        )
+
+    def _new_own_log(self, writer: LogWriter, *, node_id: int) -> WatchedLog:
+        return WatchedLog(OwnLog(writer, node_id=node_id), self.machine.disk, self.invariants)
+
+    def _new_queue(self, *arguments: Any, **options: Any) -> _WatchedQueue:  # noqa: ANN401
+        queue = _WatchedQueue(*arguments, **options)
+        queue.watch = self._watch
+        return queue
+
+    def _watch(
+        self,
+        step: Create | Delete,
+        context: RequestContext | None,
+        completions: Sequence[Completion[Any]],
+        waiting: int,
+    ) -> None:
+        if completions:
+            assert context is not None
+            self.accept(Request(step), context.client_id, completions, waiting)
+
+    def accept(
+        self,
+        request: Request,
+        client_id: str | None,
+        completions: Sequence[Completion[Any]],
+        waiting: int,
+    ) -> None:
+        """Note that the queue has accepted an update, or refused it at once.
+
+        Args:
+            waiting: how many requests were waiting before.
+        """
+        if completions[0].is_done:
+            reasons = [_refusal(completion) for completion in completions]
+            self.invariants.refuse(reasons, waiting >= self.life.requests_max)
+            request.is_refused = True
+        else:
+            self.invariants.accept(request, completions)
+        self.accepted[client_id] = request
 
     # The instrument.
 
@@ -131,155 +306,121 @@ class Process(trio.abc.Instrument):
             self.invariants.watch(
                 self.applier.snapshot.newest,
                 self.applier.cluster.newest,
-                self.purgatory.timeout_ms,
+                self.parts.purgatory.timeout_ms,
                 self.life.timeout_ms,
             )
-            if not self.is_loaded and LATE in self.started:
+            if not self.is_loaded and self.started:
                 check(not self.gate.is_open(LATE), "an endpoint opens before the ACLs are loaded")
         except Exception as error:  # noqa: BLE001 - trio would ignore it
             self._break(error)
 
+    def check_opening(self, name: str) -> None:
+        """Check that an endpoint may start to listen."""
+        if name in _GATED:
+            check(self.is_loaded, f"{name} listens before the ACLs are loaded")
+            timeout_ms = self.parts.purgatory.timeout_ms
+            self.invariants.check_timeout(timeout_ms, self.life.timeout_ms)
+
     # The process.
 
-    async def run(self, serve: Callable[[], Any]) -> None:
-        """Run the daemon's actors, with ``serve`` in place of its servers."""
+    def run(self, callers: Callable[[], Any], visitors: Callable[[], Any]) -> None:
+        """Run the daemon.
+
+        Args:
+            callers: use its actors, and are cancelled when it is to end.
+            visitors: use its ports, also while it ends.
+        """
+        self._callers = callers
+        trio.run(self._run, visitors, clock=MockClock(autojump_threshold=0), instruments=[self])
+
+    async def _run(self, visitors: Callable[[], Any]) -> None:
+        daemon = _SimulatedDaemon(self)
         with trio.fail_after(LIFE_S_MAX):
-            self.started = dict(
-                self.authorizer.start(
-                    ServerInfo(
-                        cluster_id="cluster",
-                        node_id=1,
-                        endpoints={EARLY: "early:1", LATE: "late:2"},
-                        early_start_listeners=frozenset((EARLY,)),
-                    )
-                )
-            )
-            check(self.started[EARLY].is_done, "an early endpoint does not open at once")
-            self.gate = ListenerGate(self.started)
-            self.settings.follow(self._follow)
-            async with trio.open_nursery() as actors:
+            async with trio.open_nursery() as outside:
+                killing = trio.CancelScope()
                 if self.life.is_killed:
-                    actors.start_soon(self._kill)
-                actors.start_soon(self._relay)
-                await actors.start(self.applier.run)
-                await actors.start(self.gate.run)
-                actors.start_soon(self.checkpointer.run)
-                async with trio.open_nursery() as writing:
-                    await writing.start(self.updates.run)
-                    async with trio.open_nursery() as serving:
-                        serving.start_soon(self._load)
-                        with trio.move_on_after(self._patience_s()):
-                            await serve()
-                            await trio.sleep(self.life.rest_s)
-                            await self.gate.wait_until_all_open()
-                        serving.cancel_scope.cancel()
-                    self.updates.close()
-                    if not self.is_loaded:
-                        writing.cancel_scope.cancel()
-                actors.cancel_scope.cancel()
+                    outside.start_soon(self._kill, killing)
+                outside.start_soon(self._visit, visitors)
+                await daemon.run()
+                self.is_over = True
+                killing.cancel()
+
+    async def _visit(self, visitors: Callable[[], Any]) -> None:
+        await visitors()
+        self._visitors_left.set()
+
+    async def serve(self) -> None:
+        """Return when the daemon is to end."""
+        end_s = None if self.life.is_killed else self.life.end_s
+        with trio.move_on_after(float("inf") if end_s is None else end_s):
+            await self._callers()
+            await self._visitors_left.wait()
+            await trio.sleep(self.life.rest_s)
+            await self.gate.wait_until_all_open()
 
     def close(self) -> None:
         """Close the authorizers and the log, as the daemon always does."""
-        for authorizer in dict.fromkeys((self.authorizer, self.standard)):
-            authorizer.close()
-        with suppress(OSError):
-            self._writer.close()
+        self.parts.close()
 
     def check_end(self, *, is_crash: bool) -> None:
         """Check that nothing is left waiting and that every endpoint has finished starting."""
         if self.broken is not None:
             raise BrokenInvariantError(str(self.broken)) from self.broken
-        check(self.purgatory.requests_waiting == 0, "requests are left in purgatory")
-        check(self.purgatory.items_waiting == 0, "items are left in purgatory")
-        check(
-            is_crash or self.updates.statistics.requests_waiting == 0,
-            "updates are left in the queue",
-        )
+        check(self.network.ends_open == 0, f"{self.network.ends_open} streams are left open")
+        purgatory = self.parts.purgatory
+        check(purgatory.requests_waiting == 0, "requests are left in purgatory")
+        check(purgatory.items_waiting == 0, "items are left in purgatory")
+        waiting = self.parts.origin.updates.statistics.requests_waiting
+        check(is_crash or waiting == 0, "updates are left in the queue")
         if self.started and not is_crash:
             check(all(each.is_done for each in self.started.values()), "a start never ends")
             check(self.is_loaded or not _has_succeeded(self.started[LATE]), "started too early")
 
-    def _patience_s(self) -> float:
-        end_s = None if self.life.is_killed else self.life.end_s
-        return float("inf") if end_s is None else end_s
-
-    def _follow(self, settings: Any) -> None:  # noqa: ANN401
-        self.purgatory.timeout_ms = settings.update_timeout_ms
-
-    async def _kill(self) -> None:
+    async def _kill(self, scope: trio.CancelScope) -> None:
         assert self.life.end_s is not None
-        await trio.sleep(self.life.end_s)
-        raise PowerFailure
+        with scope:
+            await trio.sleep(self.life.end_s)
+            raise PowerFailure
 
-    async def _load(self) -> None:
-        try:
-            await self._source.run(self._feed.clone())
-        except Exception as error:
-            self.standard.complete_initial_load(error)
-            raise
-        await self.applier.snapshot.wait_until(lambda newest: newest is not None)
-        self.settings.refresh()
-        self.invariants.check_timeout(self.purgatory.timeout_ms, self.life.timeout_ms)
-        self.standard.complete_initial_load()
-        await self.gate.wait_until_all_open()
-
-    async def _relay(self) -> None:
+    async def relay(self) -> None:
         """Forward batches after a delay, in one or two pieces."""
+        chance, stalls_s = self.machine.chance, self.life.stalls_s
         async with self._late_feed, self._late_inbox:
             async for message in self._late_inbox:
-                await trio.sleep(self._chance.choice(self.life.stalls_s) / 10)
-                if isinstance(message, ChangeBatch) and self._chance.random() < 0.5:
-                    middle = self._chance.randint(0, len(message.changes))
+                await trio.sleep(chance.choice(stalls_s) / 10)
+                if isinstance(message, ChangeBatch) and chance.random() < 0.5:
+                    middle = chance.randint(0, len(message.changes))
                     first, message = _pieces(message, middle)
                     await self._late_feed.send(first)
-                    await trio.sleep(self._chance.choice(self.life.stalls_s) / 10)
+                    await trio.sleep(chance.choice(stalls_s) / 10)
                 await self._late_feed.send(message)
 
-    async def run_sync(
-        self,
-        function: Callable[..., T],
-        *arguments: object,
-        abandon_on_cancel: bool = False,
-        limiter: trio.CapacityLimiter | None = None,
-    ) -> T:
-        """Replace ``trio.to_thread.run_sync``: run the function in the loop, after a delay.
 
-        A cancelled call still completes, unless it may be abandoned. Then it is cancelled before or
-        after the function runs, never within it.
-        """
-        await trio.lowlevel.checkpoint_if_cancelled()
-        async with limiter or nullcontext():
-            with trio.CancelScope(shield=not abandon_on_cancel):
-                await trio.sleep(self._chance.choice(self.life.stalls_s))
-                try:
-                    result = function(*arguments)
-                except Exception:
-                    await trio.sleep(self._chance.choice(self.life.stalls_s))
-                    raise
-                await trio.sleep(self._chance.choice(self.life.stalls_s))
-        return result
-
-    def _new_checkpointer(self) -> Checkpointer:
-        return Checkpointer(
-            LOG_DIR,
-            self._writer,
-            self.applier.snapshot,
-            self.applier.cluster,
-            CheckpointPolicy(
-                bytes_between=self.life.checkpoint_bytes,
-                interval_ms=0,
-                retention_bytes=self.life.retention_bytes,
-                retention_ms=-1,  # otherwise it would depend on the clock
-            ),
-            replay=self._source.replay,
-            storage=self._disk,
-            bytes_read=lambda: self._source.bytes_since_checkpoint,
-        )
+def _configured(life: Life) -> Life:
+    """Return a life with only the fields that the configuration depends on."""
+    return Life(
+        seed=0,
+        timeout_ms=life.timeout_ms,
+        requests_max=life.requests_max,
+        segment_bytes=life.segment_bytes,
+        checkpoint_bytes=life.checkpoint_bytes,
+        retention_bytes=life.retention_bytes,
+    )
 
 
 def _pieces(batch: ChangeBatch, middle: int) -> tuple[ChangeBatch, ChangeBatch]:
     first = ChangeBatch(batch.last_offset, batch.changes[:middle], is_end=False)
-    return first, replace(batch, changes=batch.changes[middle:])
+    return first, msgspec.structs.replace(batch, changes=batch.changes[middle:])
+
+
+def _refusal(completion: Completion[Any]) -> str:
+    """Return why this item is refused; a refusal applies to all items of a request."""
+    check(completion.is_done, "a request is refused in part")
+    try:
+        completion.result()
+    except UpdateRefusedError as error:
+        return str(error)
+    raise BrokenInvariantError("a request is answered before it is planned")
 
 
 def _has_succeeded(completion: Completion[None]) -> bool:

@@ -50,6 +50,8 @@ class Request:
     number: int = -1
     offset: int = -1
     is_in_doubt: bool = False
+    is_refused: bool = False
+    is_acknowledged: bool = False
     times_reported: int = 0
 
 

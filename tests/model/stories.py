@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections import Counter
 
 from tests.model.drawing import draw_story
+from tests.model.invariants import check
 from tests.model.lives import StoryRun
 from tests.model.story import Story, smaller
 
 
 def run_stories(seed: int, stories: int, counts: Counter[str]) -> Story | None:
-    """Run stories from ``seed`` on; return the first that breaks an invariant."""
+    """Run stories from ``seed`` on; return the first that breaks an invariant.
+
+    Raises:
+        BrokenInvariantError: the stories have left descriptors open.
+    """
+    descriptors = _count_descriptors()
     for number in range(seed, seed + stories):
         story = draw_story(number)
         run = StoryRun(story)
@@ -18,7 +26,13 @@ def run_stories(seed: int, stories: int, counts: Counter[str]) -> Story | None:
             return story
         counts["stories"] += 1
         counts.update(run.counts + run.invariants.counts + run.disk.faults)
+    check(_count_descriptors() <= descriptors, "descriptors are left open")
     return None
+
+
+def _count_descriptors() -> int:
+    gc.collect()  # servers that were never opened are in cycles, and so are their descriptors
+    return len(os.listdir("/proc/self/fd"))
 
 
 def fault_of(story: Story, run: StoryRun | None = None) -> Exception | None:

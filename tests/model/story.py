@@ -15,6 +15,11 @@ from authorizerd.acl.model import Acl, AclFilter, Question
 T = TypeVar("T")
 
 ROOT: Final = "User:root"
+USERS: Final = (ROOT, "User:a")
+INSIDE: Final = "inside"
+KAFKA: Final = "Kafka"
+HTTP: Final = "decision_http"
+STREAM: Final = "decision_stream"
 EARLY: Final = "EARLY"
 LATE: Final = "LATE"
 TIMEOUTS_MS: Final = (100, 700, 2000)
@@ -85,11 +90,20 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A caller of one endpoint."""
+    """A caller of one endpoint.
+
+    Attributes:
+        surface: INSIDE calls the authorizer itself, as a listener does. All others connect to a
+            port, and ``principal`` logs in to those of KAFKA.
+        cut_after: the first connection is cut after this many bytes in one direction, the next one
+            after twice as many, and so on; None: never.
+    """
 
     endpoint: str
     principal: str
     calls: tuple[Call, ...]
+    surface: str = INSIDE
+    cut_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +113,9 @@ class Life:
     It shuts down ``rest_s`` after its clients have finished, but at ``end_s`` at the latest. If
     ``is_killed``, it is killed at ``end_s`` instead. The ``crash_`` and ``fail_`` fields set the
     disk's faults; each disk call takes one of ``stalls_s``. If ``has_short_turns``, long work runs
-    in the smallest steps.
+    in the smallest steps. Bytes on the network take one of ``delays_s``, and arrive in pieces of
+    any size if it ``splits`` them. They do not arrive during ``partitions``, each of which lasts
+    from a time until another.
     """
 
     seed: int
@@ -120,6 +136,9 @@ class Life:
     checkpoint_bytes: int = 1 << 30
     retention_bytes: int = -1
     segment_bytes: int = 1 << 30
+    delays_s: tuple[float, ...] = (0.0,)
+    splits: bool = False
+    partitions: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,25 +149,8 @@ class Story:
     lives: tuple[Life, ...]
 
 
-def text_of(story: Story) -> str:
-    """Return the story as text, without default values."""
-    lines = []
-    for life in story.lives:
-        usual = Life(seed=life.seed, clients=life.clients)
-        odd = [
-            f" {name}={getattr(life, name)}"
-            for name in Life.__dataclass_fields__
-            if getattr(life, name) != getattr(usual, name)
-        ]
-        lines.append(f"process with seed {life.seed}" + "".join(odd))
-        for client in life.clients:
-            lines.append(f"  {client.principal} at {client.endpoint}")
-            lines += (f"    {call}" for call in client.calls)
-    return "\n".join(lines)
-
-
 def smaller(story: Story) -> Iterator[Story]:
-    """Yield stories with one life, client or call fewer, or with one field of a life reset."""
+    """Yield stories with one life, client, call or item fewer, or with one field reset."""
     for number, life in enumerate(story.lives):
         yield Story(story.seed, _without(story.lives, number))
         for less in _smaller_lives(life):
@@ -162,10 +164,46 @@ def _smaller_lives(life: Life) -> Iterator[Life]:
             yield replace(life, **{field: getattr(usual, field)})
     for number, client in enumerate(life.clients):
         yield replace(life, clients=_without(life.clients, number))
-        for each in range(len(client.calls)):
-            less = replace(client, calls=_without(client.calls, each))
+        for less in _smaller_clients(client):
             clients = (*life.clients[:number], less, *life.clients[number + 1 :])
             yield replace(life, clients=clients)
+
+
+def _smaller_clients(client: Client) -> Iterator[Client]:
+    if client.cut_after is not None:
+        yield replace(client, cut_after=None)
+    for number, call in enumerate(client.calls):
+        yield replace(client, calls=_without(client.calls, number))
+        for less in _smaller_calls(call):
+            yield replace(client, calls=(*client.calls[:number], less, *client.calls[number + 1 :]))
+
+
+def _smaller_calls(call: Call) -> Iterator[Call]:
+    if call.patience_s is not None:
+        yield replace(call, patience_s=None, turns=0)
+    if call.delay_s:
+        yield replace(call, delay_s=0.0)
+    match call.step:
+        case Create(acls):
+            parts: list[Step] = [Create(each) for each in _less(acls)]
+        case Delete(filters):
+            parts = [Delete(each) for each in _less(filters)]
+        case Ask(questions, pause_s):
+            parts = [Ask(each, pause_s) for each in _less(questions)]
+        case _:
+            parts = []
+    for part in parts:
+        yield replace(call, step=part)
+
+
+def _less(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
+    """Yield one half, or all items but one of a few; never nothing."""
+    if len(items) > 4:
+        yield items[: len(items) // 2]
+        yield items[len(items) // 2 :]
+    elif len(items) > 1:
+        for number in range(len(items)):
+            yield _without(items, number)
 
 
 def _without(items: Sequence[T], number: int) -> tuple[T, ...]:

@@ -37,6 +37,7 @@ from tests.mutants.quorum_mutants import QUORUM_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.shell_mutants import SHELL_MUTANTS
+from tests.mutants.story_mutants import STORY_MUTANTS
 from tests.mutants.tls_mutants import TLS_MUTANTS
 from tests.mutants.transfer_mutants import TRANSFER_MUTANTS
 from tests.mutants.write_mutants import WRITE_MUTANTS
@@ -55,6 +56,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Plans": PLAN_MUTANTS,
     "Policy tests": POLICY_MUTANTS,
     "Actors": ACTOR_MUTANTS,
+    "Stories": STORY_MUTANTS,
     "Console": CONSOLE_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
     "Changes that expect a state": CHANGE_MUTANTS,

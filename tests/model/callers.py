@@ -1,4 +1,4 @@
-"""Clients of a story; each makes its calls one after the other, as over one connection."""
+"""Callers inside the process; each makes its calls one after the other, as a connection does."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.validation import validate_filter
 from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.updates import ClusterPlan
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.image.cluster import ClusterImage
-from tests.faults.workload import BrokenInvariantError
 from tests.model.invariants import check
 from tests.model.process import Process
 from tests.model.reference import BROKER, TIMEOUT_KEY, Request
@@ -28,12 +26,13 @@ from tests.model.story import LATE, Ask, Call, Client, Create, Delete, Describe,
 MOMENT_S: Final = 1e-9
 
 
-class ClientTask:
-    """One connection. Its answers come in order, and none is from an older state than the last."""
+class Caller:
+    """One caller. Its answers come in order, and none is from an older state than the last."""
 
-    def __init__(self, process: Process, client: Client, counts: Counter[str]) -> None:
+    def __init__(self, process: Process, client: Client, number: int, counts: Counter[str]) -> None:
         self._process = process
         self._client = client
+        self._id = f"caller {number}"
         self._counts = counts
         self._seen_offset = -1
 
@@ -64,10 +63,7 @@ class ClientTask:
             case Ask(questions, pause_s):
                 await self._ask(questions, pause_s)
             case Reload(super_users, allow_everyone):
-                process.write_file(super_users, allow_everyone=allow_everyone)
-                await process.settings.reload()
-                process.super_users = frozenset(super_users)
-                process.allow_everyone = allow_everyone
+                await process.reload(super_users, allow_everyone=allow_everyone)
             case Describe() if serves:
                 await self._describe(call.step)
             case Create() | Delete() | SetTimeout() if serves:
@@ -83,7 +79,7 @@ class ClientTask:
         offset = self._see(process.authorizer.current_state().offset)
         authorizer = process.authorizer
         authorize = authorizer.authorize if pause_s is None else authorizer.pinned()
-        super_users, allow_everyone = process.super_users, process.allow_everyone
+        settings = process.settings[-1]
         for question in questions:
             context = RequestContext(
                 principal=question.principal, host=question.host, request_name="Test"
@@ -93,17 +89,15 @@ class ClientTask:
                 answers = authorize(context, [action])
             except NotReadyError:
                 check(offset == -1, "the authorizer is not ready although it is loaded")
-                check(question.principal not in super_users, "a super user is not answered")
+                check(question.principal not in settings[0], "a super user is not answered")
                 continue
             if offset == -1:
                 check(
-                    answers == [question.principal in super_users],
+                    answers == [question.principal in settings[0]],
                     "a question is answered before loading",
                 )
             else:
-                process.invariants.check_decisions(
-                    offset, [question], answers, super_users, allow_everyone
-                )
+                process.invariants.check_decision(offset, question, answers == [True], [settings])
             self._counts["decisions"] += 1
             if pause_s is not None:
                 await trio.sleep(pause_s)
@@ -137,29 +131,29 @@ class ClientTask:
 
     async def _update(self, step: Create | Delete | SetTimeout) -> None:
         process = self._process
-        request = Request(step)
-        waiting = process.updates.statistics.requests_waiting
-        completions = self._begin(request)
-        if completions[0].is_done:
-            is_full = waiting >= process.life.requests_max
-            process.invariants.refuse([_refusal(completion) for completion in completions], is_full)
+        completions = self._begin(step)
+        request = process.accepted.pop(self._id)
+        if request.is_refused:
             self._counts["refused at once"] += 1
             return
-        process.invariants.accept(request, completions)
-        started, patience_s = trio.current_time(), process.purgatory.timeout_ms / 1000
-        await process.purgatory.wait(completions)
+        request.completions = completions
+        started, patience_s = trio.current_time(), process.parts.purgatory.timeout_ms / 1000
+        await process.parts.purgatory.wait(completions)
         waited_s = trio.current_time() - started
         check(waited_s <= patience_s + MOMENT_S, "an update waits too long")
         if not all(completion.is_done for completion in completions):
             check(waited_s >= patience_s - MOMENT_S, "an update times out too early")
             self._counts["timed out"] += 1
 
-    def _begin(self, request: Request) -> Sequence[Completion[Any]]:
+    def _begin(self, step: Create | Delete | SetTimeout) -> Sequence[Completion[Any]]:
         process = self._process
         context = RequestContext(
-            principal=self._client.principal, host="10.0.0.1", request_name="Test"
+            principal=self._client.principal,
+            host="10.0.0.1",
+            request_name="Test",
+            client_id=self._id,
         )
-        match request.step:
+        match step:
             case Create(acls):
                 return process.authorizer.create_acls(context, acls)
             case Delete(filters):
@@ -173,11 +167,17 @@ class ClientTask:
                     change = ConfigChanged(BROKER, node, TIMEOUT_KEY, value)
                     return at_once(ClusterPlan((change,) if before != value else (), before))
 
+                request = Request(step)
+
                 def on_applied() -> None:
-                    process.settings.refresh()
+                    process.parts.settings.refresh()
                     process.invariants.note_applied(request, process.applier.snapshot.newest)
 
-                return [process.updates.change_cluster(plan, on_applied)]
+                updates = process.parts.origin.updates
+                waiting = updates.statistics.requests_waiting
+                completions = [updates.change_cluster(plan, on_applied)]
+                process.accept(request, self._id, completions, waiting)
+                return completions
 
 
 async def _give_up(scope: trio.CancelScope, patience_s: float, turns: int) -> None:
@@ -185,13 +185,3 @@ async def _give_up(scope: trio.CancelScope, patience_s: float, turns: int) -> No
     for _ in range(turns):
         await trio.lowlevel.checkpoint()
     scope.cancel()
-
-
-def _refusal(completion: Completion[Any]) -> str:
-    """Return why this item is refused; a refusal applies to all items of a request."""
-    check(completion.is_done, "a request is refused in part")
-    try:
-        completion.result()
-    except UpdateRefusedError as error:
-        return str(error)
-    raise BrokenInvariantError("a request is answered before it is planned")

@@ -1,0 +1,186 @@
+"""The machine of a story's process: its disk, its threads, its clocks and its random numbers.
+
+**Invariant:** inside ``simulated``, every choice of the process and of trio's scheduler comes from
+one seed, so each run is the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from random import Random
+from typing import Any, Final, TypeVar
+from unittest.mock import patch
+
+import trio
+
+from authorizerd.acl import filters, updates
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
+from authorizerd.actors import record_applier, update_queue
+from authorizerd.daemon import components, lifespan
+from authorizerd.daemon.decisions import authzen, stream_server
+from authorizerd.daemon.net import connection_server, selector
+from authorizerd.daemon.net.connection import Connection
+from authorizerd.daemon.origins import own_log
+from authorizerd.daemon.sources import own_log_reader
+from tests.faults.disk import TIME_MS, FaultDisk
+from tests.model.story import Life
+
+T = TypeVar("T")
+
+SHORT_TURNS: Final = (
+    (filters, "ACLS_PER_STEP", 1),
+    (updates, "_ITEMS_PER_STEP", 1),
+    (updates, "_LOOKUPS_PER_STEP", 1),
+    (record_applier, "CHANGES_PER_SLICE", 1),
+    (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
+    (own_log_reader, "BATCHES_PER_READ", 1),
+    (authzen, "_SLICE_BYTES_MAX", 1),
+    (stream_server, "QUESTIONS_PER_TURN", 1),
+    (stream_server, "QUESTIONS_PER_TURN_MIN", 1),
+)
+"""The smallest steps of long work, so that other tasks run in between."""
+PEER: Final = "10.0.0.1"
+"""The address from which all clients connect."""
+_TURN_S: Final = 0.001
+"""Longer than any turn of ``actors.steps``."""
+
+
+_checkpoint: Final = trio.lowlevel.checkpoint
+
+
+class _NoCollector:
+    """A garbage collector that does nothing: freezing would keep every story's objects."""
+
+    def collect(self) -> None: ...
+
+    def keep(self) -> None: ...
+
+    async def run(self) -> None:
+        await trio.sleep_forever()
+
+
+class Machine:
+    """The disk and the chances of one life."""
+
+    def __init__(self, life: Life, disk: FaultDisk) -> None:
+        self.disk: Final = disk
+        self.chance: Final = Random(life.seed)
+        self._life = life
+        self._clock_s = 0.0
+
+    def new_ids(self) -> Iterator[bytes]:
+        """Yield ids of ACLs without end."""
+        for number in itertools.count(self.chance.getrandbits(64)):
+            yield number.to_bytes(16, "big")
+
+    def now_ms(self) -> int:
+        return TIME_MS + len(self.disk.calls)
+
+    def read_clock_s(self) -> float:
+        """Return the CPU's time. Now and then, a turn has ended since the last reading."""
+        if self._life.has_short_turns and self.chance.random() < 0.3:
+            self._clock_s += _TURN_S
+        return self._clock_s
+
+    def read_clock_ns(self) -> int:
+        return int(self.read_clock_s() * 1e9)
+
+    async def let_others_run(self) -> None:
+        """Replace ``trio.lowlevel.checkpoint``: now and then, time passes until the next turn."""
+        if self.chance.random() < 0.2:
+            await trio.sleep(self.chance.choice((0.0001, 0.001, *self._life.stalls_s)))
+        else:
+            await _checkpoint()
+
+    async def run_sync(
+        self,
+        function: Callable[..., T],
+        *arguments: object,
+        abandon_on_cancel: bool = False,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> T:
+        """Replace ``trio.to_thread.run_sync``: run the function in the loop, after a delay.
+
+        A cancelled call still completes, unless it may be abandoned. Then it is cancelled before or
+        after the function runs, never within it.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        async with limiter or nullcontext():
+            with trio.CancelScope(shield=not abandon_on_cancel):
+                await trio.sleep(self.chance.choice(self._life.stalls_s))
+                try:
+                    result = function(*arguments)
+                except Exception:
+                    await trio.sleep(self.chance.choice(self._life.stalls_s))
+                    raise
+                await trio.sleep(self.chance.choice(self._life.stalls_s))
+        return result
+
+
+class _FaultRecorder(logging.Handler):
+    """Pass on each fault that the daemon only logs, because it ends one connection."""
+
+    def __init__(self, on_fault: Callable[[BaseException], None]) -> None:
+        super().__init__()
+        self._on_fault = on_fault
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fault = record.exc_info[1] if record.exc_info else None
+        if fault is not None and not isinstance(fault, OSError):
+            self._on_fault(fault)
+
+
+class _Connection(Connection):
+    """A connection from another machine."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        self.address = PEER
+
+
+@contextmanager
+def simulated(
+    machine: Machine,
+    life: Life,
+    on_fault: Callable[[BaseException], None],
+    *replaced: tuple[object, str, Any],
+) -> Iterator[None]:
+    """Run a process on this machine: its threads, clocks and disk, and trio's order of tasks.
+
+    Args:
+        on_fault: called with each exception that the daemon logs.
+        replaced: further attributes and what replaces them.
+    """
+    scheduler, root = trio._core._run, logging.getLogger()
+    level = root.level
+    with ExitStack() as stack:
+        stack.callback(root.setLevel, level)  # the daemon sets it
+        for owner, name, value in (
+            (scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+            (scheduler, "_r", Random(life.seed)),
+            (trio.to_thread, "run_sync", machine.run_sync),
+            (time, "perf_counter", machine.read_clock_s),
+            (time, "perf_counter_ns", machine.read_clock_ns),
+            (time, "thread_time_ns", machine.read_clock_ns),
+            (root, "handlers", [_FaultRecorder(on_fault)]),
+            (connection_server, "Connection", _Connection),
+            (selector, "perf_counter_ns", machine.read_clock_ns),
+            (components, "DISK", machine.disk),
+            (components, "Collector", _NoCollector),
+            (lifespan, "automatic_collection_off", nullcontext),
+            (own_log, "now_ms", machine.now_ms),
+            (own_log, "_random_ids", machine.new_ids),
+            *(SHORT_TURNS if life.has_short_turns else ()),
+            *(
+                ((trio.lowlevel, "checkpoint", machine.let_others_run),)
+                if life.has_short_turns
+                else ()
+            ),
+            *replaced,
+        ):
+            stack.enter_context(patch.object(owner, name, value))
+        yield
