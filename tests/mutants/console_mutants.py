@@ -143,6 +143,14 @@ CONSOLE_MUTANTS: Final = (
         found_by=f"{_ACCESS}::test_results_are_shown",
     ),
     Mutant(
+        name="a search in ACLs leaves out names with escapes",
+        file="daemon/console/pages/acls.py",
+        text="        if not (self._wanted and self._is_usable):\n",
+        becomes="        if not self._wanted:\n",
+        found_by="tests/daemon/console/pages/test_acls.py"
+        "::test_no_acl_with_the_text_is_left_out_before_it_is_read",
+    ),
+    Mutant(
         name="an access review leaves out everyone else",
         file="daemon/console/access_rows.py",
         text="    if is_first and everyone is not None:\n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -71,11 +71,39 @@ def read_cells(acl: AclAnswer) -> tuple[str, ...]:
     )
 
 
-class Listing:
-    """A listing of ``GET /v1/acls``. Use ``read`` once, or ``close``."""
+class LineSelection:
+    """Leave out lines of JSON that cannot have a text, before they are decoded.
 
-    def __init__(self, response: StreamedResponse) -> None:
+    Each ACL that has the text in a column, in any case, has it in its line, too.
+    """
+
+    def __init__(self, search: str) -> None:
+        self._wanted: Final = search.casefold()
+        # Lines may have other characters of a name as escapes.
+        self._is_usable: Final = self._wanted.isprintable() and not {*'"\\'} & {*self._wanted}
+
+    def __call__(self, lines: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the lines that may have the text; call it with few at a time."""
+        if not (self._wanted and self._is_usable):
+            return lines
+        if not self._may_have(b"\n".join(lines)):  # the usual case, and much quicker
+            return ()
+        return [line for line in lines if self._may_have(line)]
+
+    def _may_have(self, data: bytes) -> bool:
+        return self._wanted in data.decode().casefold()
+
+
+class Listing:
+    """A listing of ``GET /v1/acls``. Use ``read`` once, or ``close``.
+
+    Args:
+        search: ACLs without this text may be left out.
+    """
+
+    def __init__(self, response: StreamedResponse, search: str) -> None:
         self._response: Final = response
+        self._select: Final = LineSelection(search)
         self.begin: ListingBegin | None = None
 
     @property
@@ -90,7 +118,7 @@ class Listing:
             if self.begin is None:
                 self.begin = _decode_begin(lines.pop(0))
             for start in range(0, len(lines), _ACLS_PER_STEP):
-                some = lines[start : start + _ACLS_PER_STEP]
+                some = self._select(lines[start : start + _ACLS_PER_STEP])
                 await add([_decode_acl(each).acl for each in some if each.startswith(b'{"id"')])
                 await pause_if_due()
 
@@ -110,7 +138,7 @@ async def open_listing(visit: Visit) -> Listing:
     query = {name: fields[name] for name in _FIELDS if fields.get(name)}
     response = await visit.send("GET", ACLS_PATH, query)
     assert isinstance(response, StreamedResponse), "a listing has no fixed length"
-    return Listing(response)
+    return Listing(response, fields.get("search", ""))
 
 
 class AclsPage:

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.json import decode as json_decode
 
 from authorizerd.daemon.console import tables
+from authorizerd.daemon.console.pages.acls import LineSelection, read_cells
+from authorizerd.daemon.console.tables import RowSelection
+from authorizerd.protocol.decisions.acl_feed import ListedAcl, encode_listed
 from tests.daemon.console.console_place import ACLS, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.daemon.decision_place import PROXY
@@ -128,3 +135,31 @@ async def test_pages_follow_each_other(tmp_path: Path, monkeypatch: pytest.Monke
     assert [*rows_of(first), *rows_of(second)] == [PROXY, "User:alice", "User:alice", "User:bob"]
     assert 'href="/console/acls?page=2" rel="next"' in first
     assert 'href="/console/acls?page=1" rel="prev"' in second
+
+
+TEXTS = st.text(
+    st.sampled_from('aAßſK"\\/\n\u202e\u0130x') | st.characters(codec="utf-8"), max_size=6
+)
+
+
+@given(TEXTS, TEXTS, TEXTS | st.sampled_from(("allow", "TOPIC", "user:", "ss")))
+def test_no_acl_with_the_text_is_left_out_before_it_is_read(
+    principal: str, name: str, search: str
+) -> None:
+    """Lines escape some characters, and letters have several cases."""
+    held = acl(f"User:{principal}", "READ", topic=name)
+    line = encode_listed(bytes(16), held)
+    wanted = RowSelection(search)(read_cells(json_decode(line, type=ListedAcl).acl))
+    assert not wanted or [*LineSelection(search)([b"{}", line])] in ([line], [b"{}", line])
+
+
+def test_lines_without_the_text_are_not_read() -> None:
+    lines = [encode_listed(bytes(16), each) for each in SET]
+    assert [*LineSelection("BOB")(lines)] == [lines[2]]
+    assert [*LineSelection("nobody")(lines)] == []
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_id_is_written_as_kafka_writes_it(acl_id: bytes) -> None:
+    listed = json_decode(encode_listed(acl_id, SET[0]), type=ListedAcl)
+    assert listed.id == urlsafe_b64encode(acl_id).decode().rstrip("=")
