@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import encodings.unicode_escape  # noqa: F401 - a later import may find no free descriptor
+import json
 
 
 def escape_unprintable(text: str) -> str:
@@ -15,4 +16,18 @@ def escape_unprintable(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
         for each in text
+    )
+
+
+def escape_json(text: str) -> str:
+    """Return JSON with escapes for the characters of its strings that are not printable.
+
+    JSON itself escapes only the control characters of ASCII. The line feeds between values stay.
+    """
+    lines = text.split("\n")
+    return "\n".join(
+        line
+        if line.isprintable()
+        else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+        for line in lines
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.colours import paint
 from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.config.command_parser import CheckParser
@@ -54,10 +55,13 @@ class Report:
     out: TextIO | None
     document: dict[str, Any] = field(default_factory=dict)
 
-    def say(self, text: str) -> None:
-        """Print a line, unless only the document is printed."""
-        if self.out is not None:
-            self.out.write(f"{paint(text, self.out)}\n")
+    def say(self, *lines: str) -> None:
+        """Print lines, unless only the document is printed."""
+        if self.out is None:
+            return
+        for line in lines:
+            # A name in a damaged log may contain what a terminal obeys.
+            self.out.write(f"{paint(escape_unprintable(line), self.out)}\n")
 
 
 def new_parser() -> CheckParser:
@@ -112,7 +116,7 @@ def run_check_log(
 def _check(log_dir: Path, storage: Storage, report: Report) -> None:
     is_copy = report.document["is_copy"]
     if is_copy and is_copy_empty(log_dir, storage):
-        report.say(f"{log_dir}: an empty copy of a followed cluster\n{VALID}")
+        report.say(f"{log_dir}: an empty copy of a followed cluster", VALID)
         return
     is_used = is_locked(log_dir)
     if is_used:
@@ -159,10 +163,10 @@ def _inspect(log_dir: Path, storage: Storage, report: Report, *, is_used: bool =
     epoch = "unknown" if inspection.last_epoch is None else inspection.last_epoch
     report.say(
         f"segments {summary.segments}, checkpoints {summary.checkpoints}, "
-        f"batches {summary.batches}, records {summary.records}\n"
+        f"batches {summary.batches}, records {summary.records}",
         f"{first}, last offset {inspection.end_offset - 1}, "
-        f"last epoch {epoch}, ACLs at the end {'unknown' if acls is None else acls}, {state}\n"
-        f"{count_of(faults, 'fault') if faults else VALID}"
+        f"last epoch {epoch}, ACLs at the end {'unknown' if acls is None else acls}, {state}",
+        count_of(faults, "fault") if faults else VALID,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 
 import msgspec
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.printable import escape_json, escape_unprintable
 from authorizerd.cli.colours import paint
 
 EXIT_DENIED: Final = 3
@@ -56,7 +56,7 @@ def print_document(document: object, out: TextIO | None = None) -> None:
         out: standard output by default.
     """
     encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    (out or sys.stdout).write(f"{encoded.decode()}\n")
+    (out or sys.stdout).write(f"{escape_json(encoded.decode())}\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import Final, TypeAlias, TypeVar
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.printable import escape_json
 from authorizerd.cli.shell.java_text import (
     REDACTED,
     describe_credential,
@@ -101,10 +102,7 @@ def _acl_as_json(id: bytes, acl: Acl) -> File:
 
 def _encode(value: str | int) -> str:
     """Return a JSON value without characters that a terminal obeys."""
-    encoded = json.dumps(value, ensure_ascii=False)
-    if encoded.isprintable():
-        return encoded
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in encoded)
+    return escape_json(json.dumps(value, ensure_ascii=False))
 
 
 def nodes_folder(nodes: Mapping[int, Value], describe: Callable[[Value], str]) -> Folder:

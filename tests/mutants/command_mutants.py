@@ -224,4 +224,18 @@ COMMAND_MUTANTS: Final = (
         becomes="pass",
         found_by="tests/ops/release/test_release.py::test_archive_does_not_depend_on_who_made_it_and_when",
     ),
+    Mutant(
+        name="a name in a damaged log controls the terminal of check-log",
+        file="cli/check_log.py",
+        text="paint(escape_unprintable(line), self.out)",
+        becomes="paint(line, self.out)",
+        found_by="tests/cli/test_hostile_names.py::test_names_in_the_fault_of_a_log_are_escaped",
+    ),
+    Mutant(
+        name="a name in JSON controls the terminal",
+        file="cli/questions/answers.py",
+        text="escape_json(encoded.decode())",
+        becomes="encoded.decode()",
+        found_by="tests/cli/test_hostile_names.py::test_names_in_json_are_escaped_and_read_back",
+    ),
 )
