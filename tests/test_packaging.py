@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import time
 import tomllib
-import urllib.request
 import venv
 import zipfile
 from importlib.metadata import Distribution, distribution
@@ -33,17 +30,7 @@ from tests.support.daemon_process import new_log, running
 ROOT = Path(__file__).parents[1]
 ROOMS = ("daemon/console", "replay/report")
 """The rooms that have files other than modules."""
-FREE_PORTS = (
-    "--override=authorizerd.decision.http=http://127.0.0.1:0",
-    "--override=authorizerd.decision.stream=",
-    "--override=authorizerd.admin.http=http://127.0.0.1:0",
-    "--override=listeners=PLAINTEXT://127.0.0.1:0",
-)
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-QUESTION = b"""
-{"subject": {"type": "user", "id": "alice"}, "action": {"name": "read"},
- "resource": {"type": "topic", "id": "orders"}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -223,31 +210,10 @@ def test_wheel_contains_what_the_report_needs(wheel: Path, tmp_path: Path) -> No
 
 
 def test_installed_wheel_answers_a_question(environment: Path, tmp_path: Path) -> None:
-    (text,) = properties_in("docs/install.md")
-    (tmp_path / "server.properties").write_text(text)
-    program, options = environment / "bin/authorizerd", ("--config", "server.properties")
-    run(program, "format", *options, cwd=tmp_path)
-    ready = tmp_path / "ready.json"
-    with subprocess.Popen(
-        [program, "serve", *options, *FREE_PORTS, "--ready-file", ready], cwd=tmp_path
-    ) as daemon:
-        try:
-            deadline = time.monotonic() + 120
-            while not ready.exists():
-                assert daemon.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            http = json.loads(ready.read_text())["decision_http"]
-            asked = urllib.request.Request(
-                f"http://{http}/access/v1/evaluation",
-                QUESTION,
-                {"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(asked, timeout=30) as response:
-                assert json.load(response)["decision"] is False
-        finally:
-            daemon.terminate()
-    assert daemon.returncode == 0
+    """Run the second half of docs/install.md."""
+    (tmp_path / ".venv").symlink_to(environment)
+    with Shell(tmp_path, PYTHONPATH="") as shell:
+        run_page("install.md", "tests/test_packaging.py", shell, Ports())
 
 
 def test_configuration_page_is_up_to_date() -> None:

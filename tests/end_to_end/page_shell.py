@@ -27,7 +27,7 @@ _ENDED: Final = re.compile(rf"\n{_END} (\d+)\n".encode())
 
 
 class Renaming(Protocol):
-    """What a document names, such as ports and hosts, and what this is here."""
+    """The names in a document, such as ports and hosts, and the real ones."""
 
     def to_real(self, text: str) -> str:
         """Replace the document's names."""
@@ -67,7 +67,7 @@ class Shell:
         self.folder: Final = folder
         self._daemons: Final = ExitStack()
         self._seconds_max: Final = seconds_max
-        environment = {
+        self._environment: Final = {
             **os.environ,
             "PATH": PATH,
             "PYTHONPATH": python_path("clients/python/src"),
@@ -79,7 +79,7 @@ class Shell:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=self._environment,
             start_new_session=True,
         )
 
@@ -105,7 +105,7 @@ class Shell:
 
     def serve(self, command: str) -> None:
         """Start a daemon and wait until it is ready; at the end, it must stop with code 0."""
-        self._daemons.enter_context(_serving(self.folder, command))
+        self._daemons.enter_context(_serving(self.folder, command, self._environment))
 
     def close(self) -> None:
         """Stop the daemons, and kill the shell, which may wait for more input, and its programs."""
@@ -132,14 +132,14 @@ def check(command: Command, shell: Shell, names: Renaming, greeting: str = "") -
 
 
 @contextmanager
-def _serving(folder: Path, command: str) -> Iterator[None]:
+def _serving(folder: Path, command: str, environment: Mapping[str, str]) -> Iterator[None]:
     ready, log = folder / "ready.json", folder / "serve.log"
     ready.unlink(missing_ok=True)
     with log.open("w") as stderr:
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command} --ready-file {ready}"],
             cwd=folder,
-            env={**os.environ, "PATH": PATH},
+            env=environment,
             stderr=stderr,
         )
         try:

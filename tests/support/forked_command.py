@@ -146,7 +146,7 @@ class ForkedCommand:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Read both streams to their ends, and wait for the end. A stream that is no pipe is empty.
+        """Read both streams to their ends, and wait for the end. Without a pipe, a stream is empty.
 
         After a timeout, call it again for the whole text.
 
