@@ -22,6 +22,8 @@ import pytest
 
 from authorizerd.acl.model import AclFilter
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
+from authorizerd.daemon.console.requests import SECURE_COOKIE
+from authorizerd.daemon.console.setup import NAVIGATION, PLAN_PATH
 from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
 from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
 from authorizerd.protocol.http.endpoints import Endpoint
@@ -63,7 +65,13 @@ SELF_ALLOWED: Final = {"/access/v1/evaluations"}
 
 ENDLESS: Final = "/v1/watch"
 FORM: Final[dict[str, Any]] = {"Content-Type": "application/x-www-form-urlencoded"}
-CONSOLE_PAGES: Final = ("acls", "explain", "history", "live", "plan", "what-can", "who-can", "")
+CONSOLE_PATHS: Final = (
+    *NAVIGATION,
+    PLAN_PATH,
+    "/console/acls.csv",
+    "/console/who.jsonl",
+    "/console/x",
+)
 FORGED_HEADERS: Final[dict[str, Any]] = {
     "X-Forwarded-For": "10.0.0.1",
     "X-Forwarded-User": ROOT,
@@ -72,7 +80,7 @@ FORGED_HEADERS: Final[dict[str, Any]] = {
     "X-Remote-User": ROOT,
     "X-SSL-Client-DN": "CN=root",
     "Forwarded": "for=127.0.0.1;by=root",
-    "Cookie": "authorizerd_console=guessed",
+    "Cookie": f"{SECURE_COOKIE}=guessed",
 }
 
 
@@ -207,7 +215,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         code, log = daemon.stop()
     assert code == 0
     refused = b"".join(place.answers)
-    assert len(place.answers) > 100
     assert HIDDEN.encode() not in refused
     for secret in (*known.values(), "guessed"):
         assert secret.encode() not in refused
@@ -351,15 +358,32 @@ QUESTION_FIELDS: Final = {
     "resource_type": "TOPIC",
     "resource_name": "orders",
 }
+RESOURCE_FIELDS: Final = {
+    name: value for name, value in QUESTION_FIELDS.items() if name != "principal"
+}
+RIGHTS_FIELDS: Final = {
+    name: value for name, value in QUESTION_FIELDS.items() if name != "resource_name"
+}
+PASTED: Final = json.dumps(
+    {
+        "resource_type": "TOPIC",
+        "resource_name": "orders",
+        "pattern_type": "LITERAL",
+        "principal": "User:a",
+        "host": "*",
+        "operation": "READ",
+        "permission_type": "ALLOW",
+    }
+)
 
 
 @pytest.mark.parametrize("credentials", NO_CREDENTIALS.values(), ids=NO_CREDENTIALS)
-@pytest.mark.parametrize("page", CONSOLE_PAGES)
+@pytest.mark.parametrize("page", CONSOLE_PATHS)
 def test_console_shows_nothing_before_a_log_in(
     place: Place, page: str, credentials: dict[str, Any]
 ) -> None:
     """The page in its place asks for a token. Even its navigation is missing."""
-    path = f"/console/{page}?{urlencode(QUESTION_FIELDS)}" if page else "/console/"
+    path = f"{page}?{urlencode(QUESTION_FIELDS)}"
     answer = place.request("admin_http", "GET", path, **credentials)
     assert answer.status == 401
     assert b'action="/console/login"' in answer.body
@@ -383,6 +407,11 @@ def test_console_opens_no_session_for_a_wrong_token(place: Place, token: str) ->
         ("acls", {}, 403, 200),
         ("explain", QUESTION_FIELDS, 403, 200),
         ("history", QUESTION_FIELDS | {"as_of": "0"}, 403, 200),
+        ("who", RESOURCE_FIELDS, 403, 200),
+        ("who.csv", RESOURCE_FIELDS, 403, 200),
+        ("what", RIGHTS_FIELDS, 403, 200),
+        ("acls.csv", {}, 403, 200),
+        ("plan", {"mode": "add", "acls": PASTED}, 403, 200),
     ],
 )
 def test_console_is_no_way_around_the_visitors_rights(
@@ -402,8 +431,12 @@ def test_console_is_no_way_around_the_visitors_rights(
             {"Cookie": cookie, "certificate": ROOT},  # the session comes first
         ]
         for credentials in proofs:
-            answer = place.request("admin_http", "GET", path, **credentials)
-            assert answer.status == status, (user, credentials)
+            if page == "plan":
+                sent, headers = urlencode(fields).encode(), FORM | credentials
+                answer = place.request("admin_http", "POST", "/console/plan", sent, **headers)
+            else:
+                answer = place.request("admin_http", "GET", path, **credentials)
+            assert answer.status == status, (user, credentials, answer.body)
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
