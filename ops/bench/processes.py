@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -171,7 +171,10 @@ def cpu_seconds(process_id: int) -> float:
     after_name = (process / "stat").read_text().rpartition(")")[2].split()
     # The first field after the name is field 3.
     own = sum(map(int, after_name[11:15])) / _TICKS_PER_SECOND
-    return own + sum(map(cpu_seconds, children_of(process_id)))
+    for child in children_of(process_id):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            own += cpu_seconds(child)
+    return own
 
 
 def children_of(process_id: int) -> list[int]:
@@ -179,11 +182,11 @@ def children_of(process_id: int) -> list[int]:
 
     Source: proc(5), ``/proc/<pid>/task/<tid>/children``.
     """
-    return [
-        int(child)
-        for of_thread in Path(f"/proc/{process_id}").glob("task/*/children")
-        for child in of_thread.read_text().split()
-    ]
+    children: list[int] = []
+    for of_thread in Path(f"/proc/{process_id}").glob("task/*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            children += map(int, of_thread.read_text().split())
+    return children
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from tests.end_to_end.fake_service_manager import (
     held_service,
     start_service,
 )
-from tests.end_to_end.worker_processes import children, server_of, state_of
+from tests.end_to_end.worker_processes import children, server_of, sockets_of, state_of
 from tests.support.acls import acl
 from tests.support.daemon_process import (
     SECONDS_MAX,
@@ -296,8 +296,7 @@ def listening_sockets(pid: int) -> set[str]:
     """Return the inodes of the listening TCP sockets that a process has open."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     inodes = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
-    held = {os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.is_symlink()}
-    return inodes & held
+    return inodes & sockets_of(pid)
 
 
 def test_inherited_socket_must_be_on_loopback_without_tokens(tmp_path: Path, log_dir: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from ops.bench.processes import children_of
 from tests.support.daemon_process import DaemonProcess, ask, running
 from tests.support.stream_connection import StreamConnection
 
@@ -26,18 +27,14 @@ def two_workers(folder: Path, log_dir: Path, **settings: str) -> Iterator[Daemon
 
 def children(pid: int) -> set[int]:
     """Return the child processes of a process."""
-    return {
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    }
+    return {*children_of(pid)}
 
 
 def state_of(pid: int) -> str:
     """Return the state letter of a process; Z, the letter of a zombie, if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return "Z"
 
 
@@ -45,22 +42,26 @@ def is_alive(pid: int) -> bool:
     return state_of(pid) != "Z"
 
 
+def sockets_of(pid: int) -> set[str]:
+    """Return the sockets that a process has open, as ``socket:[<inode>]``."""
+    targets: set[str] = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it has been closed meanwhile
+            targets.add(os.readlink(descriptor))
+    return {each for each in targets if each.startswith("socket:")}
+
+
 def server_of(client: StreamConnection, candidates: set[int]) -> int:
     """Return which of ``candidates`` serves this IPv4 connection."""
     ends = (client.socket.getpeername()[1], client.socket.getsockname()[1])
     inodes = {
-        fields[9]
+        f"socket:[{fields[9]}]"
         for fields in map(str.split, Path("/proc/net/tcp").read_text().splitlines()[1:])
         if tuple(int(fields[end].rpartition(":")[2], 16) for end in (1, 2)) == ends
     }
     for pid in candidates:
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                target = os.readlink(descriptor)
-            except FileNotFoundError:
-                continue
-            if target.removeprefix("socket:[").removesuffix("]") in inodes:
-                return pid
+        if inodes & sockets_of(pid):
+            return pid
     raise AssertionError(f"none of {candidates} serves {ends}")
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from ops.bench import processes
 from ops.bench.processes import (
     ProcessError,
     capture_json,
     capture_output,
     capture_outputs,
+    children_of,
     cpu_seconds,
     resident_bytes,
     running,
@@ -107,6 +109,17 @@ def test_cpu_time_includes_children_of_any_thread() -> None:
         assert cpu_seconds(os.getpid()) - before >= 0.25
         child.communicate(b"\n")
     assert cpu_seconds(os.getpid()) - before >= 0.25, "a child that has ended still counts"
+
+
+def test_thread_and_child_that_end_meanwhile_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have no files any more, though they were listed."""
+    of_threads = [*Path(f"/proc/{os.getpid()}").glob("task/*/children")]
+    ended = Path("/proc/self/task/0/children")
+    with running(python("import time; time.sleep(60)"), Path(os.devnull)) as child:
+        monkeypatch.setattr(Path, "glob", lambda folder, pattern: [ended, *of_threads])
+        assert child.pid in children_of(os.getpid())
+    monkeypatch.setattr(processes, "children_of", lambda process_id: [child.pid])
+    assert cpu_seconds(os.getpid()) > 0
 
 
 def test_memory_of_a_process_is_read_without_its_children() -> None:

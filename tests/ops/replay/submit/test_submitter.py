@@ -194,7 +194,7 @@ def is_running(process: int) -> bool:
     """Return True if the process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
 
