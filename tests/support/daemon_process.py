@@ -173,10 +173,10 @@ def running(
         finally:
             daemon.close()
     finally:
-        if process.poll() is None:
-            process.kill()
+        process.kill()
         if process.stderr is not None and not process.stderr.closed:
             process.communicate()
+        process.wait()
 
 
 def new_log(folder: Path) -> Path:

@@ -79,3 +79,11 @@ def test_signal_to_a_process_that_ends_meanwhile_is_lost(
             earlier.setattr(daemon.process, "pid", ended.pid)
             daemon.process.kill()
         assert daemon.stop()[0] == 0
+
+
+def test_end_is_awaited_although_nobody_reads_the_output(tmp_path: Path) -> None:
+    """Otherwise a later test would find an open pipe."""
+    with running(tmp_path, new_log(tmp_path)) as daemon:
+        assert daemon.process.stderr is not None
+        daemon.process.stderr.close()
+    assert daemon.process.returncode is not None
