@@ -25,6 +25,7 @@ from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
 from authorizerd.cli.configuration_file import (
     add_broker_arguments,
     add_config_arguments,
+    add_log_dir_argument,
     read_configuration,
 )
 from authorizerd.cli.offline import read_log
@@ -146,7 +147,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
     group = parser.add_argument_group(
         "where the ACLs are: one of --log-dir, --acls, --config and --bootstrap-server"
     )
-    _add_log_flag(group)
+    add_log_dir_argument(group)
     group.add_argument(
         "--acls",
         type=Path,
@@ -176,19 +177,9 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
         }
     )
     group = parser.add_argument_group("where the log is: --log-dir or --config")
-    _add_log_flag(group)
+    add_log_dir_argument(group)
     add_config_arguments(group, required=False)
     add_setting_arguments(group)
-
-
-def _add_log_flag(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--log-dir",
-        type=Path,
-        metavar="DIR",
-        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
-        "with --config, instead of the log directory of that configuration",
-    )
 
 
 def open_source(arguments: argparse.Namespace) -> AclSource:

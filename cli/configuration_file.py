@@ -33,6 +33,17 @@ def add_config_arguments(parser: argparse._ActionsContainer, *, required: bool =
     )
 
 
+def add_log_dir_argument(parser: argparse._ActionsContainer) -> None:
+    """Add ``--log-dir``, for commands that also have ``--config``."""
+    parser.add_argument(
+        "--log-dir",
+        type=Path,
+        metavar="DIR",
+        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
+        "with --config, instead of the log directory of that configuration",
+    )
+
+
 def add_broker_arguments(parser: argparse._ActionsContainer, rights: str) -> None:
     """Add ``--bootstrap-server`` and ``--command-config``.
 

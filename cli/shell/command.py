@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from authorizerd.cli.configuration_file import (
     add_broker_arguments,
     add_config_arguments,
+    add_log_dir_argument,
     read_configuration,
 )
 from authorizerd.cli.profile import use_profile
@@ -67,13 +68,7 @@ def add_shell_arguments(parser: argparse.ArgumentParser, open_brokers: OpenBroke
     group = parser.add_argument_group(
         "where the metadata is: one of --log-dir, --snapshot, --config and --bootstrap-server"
     )
-    group.add_argument(
-        "--log-dir",
-        type=Path,
-        metavar="DIR",
-        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
-        "with --config, instead of the log directory of that configuration",
-    )
+    add_log_dir_argument(group)
     group.add_argument(
         "-s",
         "--snapshot",

@@ -15,7 +15,8 @@ tryRegisterKRaftControllerAsActiveController.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -40,6 +41,7 @@ ATTEMPTS_MAX: Final = 10
 BACKOFF_SECONDS: Final = 0.1
 _RACES: Final = f"other writers came in between, or the connection broke, {ATTEMPTS_MAX} times"
 Guard = tuple[Check, ...]
+Changes = tuple[SetData | Create, ...]
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -121,13 +123,12 @@ class AclWriter:
         """Add ACLs to a pattern's znode."""
         path = pattern_path(pattern)
         event = new_change_event(pattern, self._target.oldest)
-        for attempt in range(ATTEMPTS_MAX):
-            time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
-            guard = self._guard or self._refresh_guard()
+
+        def find_changes() -> Changes:
             ((znode, present),) = read_patterns(self._session, [pattern])
             merged = tuple(dict.fromkeys((*present, *acls)))
             if len(merged) == len(present):
-                return
+                return ()
             if oversized := find_oversized(pattern, merged, self._target):
                 raise self._new_error(path, oversized[0].reason)
             data = write_acls(merged)
@@ -136,7 +137,23 @@ class AclWriter:
                 change = SetData(path, data, znode.version)
             else:
                 change = Create(path, data, self._new_znodes.choose(path))
-            outcome = self._session.commit((*guard, change, self._new_event(event)))
+            return (change, self._new_event(event))
+
+        self._commit(path, find_changes)
+
+    def _commit(self, path: str, find_changes: Callable[[], Changes]) -> None:
+        """Make the changes that ``find_changes`` finds, until they are made or it finds none.
+
+        Raises:
+            ZooKeeperError: other writers came in between, or the connection broke, too often.
+        """
+        for attempt in range(ATTEMPTS_MAX):
+            time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
+            guard = self._guard or self._refresh_guard()
+            changes = find_changes()
+            if not changes:
+                return
+            outcome = self._session.commit((*guard, *changes))
             if outcome is Outcome.DONE:
                 return
             self._guard = None
@@ -188,22 +205,12 @@ class AclWriter:
         if not self._new_znodes.has_missing_parents:
             return
         for path in list_parents(self._target.oldest):
-            self._create_parent(path)
+            self._commit(path, partial(self._find_missing_parent, path))
 
-    def _create_parent(self, path: str) -> None:
-        for attempt in range(ATTEMPTS_MAX):
-            time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
-            guard = self._guard or self._refresh_guard()
-            if self._session.list_children(path) is not None:
-                return
-            created = Create(path, b"", self._new_znodes.choose(path))
-            outcome = self._session.commit((*guard, created))
-            if outcome is Outcome.DONE:
-                return
-            self._guard = None
-            if outcome is Outcome.UNKNOWN:
-                self._session.wait_for_connection()
-        raise self._new_error(path, _RACES)
+    def _find_missing_parent(self, path: str) -> Changes:
+        if self._session.list_children(path) is not None:
+            return ()
+        return (Create(path, b"", self._new_znodes.choose(path)),)
 
     def _new_error(self, path: str, reason: str) -> ZooKeeperError:
         return ZooKeeperError(escape_unprintable(f"{self._session.name}: {path}: {reason}"))

@@ -30,8 +30,8 @@ ZOOKEEPER_MUTANTS: Final = (
     Mutant(
         name="an export goes on after a KRaft controller has taken over",
         file="cli/zookeeper/writing.py",
-        text="self._session.commit((*guard, change, self._new_event(event)))",
-        becomes="self._session.commit((change, self._new_event(event)))",
+        text="self._session.commit((*guard, *changes))",
+        becomes="self._session.commit(changes)",
         found_by=f"{_WRITING}::test_kraft_controller_that_takes_over_stops_the_export",
     ),
     Mutant(
@@ -44,8 +44,8 @@ ZOOKEEPER_MUTANTS: Final = (
     Mutant(
         name="running brokers do not notice an export",
         file="cli/zookeeper/writing.py",
-        text="(*guard, change, self._new_event(event))",
-        becomes="(*guard, change)",
+        text="return (change, self._new_event(event))",
+        becomes="return (change,)",
         found_by=f"{_WRITING}::test_acls_are_added_to_those_that_are_there",
     ),
     Mutant(
