@@ -182,7 +182,9 @@ def report_fault(text: str) -> None:
     for handler in _handlers():
         handler.queue.put(handler.formatter.fault(text))
         return
-    sys.stderr.write(f"authorizerd: {escape_line(text)}\n")
+    # A part of the text must not look like an error of its own, so no further line begins with it.
+    lines = "\n  ".join(map(escape_line, text.split("\n")))
+    sys.stderr.write(f"authorizerd: {lines}\n")
 
 
 def log_statistics() -> LogStatistics:

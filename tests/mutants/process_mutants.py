@@ -267,8 +267,8 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="a fault at the start of a command forges a line",
         file="daemon/logging/setup.py",
-        text='sys.stderr.write(f"authorizerd: {escape_line(text)}\\n")',
-        becomes='sys.stderr.write(f"authorizerd: {text}\\n")',
+        text='"\\n  ".join(map(escape_line, text.split("\\n")))',
+        becomes='"\\n".join(map(escape_line, text.split("\\n")))',
         found_by="tests/daemon/logging/test_setup.py::"
         "test_final_fault_is_reported_in_the_logs_format",
     ),

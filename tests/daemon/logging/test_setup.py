@@ -181,7 +181,7 @@ def own_standard_error() -> Iterator[StandardError]:
 
 
 def test_final_fault_is_reported_in_the_logs_format() -> None:
-    """In the text format, the line looks like the error of any command."""
+    """As text, it looks like the error of any command, and what follows it is indented."""
     with own_standard_error() as standard_error:
         report_fault("no log")
         report_fault(FORGED)
@@ -190,7 +190,9 @@ def test_final_fault_is_reported_in_the_logs_format() -> None:
         set_log_format(LogFormat.JSON)
         report_fault("no\nlog")
         *texts, event = standard_error.text.splitlines()
-    assert texts.pop(1) == f"authorizerd: {escape_line(FORGED)}"
+    name, rest = FORGED.split("\n")
+    assert texts[1:3] == [f"authorizerd: {name}", f"  {escape_line(rest)}"]
+    del texts[1:3]
     assert texts == ["authorizerd: no log", "authorizerd: none"]
     event = json.loads(event)
     assert (event["level"], event["message"]) == ("CRITICAL", "no\nlog")
