@@ -14,9 +14,11 @@ from typing import Final
 
 import trio
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from authorizerd.actors.steps import begin_turn, finish_in_turns
 from authorizerd.daemon.http.api_document import ApiDocument
+from authorizerd.daemon.telemetry.exposition import encode_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.endpoints import GET, OPENAPI_PATH
 from authorizerd.protocol.http.messages import (
@@ -52,6 +54,7 @@ class AdminHandler:
         self._document = document
         self._collected = b""
         self._collected_until = -math.inf
+        self._is_collecting = trio.Lock()
         self._paths: Final = {
             "/metrics": self._metrics,
             "/healthz": self._healthz,
@@ -60,7 +63,8 @@ class AdminHandler:
 
     async def __call__(self, request: Request) -> Response:
         # One answer per turn and connection, so that a flood leaves time for decisions.
-        await trio.lowlevel.checkpoint()  # collecting all metrics takes a millisecond
+        await trio.lowlevel.checkpoint()
+        begin_turn()
         if self._document is not None and request.path == OPENAPI_PATH:
             return await self._document(request)
         answer = self._paths.get(request.path)
@@ -69,19 +73,21 @@ class AdminHandler:
             return text_response(404, f"no such path: expected one of {', '.join(known)}")
         if request.method not in GET:
             return method_not_allowed(", ".join(GET).encode())
-        return answer()
+        return await answer()
 
-    def _metrics(self) -> Response:
-        now = trio.current_time()
-        if now >= self._collected_until:
-            self._collected = generate_latest(self._registry)
-            self._collected_until = now + self._metrics_age_max_s
+    async def _metrics(self) -> Response:
+        # One at a time, so that many scrapes at once are answered by one collection.
+        async with self._is_collecting:
+            now = trio.current_time()
+            if now >= self._collected_until:
+                self._collected = await finish_in_turns(encode_metrics(self._registry))
+                self._collected_until = now + self._metrics_age_max_s
         return Response(status=200, body=self._collected, content_type=CONTENT_TYPE_LATEST)
 
-    def _healthz(self) -> Response:
+    async def _healthz(self) -> Response:
         return text_response(200, "alive")
 
-    def _readyz(self) -> Response:
+    async def _readyz(self) -> Response:
         """Answer 200 once the ACLs are loaded and every endpoint is open."""
         readiness = self._readiness
         text = readiness.public_text if self._is_public else readiness.text

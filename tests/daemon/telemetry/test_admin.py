@@ -7,10 +7,13 @@ import pytest
 import trio
 import trio.testing
 from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from authorizerd.acl.steps import finish
 from authorizerd.daemon.telemetry.admin import AdminHandler
+from authorizerd.daemon.telemetry.exposition import SAMPLES_PER_STEP, encode_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import Request
 
@@ -41,7 +44,7 @@ def new_handler(counting: Counting, age_max_s: float = 0.0) -> AdminHandler:
 
 
 async def test_lists_of_metrics_yield_to_other_tasks() -> None:
-    """Each takes a millisecond, and a peer may request hundreds at once."""
+    """Each takes milliseconds, and a peer may request hundreds at once."""
     counting, longest = Counting(), 0
     handler = new_handler(counting)
     is_done = False
@@ -60,6 +63,25 @@ async def test_lists_of_metrics_yield_to_other_tasks() -> None:
             longest = max(longest, counting.listed - before)
     assert counting.listed == 20
     assert longest <= 2  # the loop shuffles its tasks
+
+
+class Large(Collector):
+    """A metric with more samples than a step writes, a metric without samples, and others."""
+
+    def collect(self) -> list[Metric]:
+        times = HistogramMetricFamily("times", "Times\nof \\ APIs.", labels=["api"])
+        count = CounterMetricFamily("counts", "Counts.", labels=["api"])
+        for number in range(SAMPLES_PER_STEP):
+            times.add_metric([f'a"{number}'], [("1.0", 1), ("+Inf", 2)], number / 3)
+            count.add_metric([f"é{number}"], number)
+        return [GaugeMetricFamily("none", "None.", labels=["a"]), times, count, count]
+
+
+def test_metrics_are_written_in_steps() -> None:
+    """Written at once, the metrics of a busy daemon would hold the event loop."""
+    expected = generate_latest(Large())
+    assert finish(encode_metrics(Large())) == expected
+    assert len(list(encode_metrics(Large()))) > expected.count(b"\n") // SAMPLES_PER_STEP
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/other"])
