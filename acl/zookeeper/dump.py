@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError
 from authorizerd.acl.model import Acl
 from authorizerd.acl.zookeeper.broker_version import PREFIXES_SINCE, BrokerVersion, list_types
@@ -86,8 +87,9 @@ def read_dump(text: str) -> AclsRead:
 def _read_line(number: int, line: str) -> DumpedZnode:
     try:
         return _DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        reason = f'expected a znode as JSON, {{"path":"…","data":"…"}}: {error}'
+    except DECODING_ERRORS as error:
+        fault = describe_decoding_error(error)
+        reason = f'expected a znode as JSON, {{"path":"…","data":"…"}}: {fault}'
         raise AclTextError(f"line {number}", reason) from None
 
 

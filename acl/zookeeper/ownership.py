@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
+
 MIGRATION: Final = "/migration"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -45,8 +47,8 @@ def find_kraft_owner(migration: bytes | None, controller: bytes | None) -> str |
     if controller is not None:
         try:
             registered = _CONTROLLER.decode(controller)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return f"{CONTROLLER} cannot be read, so that its owner is unknown: {error}"
+        except DECODING_ERRORS as error:
+            return _unknown_owner(CONTROLLER, error)
         if registered.kraft_epoch >= 0:
             return (
                 f"{CONTROLLER} names the KRaft controller {registered.broker_id} with epoch "
@@ -55,8 +57,13 @@ def find_kraft_owner(migration: bytes | None, controller: bytes | None) -> str |
     if migration is not None:
         try:
             state = _MIGRATION.decode(migration)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return f"{MIGRATION} cannot be read, so that its owner is unknown: {error}"
+        except DECODING_ERRORS as error:
+            return _unknown_owner(MIGRATION, error)
         if state.kraft_controller_id >= 0:
             return f"{MIGRATION} names the KRaft controller {state.kraft_controller_id}"
     return None
+
+
+def _unknown_owner(path: str, error: Exception) -> str:
+    fault = describe_decoding_error(error)
+    return f"{path} cannot be read, so that its owner is unknown: {fault}"

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl, Operation, PermissionType
 from authorizerd.acl.zookeeper.names import (
@@ -78,8 +79,9 @@ def read_acls(pattern: Pattern, data: bytes | None) -> tuple[Acl, ...]:
         if version != VERSION:
             raise AclTextError(path, f"unknown version {version}: expected {VERSION}")
         entries = _ZNODE.decode(data).acls
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise AclTextError(path, f"expected the JSON of ACLs: {error}") from None
+    except DECODING_ERRORS as error:
+        reason = describe_decoding_error(error)
+        raise AclTextError(path, f"expected the JSON of ACLs: {reason}") from None
     return tuple(dict.fromkeys(_read_entry(path, pattern, each) for each in entries))
 
 

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.audit import AUDITED_RESOURCE_NAMES, LOGGER_NAME
+from authorizerd.acl.decoding_errors import DECODING_ERRORS
 from authorizerd.acl.model import Operation, ResourceType
 
 _LINE: Final = re.compile(
@@ -108,7 +109,7 @@ def _parse_text(line: str) -> tuple[Recorded, str] | None:
 def _parse_record(line: str) -> tuple[Recorded, str] | None:
     try:
         record = _decode(line)
-    except msgspec.MsgspecError:
+    except DECODING_ERRORS:
         return None
     if not (record.operation in Operation.__members__ and record.resource_type in _TYPE_NAMES):
         return None

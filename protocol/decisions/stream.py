@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
 from authorizerd.protocol.framing import Frames, frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -61,9 +62,6 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
 class _Correlated(msgspec.Struct, array_like=True, frozen=True, gc=False):
     correlation_id: int
 
-
-_INVALID_FRAME: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""The errors of msgspec for bytes of an unexpected form."""
 
 _decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
 _decode_ask: Final = msgspec.msgpack.Decoder(Ask).decode
@@ -113,14 +111,16 @@ class StreamServerConnection:
             return self._greet(data)
         try:
             return _decode_ask(data)
-        except _INVALID_FRAME as error:
-            return self._unreadable(data, str(error))
+        except DECODING_ERRORS as error:
+            return self._unreadable(data, describe_decoding_error(error))
 
     def _greet(self, data: bytearray) -> Hello:
         try:
             hello = _decode_hello(data)
-        except _INVALID_FRAME as error:
-            raise self._frames.refuse(f"expected a hello: {error}", 0) from None
+        except DECODING_ERRORS as error:
+            raise self._frames.refuse(
+                f"expected a hello: {describe_decoding_error(error)}", 0
+            ) from None
         if hello.hello != HELLO:
             raise self._frames.refuse("expected a hello", 0)
         self._has_greeted = True
@@ -129,7 +129,7 @@ class StreamServerConnection:
     def _unreadable(self, data: bytearray, reason: str) -> Unreadable:
         try:
             return Unreadable(_decode_correlated(data).correlation_id, reason)
-        except _INVALID_FRAME:
+        except DECODING_ERRORS:
             raise self._frames.refuse(f"expected a frame of questions: {reason}", 0) from None
 
 
@@ -211,8 +211,9 @@ class StreamClientConnection:
             return None
         try:
             greeting = _decode_greeting(data)
-        except _INVALID_FRAME as error:
-            raise self._frames.refuse(f"expected an answer to the hello: {error}", 0) from None
+        except DECODING_ERRORS as error:
+            reason = describe_decoding_error(error)
+            raise self._frames.refuse(f"expected an answer to the hello: {reason}", 0) from None
         if greeting.hello != HELLO:
             raise self._frames.refuse("expected an answer to the hello", 0)
         return greeting
@@ -228,5 +229,7 @@ class StreamClientConnection:
             return None
         try:
             return _decode_answer(data)
-        except _INVALID_FRAME as error:
-            raise self._frames.refuse(f"expected an answer: {error}", 0) from None
+        except DECODING_ERRORS as error:
+            raise self._frames.refuse(
+                f"expected an answer: {describe_decoding_error(error)}", 0
+            ) from None

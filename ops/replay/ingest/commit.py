@@ -21,6 +21,7 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.replay.ingest.report import Ingested
 
 SCHEMA_VERSION: Final = 1
@@ -142,7 +143,7 @@ def decode_commit(data: bytes) -> Commit:
     """Return the commit in a file.
 
     Raises:
-        msgspec.DecodeError: ``data`` is not a commit.
+        ValueError, RecursionError: ``data`` is not a commit (``DECODING_ERRORS``).
         TableError: a newer version wrote it.
     """
     version = msgspec.json.decode(data, type=_Version).schema_version
@@ -198,9 +199,10 @@ def read_newest_commit(
         return decode_commit(read_text(place).encode())
     except FileNotFoundError as error:
         raise TableError(f"{place} does not exist any more: try again") from error
-    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+    except DECODING_ERRORS as error:
         raise TableError(
-            f"{place}: {error}: restore the file, or run ingest with --overwrite"
+            f"{place}: {describe_decoding_error(error)}: restore the file, or run ingest with "
+            "--overwrite"
         ) from error
     except (OSError, TableError) as error:
         raise TableError(f"{place}: {getattr(error, 'strerror', None) or error}") from error

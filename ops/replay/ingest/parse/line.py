@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from authorizerd.acl.decoding_errors import DECODING_ERRORS
 from authorizerd.replay.ingest.parse.event import (
     LINE_BYTES_MAX,
     SEPARATOR,
@@ -71,7 +72,7 @@ def _unwrapped(text: str) -> str | Reason:
     if text.startswith(DOCKER_JSON):
         try:
             record = _docker_decoder.decode(text)
-        except msgspec.DecodeError:
+        except DECODING_ERRORS:
             return Reason.BAD_JSON
         if not record.log.endswith("\n"):
             return Reason.PARTIAL_LINE
@@ -112,7 +113,7 @@ def parse_json(text: str, zone: tzinfo) -> Event | Reason:
     """Return the event of an audit object; ``zone`` applies to a time without one."""
     try:
         record = _json_decoder.decode(text)
-    except msgspec.DecodeError:
+    except DECODING_ERRORS:
         return Reason.BAD_JSON
     if record.masked:
         return Reason.MASKED
