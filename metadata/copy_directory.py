@@ -19,6 +19,7 @@ from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.meta_properties import make_directories, write_whole
 from authorizerd.metadata.replay import KEPT_RECORDS
 from authorizerd.metadata.storage import DISK, Storage, read_small
+from authorizerd.protocol.json_faults import quote
 
 MARK_NAME: Final = "copy.properties"
 SET_ASIDE_NAME: Final = "copy-set-aside"
@@ -55,8 +56,9 @@ def read_mark(log_dir: Path, storage: Storage = DISK) -> CopyMark | None:
     values = dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
     if values.get("version") != VERSION or not values.get("source"):
         raise LogDirectoryError(
-            f"{path}: expected version={VERSION} and a source, found {values}: if this directory "
-            "is a copy of a cluster's metadata, remove it and start again"
+            f"{path}: expected version={VERSION} and a source, found version="
+            f"{quote(values.get('version', ''))} and source={quote(values.get('source', ''))}: if "
+            "this directory is a copy of a cluster's metadata, remove it and start again"
         )
     return CopyMark(values["source"], values.get("records", ""))
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from authorizerd.acl.printable import escape_unprintable
+
 
 class MetadataLogError(Exception):
     """Base of the errors of this package."""
+
+    def __str__(self) -> str:
+        """Return one line, whatever the names and contents of damaged files are."""
+        return escape_unprintable(super().__str__())
 
 
 class LogDirectoryError(MetadataLogError):

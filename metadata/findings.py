@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.metadata.batch_file import TornTail
 
 
@@ -38,8 +39,9 @@ class Fault:
 
     def __str__(self) -> str:
         if self.kind is FaultKind.DIRECTORY:
-            return f"{self.path}: {self.reason}"
-        return f"{self.path}: at byte {self.position}, log offset {self.offset}: {self.reason}"
+            return escape_unprintable(f"{self.path}: {self.reason}")
+        place = f"at byte {self.position}, log offset {self.offset}"
+        return escape_unprintable(f"{self.path}: {place}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Note:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
+        return escape_unprintable(f"{self.path}: {self.reason}")
 
 
 Finding = Fault | Note

@@ -18,6 +18,7 @@ from typing import Final
 from authorizerd.metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.storage import DISK, Storage, read_small
+from authorizerd.protocol.json_faults import quote
 
 NAME: Final = "meta.properties"
 UNFINISHED_NAME: Final = "meta.properties.format"
@@ -63,8 +64,9 @@ def read_meta_properties(log_dir: Path, storage: Storage = DISK) -> MetaProperti
             key, _, value = line.partition("=")
             # java.util.Properties escapes `:`, `=`, `#` and `!`; ids contain no backslash.
             values[key.strip()] = value.strip().replace("\\", "")
-    if values.get("version") != VERSION:
-        raise LogDirectoryError(f"{path}: unknown version {values.get('version')}: expected 1")
+    found = values.get("version", "")
+    if found != VERSION:
+        raise LogDirectoryError(f"{path}: expected version={VERSION}, found {quote(found)}")
     try:
         return MetaProperties(
             values["cluster.id"], int(values["node.id"]), values.get("directory.id", "")

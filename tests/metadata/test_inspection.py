@@ -310,7 +310,7 @@ def test_meta_properties_are_inspected(tmp_path: Path) -> None:
     write_sound_log(tmp_path)
     path = tmp_path / "meta.properties"
     for data, reason in (
-        (b"version=2\n", "unknown version 2: expected 1"),
+        (b"version=2\n", "expected version=1, found '2'"),
         (b"version=1\nnode.id=1\n", "the key cluster.id is missing"),
         (
             b"version=1\nnode.id=-1\ncluster.id=a\n",

@@ -42,8 +42,9 @@ def test_file_may_be_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "unknown version None: expected 1"),
-        ("version=0\nbroker.id=1\ncluster.id=c\n", "unknown version 0: expected 1"),
+        ("", "expected version=1, found ''"),
+        ("version=0\nbroker.id=1\ncluster.id=c\n", "expected version=1, found '0'"),
+        ("version=\x1b[31m\n", r"expected version=1, found '\x1b[31m'"),
         ("version=1\nnode.id=1\n", "the key cluster.id is missing"),
         ("version=1\ncluster.id=c\n", "the key node.id is missing"),
         ("version=1\ncluster.id=c\nnode.id=one\n", "invalid node.id: expected a number"),
