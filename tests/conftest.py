@@ -39,6 +39,7 @@ SLOW_PLACES = (
     "daemon/workers/test_pool.py",
     "end_to_end",
     "faults/test_schedules.py",
+    "fuzz",
     "loop/test_stretches.py",
     "metadata/test_flipped_bytes.py",
     "metadata/test_recovery.py",

@@ -323,6 +323,16 @@ def _arrays(entity_type: type[Entity], parent: str = "") -> Iterator[str]:
             yield from _arrays(cast("type[Entity]", item_type), f"{path}.")
 
 
+def small_bodies(entity_type: type[Entity]) -> Iterator[bytes]:
+    """Yield short messages of any type, also of answers: with one, no and two items of each array,
+    and with unknown tags.
+    """
+    arrays = [*_arrays(entity_type)]
+    yield _body(entity_type, _Shape())
+    yield _body(entity_type, _Shape(dict.fromkeys(arrays, 0)))
+    yield _body(entity_type, _Shape(dict.fromkeys(arrays, 2), tags=2))
+
+
 def _body(entity_type: type[Entity], shape: _Shape) -> bytes:
     """Return the bytes of a message."""
     return _of_number(_entity(entity_type, shape, ""), 0)
@@ -380,7 +390,7 @@ def _item(
         return _entity(cast("type[Entity]", item_type), shape, f"{path}.")
     kafka_type = declared.metadata["kafka_type"]
     value = _value_of(declared, shape)
-    if value is ... and kafka_type in ("string", "bytes"):
+    if value is ... and kafka_type in ("string", "bytes", "records"):
         value = numbered("t")
     write = partial(_encode, kafka_type, shape.text_bytes, flexible)
     return [lambda number: write(value(number))] if callable(value) else [write(value)]
@@ -395,7 +405,7 @@ def _encode(kafka_type: str, text_bytes: int, flexible: bool, value: Any) -> byt
     if kafka_type == "string":
         text = value.ljust(text_bytes, "x") if isinstance(value, str) else None
         return body_reader.nullable_string(text, flexible=flexible)
-    if kafka_type == "bytes":
+    if kafka_type in ("bytes", "records"):
         data = value.encode() if isinstance(value, str) else value
         return body_reader.nullable_byte_string(data, flexible=flexible)
     if kafka_type == "uuid":

@@ -49,7 +49,7 @@ class ConsolePlace(Place):
     ) -> None:
         super().__init__(folder, *acls)
         past = Past(self.authorizer, log_dir)
-        decisions = new_decision_handler(
+        self.decisions = new_decision_handler(
             configuration,
             self.authorizer,
             self.callers,
@@ -62,7 +62,7 @@ class ConsolePlace(Place):
         measured = cast(Measured, SimpleNamespace(authorizer=self.authorizer))
         no_readiness = cast(Readiness, None)
         self.console = new_console(
-            configuration, self.callers, decisions, no_readiness, measured, {}
+            configuration, self.callers, self.decisions, no_readiness, measured, {}
         )
 
     async def send(

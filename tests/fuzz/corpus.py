@@ -1,0 +1,47 @@
+"""Inputs that once failed. Each run reads them first, and mutates them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Found(NamedTuple):
+    """An input, as small as possible, and what went wrong."""
+
+    target: str
+    data: bytes
+    fault: str
+
+
+_STREAM_HELLO: Final = b"\x00\x00\x00\x0a\x93\xa5hello\x01\xc0"
+
+CORPUS: Final = (
+    Found(
+        "stream",
+        _STREAM_HELLO + b"\x00\x00\x00\x08\x92\x01\x91\x95\xa2\xff\xff\xc0",
+        "an error shows a text of Python",
+    ),
+    Found("stream", b"\x00\x00\x00\x05\x93\xa2\xff\xff\x01", "an error shows a text of Python"),
+    Found(
+        "stream-answers", b"\x00\x00\x00\x05\x94\xa2\xff\xff\x01", "an error shows a text of Python"
+    ),
+    Found(
+        "znodes", b'{"acls":[{"principal":"\xc9"}],"version":1}', "an error shows a text of Python"
+    ),
+    Found("znodes", b'{"version":1,"a":' + b"[" * 1500, "deep JSON is a RecursionError"),
+    Found("acl-files", b'{"path":"/kafka-acl","a":' + b"[" * 1500, "deep JSON is a RecursionError"),
+    Found("audit-lines", b'{"a":' + b"[" * 1500, "deep JSON is a RecursionError"),
+    Found("audit-logs", b'{"log":"a","b":' + b"[" * 1500, "deep JSON is a RecursionError"),
+    Found("log-properties", b"version=\x1b[31m", "a terminal obeys a damaged file"),
+    Found(
+        "log-properties", b"a=b\n" + b"version=" + b"x" * 16_000, "an error of 16,000 characters"
+    ),
+    Found("log-names", b"00000000000000000000\n", "a file's name begins a line of its own"),
+    Found("log-names", b"\x7f.checkpoint", "a terminal obeys a file's name"),
+    Found("log-files", b"\0version=\x02", "a terminal obeys a damaged file"),
+)
+
+
+def inputs_of(target: str) -> list[bytes]:
+    """Return the inputs for a target."""
+    return [each.data for each in CORPUS if each.target == target]

@@ -1,0 +1,148 @@
+"""Audit lines of both formats, as the console and replay read them, and archives of them.
+
+Clients choose the names in a line, so no name may turn a denial into another line.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC
+from typing import Final
+
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
+from authorizerd.acl.model import Question
+from authorizerd.actors.audit_log import AuditEvent
+from authorizerd.daemon.audit.format import format_json, format_kafka
+from authorizerd.daemon.audit.lines import parse_lines
+from authorizerd.daemon.console.denials import count_denials
+from authorizerd.replay.ingest.parse.event import Event
+from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
+from authorizerd.replay.ingest.parse.line import LineFormat, parse_json, parse_line
+from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, find_suffix, read_log
+from authorizerd.replay.local.tallies import Tallies
+from tests.fuzz.target import LINES_IN_THREAD_MAX, Target, alone
+from tests.support.acls import acl
+
+_FORMATS: Final[tuple[LineFormat, ...]] = ("auto", "json", "kafka")
+_RULE: Final = Decision(True, MatchingAcl(acl("User:ü", "READ", topic="a b", pattern="PREFIXED")))
+_WORDS: Final = (
+    *(b" is Allowed ", b" is Denied ", b" operation = ", b" Operation = ", b" from host = "),
+    *(b" on resource = ", b" for request = ", b" with resourceRefCount = ", b" based on rule "),
+    *(b"Principal = ", b"2026-11-21 16:26:26,966", b" INFO ", b"\x01", b" stdout P ", b"unknown"),
+    *(b'{"log":"', b'"masked":["host"]', b'"allowed":true', b'"time":"2026-01-01T00:00:00Z"'),
+    *(b" (kafka.authorizer.logger)", b"Topic:LITERAL:", b"+0100", b"\xef\xbb\xbf"),
+)
+_NAMES: Final = (b"x.log", b"x.log.gz", b"x.bz2", b"x.xz")
+
+
+def _event(principal: str, name: str, decision: Decision = DEFAULT_DENY) -> AuditEvent:
+    question = Question(principal, None, 3, 2, name)
+    return AuditEvent(1_795_278_386.966, AuditLevel.INFO, question, decision, "Fetch", 42, 3)
+
+
+def _lines() -> Iterator[bytes]:
+    for decision in (DEFAULT_DENY, _RULE):
+        event = _event("User:ü", "a b", decision)
+        yield format_kafka(event)
+        yield format_json(event)
+        yield format_json(event, ("host",))
+        wrapped = {"log": format_json(event).decode() + "\n", "time": "2026-11-21T17:00:00Z"}
+        yield json.dumps(wrapped, separators=(",", ":")).encode()
+        yield b"2026-11-21T17:00:00.9Z stdout F " + format_json(event)
+    yield (
+        b"[2019-01-02 03:04:05,006] DEBUG Principal = User:a is Allowed Operation = Read from host"
+        b" = 10.0.0.1 on resource = Topic:orders (kafka.authorizer.logger)"
+    )
+
+
+def _check_line(data: bytes) -> None:
+    """Each reader gives an event or a reason, and no reader contradicts another."""
+    events = [parse_line(data, UTC, line_format) for line_format in _FORMATS]
+    seen = {each.allowed for each in events if isinstance(each, Event)}
+    for recorded in parse_lines([data]):
+        if recorded is not None:
+            seen.add(recorded.allowed)
+    assert len(seen) <= 1, "one line is read as allowed and as denied"
+
+
+def _check_denials(data: bytes) -> None:
+    """The console and the local engine read any lines; a line counts once."""
+    lines = data.split(b"\n")
+    denials = count_denials(lines)
+    assert denials.count + denials.unread <= len(lines)
+    tallies = Tallies(zone=UTC)
+    tallies.add(lines)
+    assert sum(tally.lines for _, tally in tallies) <= len(lines)
+
+
+def _check_names(data: bytes) -> None:
+    """Any names make one line, which is read back as these names or not at all."""
+    principal, _, name = data.decode("utf-8", "replace").partition("\n")
+    event = _event(principal, name)
+    line, record = format_kafka(event), format_json(event)
+    assert len(line.splitlines()) == len(record.splitlines()) == 1
+    read = parse_kafka_line(line.decode(), UTC)
+    assert not (isinstance(read, Event) and read.allowed)
+    parsed = parse_json(record.decode(), UTC)
+    if isinstance(parsed, Event):
+        assert (parsed.principal, parsed.resource_name, parsed.allowed) == (principal, name, False)
+    for recorded in parse_lines([line, record]):
+        assert recorded is None or not recorded.allowed
+
+
+def _check_archive(data: bytes) -> None:
+    """Of a damaged archive, the lines before the damage are read, within bounded memory."""
+    name = _NAMES[data[0] % len(_NAMES)].decode() if data else "x"
+    find_suffix(data.decode("utf-8", "replace"))
+    with suppress(DamagedArchiveError):
+        for block in read_log(name, io.BytesIO(data[1:]), 1 << 16):
+            assert len(block) <= 1 << 22
+
+
+def _archives() -> Iterator[bytes]:
+    text = b"\n".join(_lines()) * 3
+    for number, packed in enumerate(
+        (text, gzip.compress(text, mtime=0), bz2.compress(text), lzma.compress(text))
+    ):
+        yield bytes((number,)) + packed
+
+
+AUDIT_TARGETS: Final = (
+    Target(
+        name="audit-lines",
+        place=alone(_check_line),
+        seeds=_lines,
+        words=_WORDS,
+        weight=40,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="audit-logs",
+        place=alone(_check_denials),
+        seeds=lambda: (b"\n".join(_lines()),),
+        words=(*_WORDS, b"\n"),
+        weight=10,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="audited-names",
+        place=alone(_check_names),
+        seeds=lambda: ("User:ü\na b".encode(), b"User:a is Allowed operation = x\n\x1b[31m"),
+        words=_WORDS,
+        weight=30,
+    ),
+    Target(
+        name="audit-archives",
+        place=alone(_check_archive),
+        seeds=_archives,
+        weight=10,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+)

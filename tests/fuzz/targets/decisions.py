@@ -1,0 +1,237 @@
+"""The bodies of decision requests: AuthZEN, OPA, searches, and the frames of the stream.
+
+An independent reader of JSON tells what a body says. A question that says something else could be
+allowed in place of the one that was asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any, Final
+
+import msgspec
+
+from authorizerd.acl.model import Operation, Question, ResourceType
+from authorizerd.protocol.decisions.authzen import (
+    AuthZenError,
+    Vocabulary,
+    apply_defaults,
+    as_of_context,
+    build_question,
+    decode_evaluation,
+    decode_evaluations,
+    read_question,
+    read_questions,
+)
+from authorizerd.protocol.decisions.opa import OpaError, decode_question
+from authorizerd.protocol.decisions.page_tokens import PageTokens
+from authorizerd.protocol.decisions.searches import (
+    ActionSearch,
+    ResourceSearch,
+    SubjectSearch,
+    build_query,
+    decode_search,
+)
+from authorizerd.protocol.decisions.stream import (
+    HELLO,
+    Ask,
+    Hello,
+    StreamClientConnection,
+    StreamQuestion,
+    StreamServerConnection,
+    Unreadable,
+    encode_answer,
+    encode_hello,
+)
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.error_codes import ErrorCode
+from tests.daemon.opa_requests import CAPTURED_BODY
+from tests.fuzz.target import SECRET, Target, alone, rejected_with
+from tests.loop.http_requests import evaluation, opa_question
+
+VOCABULARY: Final = Vocabulary({"user": "User"}, {"topic": 2, "group": 3, "cluster": 4})
+WORDS: Final = (
+    *(b'"subject":', b'"action":', b'"resource":', b'"context":', b'"host":', b'"properties":'),
+    *(b'"evaluations":[', b'{"type":"user","id":"a"}', b'"\\u0073ubject":', b"null", b"1e400"),
+    *(b'"options":{"evaluations_semantic":"deny_on_first_deny"}', b'"10.0.0.1"', b'"::1"'),
+    *(b'"input":', b'"page":{"token":"', b'"limit":1', b'"as_of":"2026-01-01T00:00:00Z"'),
+)
+
+
+class _RepeatedKeyError(Exception):
+    """An object has a key twice."""
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise _RepeatedKeyError
+    return dict(pairs)
+
+
+def _says(body: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """Return a JSON text as the standard library reads it. No key of it occurs twice."""
+    return json.loads(body.decode(), object_pairs_hook=_members, parse_int=str, parse_float=str)
+
+
+def _check_question(question: Question, said: dict[str, Any]) -> None:
+    """Check that a question has exactly the names of an AuthZEN document."""
+    assert question.principal == f"User:{said['subject']['id']}"
+    assert question.resource_name == said["resource"]["id"]
+    assert Operation(question.operation).name == said["action"]["name"].upper()
+    assert ResourceType(question.resource_type).name == said["resource"]["type"].upper()
+    hosts = [(said[key] or {}).get(place) for key, place in (("context", "host"),) if key in said]
+    hosts.append(((said["subject"].get("properties")) or {}).get("host"))
+    named = {ip_address(host) for host in hosts if host is not None}
+    assert (question.host is not None) == bool(named)
+    if question.host is not None:
+        address = ip_address(question.host)
+        assert all(getattr(each, "ipv4_mapped", None) in (None, address) for each in named)
+
+
+def _check_evaluation(data: bytes) -> None:
+    """Both readers of one evaluation agree, and read only what is there."""
+    quick = read_question(data, VOCABULARY)
+    asked = None
+    with rejected_with(AuthZenError):
+        decoded = decode_evaluation(data)
+        asked = build_question(decoded, VOCABULARY)
+        as_of_context(decoded.context)
+    assert quick is None or quick == asked
+    if asked is not None:
+        _check_question(asked, _says(data))
+
+
+def _check_evaluations(data: bytes) -> None:
+    """The quick reader gives the questions of the complete one."""
+    quick = read_questions(data, VOCABULARY)
+    questions: list[Question] = []
+    with rejected_with(AuthZenError):
+        request, texts = decode_evaluations(data)
+        for text in texts:
+            one = apply_defaults(decode_evaluation(bytes(text)), request)
+            questions.append(build_question(one, VOCABULARY))
+    assert quick is None or quick == questions
+
+
+def _check_opa(data: bytes) -> None:
+    with rejected_with(OpaError):
+        question = decode_question(data)
+        said = _says(data)["input"]
+        action, principal = said["action"], said["requestContext"]["principal"]
+        assert question.principal == f"{principal['principalType']}:{principal['name']}"
+        assert Operation(question.operation).name == action["operation"]
+        pattern = action["resourcePattern"]
+        assert ResourceType(question.resource_type).name == pattern["resourceType"]
+        assert (question.resource_name or "") == pattern["name"]
+
+
+def _check_search(data: bytes) -> None:
+    tokens = PageTokens(bytes(32))
+    for kind in (SubjectSearch, ResourceSearch, ActionSearch):
+        with rejected_with(AuthZenError):
+            search = decode_search(data, kind)
+            build_query(search, VOCABULARY)
+            if search.page is not None and search.page.token:
+                tokens.decode(search.page.token, b"other")
+
+
+def _check_stream(data: bytes) -> None:
+    """Every frame is questions, an error for its sender, or the end of the connection."""
+    connection = StreamServerConnection(1 << 16, hello_bytes_max=512)
+    connection.receive_data(data)
+    with rejected_with(DecodeError):
+        first = connection.next_frame()
+        assert first is None or isinstance(first, Hello)
+        assert SECRET not in repr(first)
+        while (frame := connection.next_frame()) is not None:
+            assert isinstance(frame, Ask | Unreadable)
+
+
+def _check_stream_answers(data: bytes) -> None:
+    client = StreamClientConnection(1 << 16)
+    client.receive_data(data)
+    with rejected_with(DecodeError):
+        client.next_greeting()
+        while client.next_answer() is not None:
+            pass
+
+
+def _evaluation_seeds() -> Iterator[bytes]:
+    yield json.dumps(evaluation()).encode()
+    full = evaluation(host="::ffff:10.0.0.1") | {"options": {}, "extra": [1.5, None, "é"]}
+    full["subject"] = {"type": "user", "id": "é:", "properties": {"host": "10.0.0.1", "n": 1}}
+    yield json.dumps(full).encode()
+    yield json.dumps(full, ensure_ascii=False, indent=1).encode()
+    yield json.dumps(evaluation() | {"context": {"as_of": 7, "explain": True}}).encode()
+
+
+def _evaluations_seeds() -> Iterator[bytes]:
+    yield from _evaluation_seeds()
+    yield json.dumps({"evaluations": [evaluation(n) for n in range(3)]}).encode()
+    defaults = evaluation() | {"options": {"evaluations_semantic": "permit_on_first_permit"}}
+    yield json.dumps({"evaluations": [{}, {"action": {"name": "WRITE"}}], **defaults}).encode()
+
+
+def _search_seeds() -> Iterator[bytes]:
+    asked = evaluation()
+    for name in ("subject", "resource"):
+        yield json.dumps(asked | {name: {"type": name.replace("resource", "topic")}}).encode()
+    paged = {"page": {"limit": 5, "token": "QUJD" * 10}}
+    yield json.dumps({key: asked[key] for key in ("subject", "resource")} | paged).encode()
+    yield json.dumps(asked | paged).encode()
+
+
+def _stream_seeds() -> Iterator[bytes]:
+    client = StreamClientConnection(1 << 16)
+    asked: list[StreamQuestion] = [
+        ("User:a", "10.0.0.1", 3, 2, "t"),
+        ("User:b", None, "READ", "TOPIC", "é"),
+    ]
+    hello = client.hello(SECRET)
+    yield hello + client.ask(1, asked) + client.ask(2**40, [], min_offset=9)
+    yield client.hello()
+    yield hello + client.ask(1, asked * 30)
+    encode = msgspec.msgpack.encode
+    for frame in ([HELLO, 1, None, "more"], [1, asked, -1, "more"], [1, {"a": 1}], {"a": [1]}):
+        data = encode(frame)
+        yield hello + len(data).to_bytes(4, "big") + data
+
+
+def _stream_answer_seeds() -> Iterator[bytes]:
+    greeting = encode_hello(ErrorCode.NONE, 7)
+    yield greeting + encode_answer(1, 0, 7, b"\0\1\2") + encode_answer(2, 89, -1, b"")
+
+
+DECISION_TARGETS: Final = (
+    Target(
+        name="authzen-evaluation",
+        place=alone(_check_evaluation),
+        seeds=_evaluation_seeds,
+        words=WORDS,
+        weight=40,
+    ),
+    Target(
+        name="authzen-evaluations",
+        place=alone(_check_evaluations),
+        seeds=_evaluations_seeds,
+        words=WORDS,
+        weight=30,
+    ),
+    Target(name="authzen-search", place=alone(_check_search), seeds=_search_seeds, words=WORDS),
+    Target(
+        name="opa",
+        place=alone(_check_opa),
+        seeds=lambda: (CAPTURED_BODY, json.dumps(opa_question("")).encode()),
+        words=WORDS,
+        weight=30,
+    ),
+    Target(name="stream", place=alone(_check_stream), seeds=_stream_seeds, weight=40),
+    Target(
+        name="stream-answers",
+        place=alone(_check_stream_answers),
+        seeds=_stream_answer_seeds,
+        weight=20,
+    ),
+)

@@ -1,0 +1,346 @@
+"""Texts of operators: configurations, JAAS lines, tokens, ACLs in every format, policies, plans."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from typing import Final
+
+from authorizerd.acl.as_of import parse_as_of
+from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.acl.errors import InvalidAsOfError
+from authorizerd.acl.formats.catalogue import DOCUMENT_SUFFIXES, FORMATS, read_acl_text
+from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.plan.document import decode_plan
+from authorizerd.acl.plan.errors import PlanError
+from authorizerd.acl.policy.sentence import read_sentence
+from authorizerd.acl.policy.tokens import SentenceError
+from authorizerd.acl.zookeeper.paths import Pattern, parse_path
+from authorizerd.acl.zookeeper.znode import read_acls
+from authorizerd.cli.policy.document import read_policy
+from authorizerd.cli.policy.faults import FaultyFileError
+from authorizerd.config.configuration import parse
+from authorizerd.config.errors import (
+    ConfigurationError,
+    InvalidValueError,
+    PrincipalMappingError,
+)
+from authorizerd.config.jaas import parse_log_in, parse_login_options, parse_plain_users
+from authorizerd.config.keys import KEYS
+from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.tokens import new_token, parse_tokens
+from authorizerd.daemon.console.candidates import read_candidates
+from authorizerd.protocol.decisions.acl_filters import QueryError
+from authorizerd.replay.ingest.commit import TableError, decode_commit
+from tests.fuzz.target import (
+    LINES_IN_THREAD_MAX,
+    OWN_CHARACTERS_MAX,
+    SECRET,
+    Target,
+    alone,
+    check_message,
+    rejected_with,
+)
+from tests.fuzz.trace import ROOT
+from tests.support.acls import acl
+
+DOCUMENTS: Final = ROOT / "docs"
+FAULTS_SHOWN_MAX: Final = 400
+_BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_ACLS: Final = [
+    acl("User:alice", "READ", topic="orders"),
+    acl("User:CN=a, O=b", "WRITE", topic="o-", pattern="PREFIXED", host="10.0.0.1"),
+    acl("User:*", "ALL", group="é", deny=True),
+    acl("Group:g", "ALTER", cluster=True),
+]
+_JAAS: Final = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    f'username="admin" password="{SECRET}" user_admin="{SECRET}" user_bob=\'{SECRET}\\"\';'
+)
+
+
+def _blocks(language: str) -> Iterator[bytes]:
+    """Yield the examples of the documentation in a language."""
+    for page in sorted(DOCUMENTS.glob("*.md")):
+        for found, text in _BLOCK.findall(page.read_text()):
+            if found == language:
+                yield text.encode()
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _check_properties(data: bytes) -> None:
+    """A file is a configuration, or each of its faults is named."""
+    try:
+        parse(data.decode("iso-8859-1"), source="server.properties")
+    except ConfigurationError as error:
+        for fault in error.faults:
+            check_message(str(fault), characters=OWN_CHARACTERS_MAX)
+
+
+def _properties() -> Iterator[bytes]:
+    yield from _blocks("properties")
+    yield (ROOT / "tests/data/upgrade/server-0.1.properties").read_bytes()
+    yield "".join(f"{key.name}={key.default or ''}\n" for key in KEYS).encode()
+    yield (
+        "node.id=1\nlog.dirs=/log\nlisteners=S://127.0.0.1:9092\n"
+        "listener.security.protocol.map=S:SASL_PLAINTEXT\nsasl.enabled.mechanisms=PLAIN\n"
+        f"listener.name.s.plain.sasl.jaas.config={_JAAS}\n"
+    ).encode()
+    yield (
+        f"ssl.keystore.password={SECRET}\nssl.key.password : {SECRET}\\\n  more\n"
+        f"authorizerd.source.ssl.truststore.password {SECRET}\nlog.dirs=\\u0061\n"
+    ).encode()
+
+
+def _check_jaas(data: bytes) -> None:
+    """No part of a line is quoted, because any part may be a password."""
+    text = _text(data)
+    for read in (
+        parse_plain_users,
+        parse_login_options,
+        lambda text: parse_log_in(text, "PLAIN"),
+        lambda text: parse_log_in(text, "SCRAM-SHA-256"),
+    ):
+        with rejected_with(InvalidValueError):
+            assert SECRET not in repr(read(text)) or read is parse_login_options
+
+
+def _check_rules(data: bytes) -> None:
+    """Rules that are accepted can be applied to any name."""
+    text, _, name = _text(data).partition("\n")
+    with rejected_with(ConfigurationError, characters=OWN_CHARACTERS_MAX):
+        try:
+            PrincipalMapping.parse(text).apply(name)
+        except (InvalidValueError, PrincipalMappingError) as error:
+            raise ConfigurationError("server.properties", 1, "rules", str(error)) from error
+
+
+def _check_tokens(data: bytes) -> None:
+    text = _text(data)
+    with rejected_with(ConfigurationError, characters=OWN_CHARACTERS_MAX):
+        tokens = parse_tokens(text, source="tokens")
+        assert tokens.find(data[:200]) is None
+    with rejected_with(InvalidValueError):
+        new_token("id", text, bytes(32))
+
+
+def _check_acl_text(data: bytes) -> None:
+    """A text is read by the format that it has, or its fault is named."""
+    text = _text(data)
+    for suffix in ("", *DOCUMENT_SUFFIXES[:2]):
+        with rejected_with(AclTextError, characters=OWN_CHARACTERS_MAX):
+            for loss in read_acl_text(text, suffix).losses:
+                check_message(str(loss), characters=OWN_CHARACTERS_MAX)
+    with rejected_with(QueryError, characters=OWN_CHARACTERS_MAX):
+        read_candidates(text)
+
+
+def _acl_texts() -> Iterator[bytes]:
+    for written in FORMATS.values():
+        yield written.write(_ACLS).text.encode()
+    yield from _blocks("yaml")
+    yield (ROOT / "ops/example/desired.yaml").read_bytes()
+    for name in ("julie", "gitops", "strimzi"):
+        source = (ROOT / f"tests/acl/formats/test_{name}.py").read_text()
+        yield from (text.encode() for text in re.findall(r'"""\n(.*?)"""', source, re.DOTALL)[:3])
+
+
+def _check_policy(data: bytes) -> None:
+    """A policy is read, or each of its faults is reported with its place."""
+    text = _text(data)
+    with rejected_with(FaultyFileError, lines=FAULTS_SHOWN_MAX, characters=OWN_CHARACTERS_MAX):
+        read_policy(text, "access.yaml")
+    with rejected_with(SentenceError, lines=FAULTS_SHOWN_MAX, characters=OWN_CHARACTERS_MAX):
+        read_sentence(text.partition("\n")[0], {"admins": ("User:a",)})
+
+
+def _policies() -> Iterator[bytes]:
+    yield from _blocks("yaml")
+    yield (ROOT / "ops/example/access.yaml").read_bytes()
+    yield b"nobody but $admins and bob may WRITE or READ topics beginning with orders"
+
+
+def _check_plan(data: bytes) -> None:
+    with rejected_with(PlanError, characters=OWN_CHARACTERS_MAX):
+        decode_plan(data)
+
+
+@cache
+def _plan() -> bytes:
+    from authorizerd.acl.plan.changes import make_changes
+    from authorizerd.acl.plan.document import (
+        Plan,
+        PlanSettings,
+        PlanSource,
+        State,
+        encode_plan,
+        name_steps,
+    )
+    from authorizerd.acl.plan.selector import Selector
+    from authorizerd.acl.plan.state import change_digest, digest_acls
+
+    selector, digest = Selector(None), digest_acls(_ACLS[:2])
+    changes = make_changes(_ACLS[:2], _ACLS[1:], selector)
+    return encode_plan(
+        Plan(
+            made_for=PlanSource(place="log", name="log", offset=7, acls=2, digest=digest),
+            leads_to=State(3, change_digest(digest, changes)),
+            settings=PlanSettings(("User:root",), True),
+            manages=selector.document,
+            warnings=(),
+            checks=(),
+            steps=name_steps(changes),
+        )
+    )
+
+
+def _check_znode(data: bytes) -> None:
+    with rejected_with(AclTextError, characters=OWN_CHARACTERS_MAX):
+        read_acls(Pattern(2, "orders", 3), data)
+    with rejected_with(AclTextError, characters=OWN_CHARACTERS_MAX):
+        parse_path(_text(data))
+
+
+def _check_word(data: bytes) -> None:
+    """Hosts and moments have one meaning, or none."""
+    text = _text(data)
+    host = host_address(text)
+    assert host is None or host_address(host) == host
+    with rejected_with(InvalidAsOfError):
+        assert parse_as_of(text) == parse_as_of(text)
+
+
+def _check_commit(data: bytes) -> None:
+    with rejected_with(TableError), suppress(*DECODING_ERRORS):
+        decode_commit(data)
+
+
+_YAML_WORDS: Final = (
+    *(
+        b"acls:\n- ",
+        b"&a ",
+        b"*a",
+        b"<<: ",
+        b"!!binary ",
+        b"? ",
+        b"---\n",
+        b"...\n",
+        b"|\n",
+        b">-\n",
+    ),
+    *(
+        b"principal: User:a\n",
+        b"operation: READ\n",
+        b"resource_type: TOPIC\n",
+        b"%YAML 1.1\n",
+        b"~",
+    ),
+)
+
+TEXT_TARGETS: Final = (
+    Target(
+        name="properties",
+        place=alone(_check_properties),
+        seeds=_properties,
+        words=(*(f"\n{key.name}=".encode() for key in KEYS), b"\\\n", b"\\u00", b"!", b"#"),
+        weight=12,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="jaas",
+        place=alone(_check_jaas),
+        seeds=lambda: (_JAAS.encode(), _JAAS.replace("plain.Plain", "scram.Scram").encode()),
+        words=(b'user_a="', b"required", b"tokenauth=true", b";", b'\\"', b"'"),
+        weight=40,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="mapping-rules",
+        place=alone(_check_rules),
+        seeds=lambda: (
+            b"RULE:^CN=(.*?),(.*)$/$1/L,RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1@$2/U,DEFAULT\nCN=a,O=b",
+            rb"RULE:([^\d\p{Alpha}&&[a-z]]*)\s?(?:a|b){1,3}+\Qx\E/\$1\\$1/" + b"\nCN=a\\,b",
+        ),
+        words=(
+            b"RULE:",
+            b"DEFAULT",
+            b"(?i)",
+            b"\\p{Lu}",
+            b"[^",
+            b"&&",
+            b"{2,}",
+            b"(?<n>",
+            b"$1",
+            b"/L",
+        ),
+        weight=10,
+        lines_max=20 * LINES_IN_THREAD_MAX,  # a Unicode class takes 0.2 s, once
+    ),
+    Target(
+        name="tokens",
+        place=alone(_check_tokens),
+        seeds=lambda: (b"# c\nproxy %s User:a proxy\n\n%s\n" % (b"ab" * 32, SECRET.encode()),),
+        words=(b"a " + b"0" * 64 + b" User:x\n", b"User:*", b"Group:g", b"#"),
+        weight=40,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="acl-files",
+        place=alone(_check_acl_text),
+        seeds=_acl_texts,
+        words=(*_YAML_WORDS, b'{"acls":[', b"(principal=User:a, host=*, operation=READ, "),
+        weight=2,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="policies",
+        place=alone(_check_policy),
+        seeds=_policies,
+        words=(*_YAML_WORDS, b"nobody but ", b"at most 3 principals", b"$super_users", b"\n- "),
+        weight=2,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="plans",
+        place=alone(_check_plan),
+        seeds=lambda: (_plan(),),
+        weight=8,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="znodes",
+        place=alone(_check_znode),
+        seeds=lambda: (
+            b'{"acls":[{"principal":"User:a","permissionType":"Allow","host":"*",'
+            b'"operation":"Read"}],"version":1}',
+            b"/kafka-acl/Topic/orders",
+            b"/kafka-acl-extended/prefixed/Group/g",
+        ),
+        weight=30,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="hosts-and-times",
+        place=alone(_check_word),
+        seeds=lambda: (
+            *(b"10.0.0.1", b"::ffff:10.0.0.1", b"fe80::1%eth0", b"2001:db8::9", b"2806"),
+            *(b"2026-01-02T03:04:05.123Z", b"2026-01-02 03:04:05+01:00", b"1790000000000"),
+        ),
+        words=(b"::", b":0:", b".255", b"%", b"T24:00", b"+18:00", b"Z", b"-"),
+        weight=50,
+    ),
+    Target(
+        name="replay-commits",
+        place=alone(_check_commit),
+        seeds=lambda: (json.dumps({"schema_version": 3, "number": 1, "runs": []}).encode(),),
+        weight=20,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+)
