@@ -21,6 +21,8 @@ from authorizerd.acl.decision import Decision
 from authorizerd.acl.model import Question
 
 EVENTS_PER_SLICE: Final = 256
+BYTES_PER_SLICE: Final = 64 * 1024
+"""A slice also ends after lines of this size, because clients choose how long names are."""
 EVENTS_PER_WRITE_MAX: Final = 4096
 BYTES_PER_WRITE_MAX: Final = 1024 * 1024
 CHARACTERS_PER_EVENT: Final = 1024
@@ -243,12 +245,13 @@ class AuditLog:
         while (
             self._events and len(self._lines) < EVENTS_PER_WRITE_MAX and size < BYTES_PER_WRITE_MAX
         ):
+            begun = size
             for _ in range(min(len(self._events), self._events_per_slice)):
                 # Remove the event only after this: if its formatting fails, it must count as lost.
                 self._lines.append(self._format_event(self._events[0]))
                 self._characters -= _characters_of(self._events.popleft())
                 size += len(self._lines[-1])
-                if size >= BYTES_PER_WRITE_MAX:
+                if size - begun >= BYTES_PER_SLICE:
                     break
             self._update_refusing()
             await trio.lowlevel.checkpoint()

@@ -31,18 +31,13 @@ _ESCAPED: Final = frozenset(("Cc", "Cf", "Zl", "Zp"))
 """Unicode's categories of control characters, format characters and line separators."""
 
 
-class _Escapes(dict[int, str]):
-    """A table for ``str.translate``, filled on demand. It stores only escapes, which are few."""
-
-    def __init__(self, escape: Callable[[str], str]) -> None:
-        super().__init__()
-        self._escape = escape
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        if category(character) not in _ESCAPED:
-            return character
-        return self.setdefault(code, self._escape(character))
+_RANGES: Final = (
+    *((0x0, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x600, 0x605), (0x61C, 0x61C), (0x6DD, 0x6DD)),
+    *((0x70F, 0x70F), (0x890, 0x891), (0x8E2, 0x8E2), (0x180E, 0x180E), (0x200B, 0x200F)),
+    *((0x2028, 0x202E), (0x2060, 0x206F), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0x110BD, 0x110CD)),
+    *((0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0001, 0xE007F)),
+)
+"""The first and the last code points between which these are. A search would take 0.1 s."""
 
 
 def _escape_by_code(character: str) -> str:
@@ -59,8 +54,14 @@ def _escape_as_json(character: str) -> str:
     return f"\\u{ord(character):04x}" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
-_KAFKA_ESCAPES: Final = _Escapes(_escape_by_code)
-_JSON_ESCAPES: Final = _Escapes(_escape_as_json)
+def _new_table(escape: Callable[[str], str]) -> dict[int, str]:
+    """Return a table for ``str.translate``. Characters that it lacks stay, without any call."""
+    codes = (code for first, last in _RANGES for code in range(first, last + 1))
+    return {code: escape(chr(code)) for code in codes if category(chr(code)) in _ESCAPED}
+
+
+KAFKA_ESCAPES: Final = _new_table(_escape_by_code)
+_JSON_ESCAPES: Final = _new_table(_escape_as_json)
 
 
 def format_kafka(event: AuditEvent) -> bytes:
@@ -74,7 +75,7 @@ def format_kafka(event: AuditEvent) -> bytes:
     )
     # Few messages need escapes, and the check is cheaper than a translation.
     if not message.isprintable():
-        message = message.translate(_KAFKA_ESCAPES)
+        message = message.translate(KAFKA_ESCAPES)
     seconds, milliseconds = divmod(int(event.time_s * 1000), 1000)
     line = (
         f"[{_local_time(seconds)},{milliseconds:03d}] {event.level.name} {message} ({LOGGER_NAME})"

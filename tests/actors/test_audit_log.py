@@ -14,6 +14,7 @@ from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import (
+    BYTES_PER_SLICE,
     BYTES_PER_WRITE_MAX,
     CHARACTERS_PER_EVENT,
     CHECK_SECONDS,
@@ -259,6 +260,26 @@ async def test_the_size_of_a_write_is_bounded(nursery: trio.Nursery) -> None:
     await nursery.start(log.run)
     await wait_all_tasks_blocked()
     assert writer.writes == [2, 2, 1]
+
+
+async def test_long_lines_are_formatted_in_short_slices(nursery: trio.Nursery) -> None:
+    """Otherwise clients with long names would hold the event loop."""
+    writer = Writer()
+    log, _ = new_log(writer, events_max=100_000)
+    for number in range(8):
+        log.record(event(number, padding=BYTES_PER_SLICE))
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while not writer.writes:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(count_turns)
+    await nursery.start(log.run)
+    await wait_all_tasks_blocked()
+    assert turns >= 8
 
 
 async def test_closing_waits_a_bounded_time_for_a_stuck_reader(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from datetime import UTC
 from unicodedata import category
@@ -19,11 +20,12 @@ from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
 from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
-from authorizerd.daemon.audit.format import AuditFormatter, format_json, format_kafka
+from authorizerd.daemon.audit.format import KAFKA_ESCAPES, AuditFormatter, format_json, format_kafka
 from authorizerd.replay.ingest.parse.event import Event
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from authorizerd.replay.ingest.parse.line import parse_json
 
+ESCAPED = {"Cc", "Cf", "Zl", "Zp"}
 TIME_S = 1_795_278_585.2139
 
 
@@ -49,6 +51,12 @@ def test_one_event_is_one_line(name: str) -> None:
         assert not re.search(rb"[\x00-\x1f]", line)
 
 
+def test_every_misleading_character_has_an_escape() -> None:
+    """Those that the next release of Unicode adds, too."""
+    wanted = {code for code in range(sys.maxunicode + 1) if category(chr(code)) in ESCAPED}
+    assert set(KAFKA_ESCAPES) == wanted
+
+
 MISLEADING = "\n\r\0\x1b\x7f\x85\x9b\xad\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
 
 
@@ -57,8 +65,8 @@ def test_misleading_characters_are_escaped(name: str) -> None:
     """Control and format characters and line separators are escaped, and no others."""
     for line in (format_kafka(event(name)), format_json(event(name))):
         written = set(map(category, line.decode()))
-        assert not written & {"Cc", "Cf", "Zl", "Zp"}
-    harmless = "".join(one for one in name if category(one) not in {"Cc", "Cf", "Zl", "Zp"})
+        assert not written & ESCAPED
+    harmless = "".join(one for one in name if category(one) not in ESCAPED)
     assert f":LITERAL:{harmless} for request" in format_kafka(event(harmless)).decode()
 
 
