@@ -252,4 +252,11 @@ ACTOR_MUTANTS: Final = (
         becomes="        if self.host is not None and not self.host:\n",
         found_by="tests/actors/test_authorizer.py::test_a_context_with_another_host_is_rejected",
     ),
+    Mutant(
+        name="audit lines with long names are formatted without a pause",
+        file="actors/audit_log.py",
+        text="if size - begun >= BYTES_PER_SLICE:",
+        becomes="if False:",
+        found_by="tests/actors/test_audit_log.py::test_long_lines_are_formatted_in_short_slices",
+    ),
 )
