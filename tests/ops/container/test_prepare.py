@@ -62,7 +62,8 @@ def test_invalid_configuration_does_not_replace_the_old_one(
     config = tmp_path / "server.properties"
     config.write_text("before")
     with Path(parts[1]).open("a") as part:
-        part.write("\nauthorizerd.workers=many\n")
+        part.write("\nauthorizerd.workers=many\nqueued.max.requests=0\n")
     assert main(["--config", str(config), *parts]) == 1
-    assert "authorizerd.workers" in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[2] for line in lines] == ["authorizerd.workers", "queued.max.requests"]
     assert config.read_text() == "before"
