@@ -16,6 +16,7 @@ from typing import Final
 
 import trio
 
+from authorizerd.config.endpoints import HttpEndpoint, is_loopback, not_loopback
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Place
 
@@ -148,10 +149,12 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
         is_shared: worker processes of this daemon bind the same addresses; nobody else may.
 
     Raises:
-        StartError: an address is in use, or is not this machine's; the error names ``key``.
+        StartError: an address is in use, or is not this machine's, or ``localhost`` stands for
+            one that others reach; the error names ``key``.
     """
     sockets: list[trio.socket.SocketType] = []
     wanted = port
+    is_local = is_loopback(HttpEndpoint(host=host, port=port))
     try:
         found = await trio.socket.getaddrinfo(
             host, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
@@ -160,6 +163,10 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
             bound = trio.socket.socket(family, kind, protocol)
             sockets.append(bound)
             _set_options(bound)
+            resolved = HttpEndpoint(host=str(address[0]), port=port)
+            if is_local and not is_loopback(resolved):
+                # Callers on loopback are trusted without credentials, so the name must not lie.
+                raise OSError(not_loopback(resolved))
             wanted_address = (address[0], port, *address[2:])
             if is_shared:
                 await _check_unused(bound, wanted_address)

@@ -308,4 +308,11 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/ops/replay/ingest/test_commit.py::"
         "test_directory_that_is_not_a_table_is_rejected",
     ),
+    Mutant(
+        name="a name server opens a port of localhost to other machines",
+        file="daemon/net/binding.py",
+        text="if is_local and not is_loopback(resolved):",
+        becomes="if False:",
+        found_by="tests/daemon/net/test_binding.py::test_localhost_must_be_this_machine_alone",
+    ),
 )

@@ -215,3 +215,21 @@ async def test_workers_accept_from_the_inherited_unix_socket(tmp_path: Path) -> 
         pass
     await listener.aclose()
     endpoint.close()
+
+
+@pytest.mark.parametrize("others", [["0.0.0.0"], ["127.0.0.1", "0.0.0.0"]])
+async def test_localhost_must_be_this_machine_alone(
+    monkeypatch: pytest.MonkeyPatch, others: list[str]
+) -> None:
+    """A name server may say anything, and callers on loopback are trusted."""
+
+    async def resolve(_: object, port: int, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in others]
+
+    monkeypatch.setattr("authorizerd.daemon.net.binding.trio.socket.getaddrinfo", resolve)
+    with pytest.raises(
+        StartError, match=r"^key: localhost:0: 0\.0\.0\.0 is not a loopback address"
+    ):
+        await bind("localhost", 0, "key")
+    bound = await bind("authorizer.example", 0, "key")
+    bound.close()
