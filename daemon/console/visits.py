@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from authorizerd.actors.steps import pause_if_due
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.protocol.http.endpoints import JSON
@@ -65,6 +66,7 @@ class Visit:
         """
         response = await self.send("POST", path, body=msgspec.json.encode(document))
         assert isinstance(response, Response), "only listings are streamed"
+        await pause_if_due()  # a page of results takes a step to write, and another one to read
         return msgspec.json.decode(response.body, type=answer)
 
     async def send(

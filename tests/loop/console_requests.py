@@ -19,6 +19,8 @@ _PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("who", {**_TOPIC, "resource_name": "orders"}),
     ("who", {**_TOPIC, "resource_name": "orders", "search": "9", "order": "descending"}),
     ("what", {**_TOPIC, "principal": "User:alice", "page": "9"}),
+    ("what", {**_TOPIC, "principal": "User:alice", "resource_name": "orders"}),
+    ("who.csv", {**_TOPIC, "resource_name": "orders"}),
     (
         "history",
         {**_TOPIC, "principal": "User:alice", "resource_name": "topic-7", "as_of": "100000"},
