@@ -138,9 +138,17 @@ INGEST_MUTANTS: Final = (
     Mutant(
         name="a line that is too long is shortened by another time format",
         file="ops/replay/ingest/parse/columns.py",
-        text="compute.if_else(is_long, None, ",
-        becomes="compute.if_else(False, None, ",
+        text="compute.if_else(is_short, compute.add(begin_ms, after_ms), None)",
+        becomes="compute.add(begin_ms, after_ms)",
         found_by="tests/ops/replay/ingest/parse/test_columns.py::test_hostile_line_is_read_like_any_other",
+    ),
+    Mutant(
+        name="an event gets the first of two times in its line",
+        file="ops/replay/ingest/parse/columns.py",
+        text='compute.and_not(compute.match_substring_regex(new, f"^{REST}"), is_plain)',
+        becomes="compute.invert(is_plain)",
+        found_by="tests/ops/replay/ingest/parse/test_columns.py"
+        "::test_lines_with_different_beginnings_stay_distinct",
     ),
     Mutant(
         name="a marker within a name is ignored",

@@ -180,16 +180,22 @@ class PartFiles:
         """Write rows of ``SCHEMA`` and ``file``."""
         begin = (self._task << _SEQUENCE_BITS) + self._lines
         self._lines += len(rows)
-        sequence = pyarrow.array(range(begin, begin + len(rows)), pyarrow.int64())
+        ones = pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), len(rows))
+        sequence = compute.cumulative_sum(ones, start=begin - 1)
         rows = rows.append_column("sequence", sequence)
         reason = rows["reason"]
         events = rows
         if reason.null_count < len(rows):
             events, aside = rows.filter(reason.is_null()), rows.filter(reason.is_valid())
             self._append(self._places.aside, _name_reasons(aside.select(_SET_ASIDE.names)))
-        for day in compute.unique(events["day"]).to_pylist():
-            of_day = events.filter(compute.equal(events["day"], day)).select(_EVENTS.names)
-            self._append(self._places.events / f"day={day}", of_day.cast(_EVENTS))
+        days = compute.unique(events["day"]).to_pylist()
+        for day in days:
+            of_day = events
+            if len(days) > 1:  # a filter copies all rows
+                of_day = events.filter(compute.equal(events["day"], day))
+            self._append(
+                self._places.events / f"day={day}", of_day.select(_EVENTS.names).cast(_EVENTS)
+            )
 
     def close(self) -> None:
         """Complete the files."""

@@ -24,11 +24,10 @@ BEGINNING: Final = rf"{SECOND},(?P<ms>[0-9]{{3}})\]? "
 """A whole beginning. ``REST`` must follow."""
 REST: Final = rf"(?:{'|'.join(LEVELS)}) {PRINCIPAL}"
 
-USUAL: Final = rf"^\[{_SECOND},[0-9]{{3}}\] {REST}"
-"""The usual beginning, without a container's timestamp: its values have fixed places."""
-USUAL_PLACES: Final = {"second": (1, 20), "ms": (21, 24), "rest": (26, LINE_BYTES_MAX)}
-USUAL_BYTES: Final = 26 + max(map(len, LEVELS)) + 1 + len(PRINCIPAL)
-"""Length of the longest text that ``USUAL`` matches."""
+USUAL_SECOND: Final = (0, 21), rf"^\[{_SECOND},$"
+USUAL_MS: Final = (21, 26), r"^[0-9]{3}\] $"
+USUAL_REST: Final = 26, LINE_BYTES_MAX
+"""Places in a line with the usual beginning, without a container's timestamp, and its parts."""
 
 LENGTH_MAX: Final = LINE_BYTES_MAX - len(ONE_TIME)
 """Longer lines are parsed unchanged.

@@ -20,9 +20,9 @@ from authorizerd.replay.ingest.parse.beginnings import (
     LENGTH_MAX,
     ONE_TIME,
     REST,
-    USUAL,
-    USUAL_BYTES,
-    USUAL_PLACES,
+    USUAL_MS,
+    USUAL_REST,
+    USUAL_SECOND,
     parse_second,
 )
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
@@ -107,7 +107,9 @@ class EventReader:
         at_ms = compute.replace_with_mask(at_ms, is_other, others_ms)
         at_us = compute.if_else(is_event, compute.multiply(at_ms, 1000), None)
         at = at_us.cast(SCHEMA.field("at").type)
-        line = compute.if_else(is_event, None, lines)
+        is_aside = reason.is_valid()
+        line = pyarrow.nulls(len(lines), lines.type)
+        line = compute.replace_with_mask(line, is_aside, lines.filter(is_aside))
         day = at.cast(SCHEMA.field("day").type)
         return pyarrow.record_batch([line, reason, day, at, *values], schema=SCHEMA)
 
@@ -119,29 +121,38 @@ class EventReader:
         Both are null for a line that is long, or has no such beginning or an impossible time.
         """
         seconds, ms, rest = _divide(lines)
-        is_long = compute.greater(compute.binary_length(lines), LENGTH_MAX)
-        seconds = compute.if_else(is_long, None, seconds).dictionary_encode()
-        begin_ms = [parse_second(second, self._zone) for second in seconds.dictionary.to_pylist()]
-        second_ms = pyarrow.array(begin_ms, pyarrow.int64()).take(seconds.indices)
-        at_ms = compute.add(second_ms, ms.cast(pyarrow.string()).cast(pyarrow.int64()))
+        begins = [
+            parse_second(second.strip(b"[,"), self._zone)
+            for second in seconds.dictionary.to_pylist()
+        ]
+        begin_ms = pyarrow.array(begins, pyarrow.int64()).take(seconds.indices)
+        after = [int(text[:3]) for text in ms.dictionary.to_pylist()]
+        after_ms = pyarrow.array(after, pyarrow.int64()).take(ms.indices)
+        is_short = compute.less_equal(compute.binary_length(lines), LENGTH_MAX)
+        at_ms = compute.if_else(is_short, compute.add(begin_ms, after_ms), None)
         text = rest if not at_ms.null_count else compute.if_else(at_ms.is_null(), None, rest)
         return at_ms, text.dictionary_encode()
 
     def _find(self, texts: pyarrow.BinaryArray) -> pyarrow.Int64Array:
-        """Return the number of each distinct text after a plain beginning."""
-        wanted, known = texts.to_pylist(), self.texts.numbers
-        is_new = [text not in known for text in wanted]
-        new = texts.filter(pyarrow.array(is_new, pyarrow.bool_()))
+        """Return the number of each distinct text after a plain beginning.
+
+        It is null if ``REST`` does not follow the beginning.
+        """
+        known = self.texts.numbers
+        numbers = pyarrow.array(map(known.get, texts.to_pylist()), pyarrow.int64())
+        is_new = numbers.is_null()
+        new = texts.filter(is_new)
         lines = compute.binary_join_element_wise(ONE_TIME, new, b"")
         is_plain = compute.and_(are_plain(lines), self._line_format != "json")
-        is_other = compute.invert(is_plain)
+        is_other = compute.and_not(compute.match_substring_regex(new, f"^{REST}"), is_plain)
         for learned, rows in (
             (new.filter(is_plain), _read_plain(lines.filter(is_plain))),
             (new.filter(is_other), self._parse(lines.filter(is_other))[1]),
         ):
-            numbers = self.texts.keep(learned, rows).to_pylist()
-            known.update(zip(learned.to_pylist(), numbers, strict=True))
-        return pyarrow.array(map(known.__getitem__, wanted), pyarrow.int64())
+            kept = self.texts.keep(learned, rows).to_pylist()
+            known.update(zip(learned.to_pylist(), kept, strict=True))
+        learned_numbers = pyarrow.array(map(known.get, new.to_pylist()), pyarrow.int64())
+        return compute.replace_with_mask(numbers, is_new, learned_numbers)
 
     def _parse(self, lines: pyarrow.BinaryArray) -> tuple[pyarrow.Int64Array, pyarrow.RecordBatch]:
         """Return the times in lines, and the columns of ``_VALUES``."""
@@ -224,18 +235,35 @@ class _Column:
         return self._values.take(codes)
 
 
-def _divide(lines: pyarrow.BinaryArray) -> list[pyarrow.BinaryArray]:
-    """Return the second, the milliseconds and the text after each plain beginning, or null."""
-    is_usual = compute.match_substring_regex(compute.binary_slice(lines, 0, USUAL_BYTES), USUAL)
-    parts = {name: compute.binary_slice(lines, *place) for name, place in USUAL_PLACES.items()}
-    if not compute.all(is_usual).as_py():
-        is_other = compute.invert(is_usual)
+def _divide(
+    lines: pyarrow.BinaryArray,
+) -> tuple[pyarrow.DictionaryArray, pyarrow.DictionaryArray, pyarrow.BinaryArray]:
+    """Return the second, the milliseconds and the text after each plain beginning, or null.
+
+    The first two may have the characters around them.
+    """
+    parts, are_usual = [], []
+    for place, pattern in (USUAL_SECOND, USUAL_MS):
+        part = compute.binary_slice(lines, *place).dictionary_encode()
+        # Few distinct texts, so the expression costs nothing.
+        is_usual = compute.match_substring_regex(part.dictionary, pattern)
+        parts.append(part)
+        are_usual.append(is_usual.take(part.indices))
+    second, ms = parts
+    rest = compute.binary_slice(lines, *USUAL_REST)
+    is_other = compute.invert(compute.and_(*are_usual))
+    if compute.any(is_other).as_py():
         timed = compute.extract_regex(lines.filter(is_other), _TIMED)
-        parts = {
-            name: compute.replace_with_mask(part, is_other, compute.struct_field(timed, name))
-            for name, part in parts.items()
-        }
-    return list(parts.values())
+        second, ms, rest = (
+            compute.replace_with_mask(part, is_other, compute.struct_field(timed, name))
+            for name, part in (
+                ("second", second.dictionary_decode()),
+                ("ms", ms.dictionary_decode()),
+                ("rest", rest),
+            )
+        )
+        second, ms = second.dictionary_encode(), ms.dictionary_encode()
+    return second, ms, rest
 
 
 def _read_plain(lines: pyarrow.BinaryArray) -> pyarrow.RecordBatch:

@@ -129,7 +129,15 @@ BEGINNINGS = [
         ),
         ("", "Z", " +0500"),
         ("] ", " ", "]"),
-        ("INFO ", "DEBUG ", "WARN  ", "INFORM ", "is Denied ", ""),
+        (
+            "INFO ",
+            "DEBUG ",
+            "WARN  ",
+            "INFORM ",
+            "is Denied ",
+            "INFO 2026-11-22 01:00:00,000 INFO ",
+            "",
+        ),
     )
 ]
 stamped_lines = st.builds(
