@@ -18,11 +18,12 @@ INGEST_MUTANTS: Final = (
         found_by="tests/ops/replay/ingest/test_contents.py::test_only_a_log_that_begins_with_all_of_another_shares_its_lines",
     ),
     Mutant(
-        name="an ingest reads the files of a table as logs",
-        file="ops/replay/ingest/parse/logs.py",
-        text='    if name.endswith(".parquet"):\n',
-        becomes="    if not name:\n",
-        found_by="tests/ops/replay/ingest/test_inputs.py::test_file_that_is_not_a_log_is_rejected",
+        name="an ingest counts the lines of a log and of a table that has it",
+        file="ops/replay/ingest/inputs.py",
+        text="    if others:\n",
+        becomes="    if not tables:\n",
+        found_by="tests/ops/replay/ingest/test_inputs.py"
+        "::test_table_is_not_mixed_with_what_it_may_contain",
     ),
     Mutant(
         name="a run counts whose tasks wrote to another directory",

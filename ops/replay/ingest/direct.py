@@ -69,9 +69,9 @@ class Places(NamedTuple):
 
 
 def are_here(inputs: Inputs) -> bool:
-    """Return True if all files are in the driver's file system."""
+    """Return True if all files are logs in the driver's file system."""
     logs = (*inputs.plain, *inputs.packed)
-    return all(uri.startswith(_SCHEME) for uri in logs)
+    return not inputs.parquet and all(uri.startswith(_SCHEME) for uri in logs)
 
 
 def plan_tasks(inputs: Inputs, cores: int) -> list[list[Part]]:

@@ -1,23 +1,33 @@
 """Find the files that an ingest reads.
 
 **Invariant:** an input that matches no file, or a file that cannot be read, raises an error that
-names it.
+names it. Of an events table, only the live runs are read.
 """
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from pyspark.sql import SparkSession
 
 from authorizerd.replay.ingest.commit import Input
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
-from authorizerd.replay.ingest.parse.logs import find_suffix, refuse_file
+from authorizerd.replay.ingest.parse.logs import UNSUPPORTED_SUFFIXES, find_suffix
+from authorizerd.replay.ingest.table import open_table
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import escape_glob, list_files, local_path
+
+_TABLE_FILE: Final = re.compile(
+    r"(?s)(.*?)/(?:commits/[0-9]{8}\.json(?:/[^/]*)?"
+    r"|events/run=[^/]+/day=[^/]+/[^/]+\.parquet)"
+)
+"""A file of a table. Without a commit, it is one of a run that died."""
+_PLACE: Final = re.compile(r"(?s)([^:/]+:(?://([^:/]*)[^/]*)?)?(.*)")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,18 +35,20 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
 
     plain: tuple[str, ...]
     packed: tuple[str, ...]
+    parquet: tuple[str, ...]
 
 
 def find_inputs(spark: SparkSession, inputs: Iterable[str]) -> tuple[Input, ...]:
     """Return the files that paths, directories, globs and URIs match, each once.
 
     Raises:
-        JobError: an input matches no file, or a file that cannot be read.
+        JobError: an input matches no file, a file that cannot be read, or a table that has lost
+            files.
     """
     found: dict[str, Input] = {}  # a dict: in order, and each file once
     for text in inputs:
         try:
-            files = sorted(_list(spark, text), key=lambda file: file.uri)
+            files = _keep_live(spark, sorted(_list(spark, text), key=lambda file: file.uri))
         except OSError as error:
             named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             raise JobError(named) from error
@@ -50,16 +62,65 @@ def sort_inputs(files: Iterable[Input]) -> Inputs:
     """Return the files by the way in which they are read.
 
     Raises:
-        JobError: a file is not a log.
+        JobError: a file is an archive of an unsupported kind.
     """
-    plain: list[str] = []
-    packed: list[str] = []
+    kinds: dict[str, list[str]] = {"plain": [], "packed": [], "parquet": []}
     for file in files:
-        refusal = refuse_file(file.uri)
-        if refusal is not None:
-            raise JobError(f"{file.uri}: {refusal}")
-        (packed if find_suffix(file.uri) else plain).append(file.uri)
-    return Inputs(plain=tuple(plain), packed=tuple(packed))
+        kinds[_kind(file.uri)].append(file.uri)
+    return Inputs(**{kind: tuple(uris) for kind, uris in kinds.items()})
+
+
+def check_apart(files: Iterable[Input], out: str) -> None:
+    """Check that no input is in the output directory.
+
+    Raises:
+        JobError: an input is below ``out``.
+    """
+    out_host, folder = _place(out)
+    for file in files:
+        host, path = _place(file.uri)
+        # A path without a scheme may be on any host.
+        if path.startswith(f"{folder.rstrip('/')}/") and (host == out_host or out_host is None):
+            raise JobError(f"{file.uri}: is inside --out {out}: expected files outside of it")
+
+
+def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
+    """Check that a table is read alone, or with Parquet of other tools.
+
+    Its events name the logs and topics from which they are. So those of another source of the same
+    name would become one content with them, so that neither is recognized.
+
+    Raises:
+        JobError: there is another table, a log or a topic beside a table.
+    """
+    uris = [file.uri for file in files]
+    tables = dict.fromkeys(found[1] for found in map(_TABLE_FILE.fullmatch, uris) if found)
+    others = [*topics, *(uri for uri in uris if _kind(uri) != "parquet")]
+    table, *others = (*tables, *others) if tables else ("",)
+    if others:
+        raise JobError(
+            f"--input: {table}: expected no other source beside a table, found {others[0]}: its "
+            "lines may be in the table, and would count twice. Ingest one after the other"
+        )
+
+
+def _place(uri: str) -> tuple[str | None, str]:
+    """Return the host, None without a scheme, and the path of a URI.
+
+    Scheme and port do not count: s3 and s3a name the same place, and the port is optional.
+    """
+    found = _PLACE.fullmatch(uri)
+    assert found is not None, "every text is a path"
+    return (found[2] or "") if found[1] else None, found[3]
+
+
+def _kind(uri: str) -> str:
+    name = uri.lower()
+    if name.endswith(UNSUPPORTED_SUFFIXES):
+        raise JobError(f"{uri}: this archive format is not supported: unpack the file first")
+    if name.endswith(".parquet"):
+        return "parquet"
+    return "packed" if find_suffix(name) else "plain"
 
 
 def _list(spark: SparkSession, text: str) -> Iterator[Input]:
@@ -83,3 +144,18 @@ def _describe(path: Path) -> Input:
     except UnicodeEncodeError as error:
         raise JobError(f"{str(path)!a}: expected a name in UTF-8: rename the file") from error
     return Input(uri=uri, bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)
+
+
+def _keep_live(spark: SparkSession, files: list[Input]) -> list[Input]:
+    """Return the files without those of tables, except the events of live runs."""
+    found = (_TABLE_FILE.fullmatch(file.uri) for file in files)
+    for root in sorted({match[1] for match in found if match}):
+        table = open_table(spark, root, option="--input")
+        table.events()  # raises an error if some are missing
+        live = tuple(f"{root}/events/run={run.id}/" for run in table.commit.runs)
+        files = [
+            file
+            for file in files
+            if file.uri.startswith(live) or not file.uri.startswith(f"{root}/")
+        ]
+    return files

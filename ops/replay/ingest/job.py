@@ -27,7 +27,7 @@ from authorizerd.replay.ingest.committing import (
     write_totals,
 )
 from authorizerd.replay.ingest.contents import Shared, match_contents
-from authorizerd.replay.ingest.inputs import find_inputs, sort_inputs
+from authorizerd.replay.ingest.inputs import check_apart, check_sources, find_inputs, sort_inputs
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import (
@@ -84,6 +84,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
         raise JobError(str(error)) from error
     before = find_table(spark, plan.out, overwrite=plan.overwrite).commit
     found = find_inputs(spark, plan.inputs)
+    check_apart(found, plan.out)
     topics = find_records(spark, plan.topics, before.offsets)
     known = set(before.inputs)
     files = [file for file in found if file not in known]
@@ -94,6 +95,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
         inputs = "the input" if count == 1 else f"all of the {count:,} inputs"
         print(f"nothing new: the table has {inputs} already")
         return EXIT_DONE
+    check_sources(files, [new.name for new in records])
     ingest = _Ingest(spark, plan, before, files, records)
     try:
         summary, shared = ingest.write()

@@ -1,4 +1,4 @@
-"""Read files on Spark as rows of lines.
+"""Read files as rows: lines of logs, and events that an earlier ingest wrote.
 
 **Invariant:** a row holds what ``parse.line.parse_line`` reads in its line. Rows of a file keep the
 order of its lines: Spark reads the splits of a file in order, and no step here moves a row. A row's
@@ -9,20 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial, reduce
+from typing import Final
 
 import pyarrow
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import BooleanType, StringType, TimestampType
 
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.columns import EventReader
-from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX
+from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.parse.times import find_zone
-from authorizerd.replay.ingest.schemas import ROWS_SCHEMA
+from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA
+from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import escape_glob
+
+_REQUIRED: Final = ("at", "allowed", "principal", "operation", "resource_type", "resource_name")
+_DEFAULTS: Final = {"pattern_type": "LITERAL", "level": UNKNOWN_LEVEL}
+_TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
 
 Batches = Iterator[pyarrow.RecordBatch]
 
@@ -33,12 +40,17 @@ def read_rows(
     """Return the rows of all files, at least one, with ``file`` and ``sequence``.
 
     ``reason`` is null for an event and empty for a blank line; ``line`` is null for an event.
+
+    Raises:
+        JobError: a Parquet file lacks columns of events.
     """
     parts = []
     if inputs.plain:
         parts.append(parse_lines(_lines(spark, inputs.plain), line_format, time_zone))
     if inputs.packed:
         parts.append(parse_archives(packed_rows(spark, inputs.packed), line_format, time_zone))
+    if inputs.parquet:
+        parts.append(_parquet(spark, inputs.parquet))
     rows = reduce(DataFrame.unionByName, parts)
     return rows.select("*", sql.monotonically_increasing_id().alias("sequence"))
 
@@ -92,3 +104,50 @@ def _read_archives(batches: Batches, line_format: LineFormat, time_zone: str) ->
     for file, packed in packed_files(batches):
         for rows in reader.read_blocks(read_log(file, packed)):
             yield rows.append_column("file", pyarrow.repeat(file, len(rows)))
+
+
+def _parquet(spark: SparkSession, uris: tuple[str, ...]) -> DataFrame:
+    """Return the events of Parquet files that name their columns as an ingest does."""
+    # Without mergeSchema, a column that the first file lacks is lost in all files.
+    merging = spark.read.option("mergeSchema", "true")
+    rows = merging.parquet(*(escape_glob(uri) for uri in uris))
+    _check_columns(uris, rows)
+    if "sequence" in rows.columns:  # the files of an ingest are not in the recorded order
+        run = sql.regexp_extract("_metadata.file_path", "/run=([^/]+)/", 1)
+        rows = rows.orderBy(run, "sequence")
+    is_missing = reduce(Column.__or__, (sql.col(name).isNull() for name in _REQUIRED))
+    file = sql.col("_metadata.file_path")
+    if "file" in rows.columns:
+        file = sql.coalesce(sql.col("file").cast("string"), file)
+    return rows.select(
+        sql.when(is_missing, sql.to_json(sql.struct("*"))).alias("line"),
+        file.alias("file"),
+        sql.when(is_missing, Reason.MISSING_VALUE).alias("reason"),
+        sql.col("at").cast("date").alias("day"),
+        *(_column(rows, name).alias(name) for name in EVENT_COLUMNS),
+    )
+
+
+def _check_columns(uris: tuple[str, ...], rows: DataFrame) -> None:
+    where = uris[0] if len(uris) == 1 else f"{uris[0]} and {len(uris) - 1} more"
+    for name in _REQUIRED:
+        if name not in rows.columns:
+            raise JobError(f"{where}: column {name} is missing; every event needs it")
+        wanted = _TYPES.get(name, StringType)()
+        if rows.schema[name].dataType != wanted:
+            found = rows.schema[name].dataType.simpleString()
+            raise JobError(
+                f"{where}: column {name}: expected type {wanted.simpleString()}, found {found}"
+            )
+
+
+def _column(rows: DataFrame, name: str) -> Column:
+    kind = "int" if name == "reference_count" else "string"
+    default = sql.lit(_DEFAULTS.get(name))
+    if name not in rows.columns:
+        return default.cast(kind)
+    if name in _TYPES:
+        return sql.col(name)
+    # A value that cannot be cast becomes null instead of ending the job.
+    value = sql.col(name).try_cast(kind)
+    return sql.coalesce(value, default) if name in _DEFAULTS else value

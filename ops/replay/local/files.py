@@ -23,10 +23,10 @@ from authorizerd.acl.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import (
     PIECE_BYTES,
+    UNSUPPORTED_SUFFIXES,
     DamagedArchiveError,
     find_suffix,
     read_log,
-    refuse_file,
 )
 from authorizerd.replay.local.errors import NeedsSparkError, TrafficError
 from authorizerd.replay.options import is_uri
@@ -44,8 +44,8 @@ def find_logs(inputs: Iterable[str]) -> tuple[Path, ...]:
     """Return the files that paths and globs name, and all below directories, in order, each once.
 
     Raises:
-        NeedsSparkError: an input is a URI or a glob with braces or brackets, or there are too many
-            files.
+        NeedsSparkError: an input is a URI, Parquet, or a glob with braces or brackets, or there are
+            too many files.
         TrafficError: an input is missing or unreadable, has no files, or has files of another kind.
     """
     found: dict[Path, Path] = {}  # in order, by the absolute path
@@ -79,9 +79,11 @@ def _check(file: Path) -> None:
         mode = file.stat().st_mode
     except OSError as error:
         raise TrafficError(f"{file}: {error.strerror}") from error
-    refusal = refuse_file(file.name)
-    if refusal is not None:
-        raise TrafficError(f"{file}: {refusal}")
+    name = file.name.lower()
+    if name.endswith(UNSUPPORTED_SUFFIXES):
+        raise TrafficError(f"{file}: this archive format is not supported: unpack the file first")
+    if name.endswith(".parquet"):
+        raise NeedsSparkError(f"{file}: expected an audit log, found Parquet")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         raise TrafficError(f"{file}: expected a file or a pipe")
 

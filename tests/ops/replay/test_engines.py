@@ -109,6 +109,7 @@ def table(tmp_path: Path) -> Path:
         ("--logs logs --print", "options of Spark were given"),
         ("--logs logs/[ab].log", "expected a glob of * and ? only"),
         ("--logs s3a://bucket/logs", "expected a path on this machine, found a URI"),
+        ("--logs ingested", "expected an audit log, found Parquet"),
         ("--events table --engine spark", "--engine spark"),
         ("--events table --print", "options of Spark were given"),
         ("--events s3a://bucket/table", "expected a path on this machine, found a URI"),
@@ -123,6 +124,8 @@ def test_spark_runs_what_is_not_for_one_process(
     words: str,
     reason: str,
 ) -> None:
+    (tmp_path / "ingested").mkdir()
+    (tmp_path / "ingested" / "part.parquet").touch()
     assert cli.main([*WORDS.split(), *words.split()]) == SPARK_CODE
     *ingests, plan = submitted
     assert isinstance(plan, WhatIfPlan)

@@ -46,6 +46,7 @@ class Reason(StrEnum):
     NOT_UTF_8 = "not_utf_8"
     CONTROL_CHARACTER = "control_character"  # U+0001, which only damaged logs contain
     TOO_LONG = "too_long"  # more than LINE_BYTES_MAX
+    MISSING_VALUE = "missing_value"  # a Parquet row that lacks a required value
     BROKEN_ARCHIVE = "broken_archive"  # the unfinished line before the damage of an archive
 
 

@@ -97,7 +97,7 @@ _READERS: Final[dict[str, Callable[[BinaryFile], _Unpacked]]] = {
     ".zstd": _Zstandard,
 }
 SUFFIXES: Final = tuple(_READERS)
-_UNSUPPORTED_SUFFIXES: Final = (
+UNSUPPORTED_SUFFIXES: Final = (
     *(".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst", ".zip", ".7z", ".lz4", ".snappy"),
 )
 _DAMAGE_ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
@@ -106,16 +106,6 @@ _DAMAGE_ERRORS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
 def find_suffix(name: str) -> str | None:
     """Return the suffix of an archive's name, in lower case; None for a plain log."""
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
-
-
-def refuse_file(name: str) -> str | None:
-    """Return why a file of this name is not a log that can be read, or None."""
-    name = name.lower()
-    if name.endswith(_UNSUPPORTED_SUFFIXES):
-        return "this archive format is not supported: unpack the file first"
-    if name.endswith(".parquet"):
-        return "expected an audit log, found Parquet: read the output of an ingest with --events"
-    return None
 
 
 def read_log(name: str, file: BinaryFile, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:

@@ -44,7 +44,7 @@ def write_log(path: Path, lines: int) -> Path:
 
 def plain(*paths: Path, packed: tuple[Path, ...] = ()) -> Inputs:
     uris = [tuple(f"file:{path}" for path in of_kind) for of_kind in (paths, packed)]
-    return Inputs(plain=uris[0], packed=uris[1])
+    return Inputs(plain=uris[0], packed=uris[1], parquet=())
 
 
 def places_in(folder: Path) -> Places:
@@ -133,15 +133,16 @@ def test_small_files_share_a_task_and_large_ones_are_split(
     assert plan_tasks(plain(), 2) == []
 
 
-@pytest.mark.parametrize(("plain_uris", "packed", "expected"), [
-    (("file:/a.log",), ("file:/b.gz",), True),
-    (("file:/a.log", "s3a://logs/a.log"), (), False),
-    (("file:/a.log",), ("hdfs://host/b.gz",), False),
+@pytest.mark.parametrize(("plain_uris", "packed", "events", "expected"), [
+    (("file:/a.log",), ("file:/b.gz",), (), True),
+    (("file:/a.log", "s3a://logs/a.log"), (), (), False),
+    (("file:/a.log",), ("hdfs://host/b.gz",), (), False),
+    (("file:/a.log",), (), ("file:/c.parquet",), False),
 ])  # fmt: skip
 def test_only_logs_of_this_machine_are_read_directly(
-    plain_uris: tuple[str, ...], packed: tuple[str, ...], *, expected: bool
+    plain_uris: tuple[str, ...], packed: tuple[str, ...], events: tuple[str, ...], *, expected: bool
 ) -> None:
-    assert are_here(Inputs(plain=plain_uris, packed=packed)) == expected
+    assert are_here(Inputs(plain=plain_uris, packed=packed, parquet=events)) == expected
 
 
 DENIAL = (

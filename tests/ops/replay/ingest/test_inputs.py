@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from authorizerd.replay.ingest.commit import Input
-from authorizerd.replay.ingest.inputs import Inputs, find_inputs, sort_inputs
+from authorizerd.replay.ingest.inputs import check_sources, find_inputs
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay.sessions import LOCAL
 
@@ -61,13 +62,25 @@ def test_hidden_file_named_directly_is_an_error(tmp_path: Path) -> None:
         assert [file.uri for file in find_inputs(LOCAL, (text,))] == [f"file:{tmp_path}/b.log"]
 
 
-@pytest.mark.parametrize(("name", "refusal"), [
-    ("a.tar.gz", "this archive format is not supported: unpack the file first"),
-    ("events/run=00000001-a/day=2026-11-21/a.parquet", "expected an audit log, found Parquet"),
+NEW, OLD = (
+    "file:/t/events/run=00000001-a/day=2026-11-21/a.parquet",
+    "s3://b/u/events/run=00000001-b/day=1/a.parquet",
+)
+LOG, OTHER_TOOL, TOPIC = "file:/logs/a.log", "file:/events/a.parquet", "kafka://h:1/audit"
+
+
+@pytest.mark.parametrize(("uris", "topics", "found"), [
+    ((NEW, LOG), (), f"file:/t: .*found {LOG}"),
+    ((LOG, OLD, f"{LOG}.gz"), (), f"s3://b/u: .*found {LOG}"),
+    ((NEW, OLD), (), "file:/t: .*found s3://b/u"),
+    ((NEW,), (TOPIC,), f"file:/t: .*found {TOPIC}"),
+    ((NEW, NEW.replace("run=00000001", "run=00000002"), OTHER_TOOL), (), None),
+    ((LOG, f"{LOG}.gz", OTHER_TOOL), (TOPIC,), None),
 ])  # fmt: skip
-def test_file_that_is_not_a_log_is_rejected(name: str, refusal: str) -> None:
-    uris = ("file:/a.log", f"s3a://b/{name.upper()}", "file:/b.log.gz")
+def test_table_is_not_mixed_with_what_it_may_contain(
+    uris: tuple[str, ...], topics: tuple[str, ...], found: str | None
+) -> None:
     files = [Input(uri=uri, bytes=1, modified_ms=1) for uri in uris]
-    with pytest.raises(JobError, match=f"^{uris[1]}: {refusal}"):
-        sort_inputs(files)
-    assert sort_inputs(files[::2]) == Inputs(plain=uris[:1], packed=uris[2:])
+    raised = nullcontext() if found is None else pytest.raises(JobError, match=found)
+    with raised:
+        check_sources(files, topics)

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 import lzma
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, timedelta
+from datetime import UTC
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,8 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.replay.ingest import direct, runs
-from authorizerd.replay.ingest.commit import Commit
-from authorizerd.replay.ingest.parse.event import Event
+from authorizerd.replay.ingest.commit import Commit, Input
+from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.report import Ingested, add_up, decode_ingested
 from authorizerd.replay.plans import IngestPlan
@@ -78,25 +78,30 @@ def small_splits(spark: SparkSession) -> Iterator[None]:
 
 def test_broker_log_loses_no_line(spark: SparkSession, real_log_dir: Path, tmp_path: Path) -> None:
     archive = real_log_dir / "kafka-authorizer.log.xz"
-    figures = ingest(spark, tmp_path, archive)
-    assert (figures.lines, figures.events, figures.set_aside) == (13_518, 13_518, 0)
-    assert (figures.allowed_events, figures.denied_events) == (9_301, 4_217)
-    assert figures.levels == {"DEBUG": 9_301, "INFO": 4_217}
-    assert figures.first_at == "2026-11-21T16:29:45.387Z"
-    assert figures.last_at == "2026-11-21T16:31:12.824Z"
-    events = tmp_path / "events"
-    (others,) = rows("count_if(principal <> 'User:admin')", events)
-    assert others == (13_117,)
-    columns = ", ".join(Event.__struct_fields__[1:])
-    ordered = rows(f'epoch_ms("at"), {columns}, sequence', events)
-    ordered.sort(key=lambda row: row[-1])
-    lines = lzma.decompress(archive.read_bytes()).splitlines()
-    assert [
-        Event(**dict(zip(Event.__struct_fields__, row[:-1], strict=True))) for row in ordered
-    ] == [parse_line(line, UTC) for line in lines]
-    tuples = rows("sum(allowed_events), sum(denied_events), count(*)", tmp_path / "tuples")
-    assert tuples == [(9_301, 4_217, figures.tuples)]
-    (file,) = events.glob("run=*/day=2026-11-21/*.parquet")
+    first = ingest(spark, tmp_path / "first", archive)
+    again = ingest(spark, tmp_path / "again", tmp_path / "first")
+    for figures, folder in ((first, "first"), (again, "again")):
+        assert (figures.lines, figures.events, figures.set_aside) == (13_518, 13_518, 0)
+        assert (figures.allowed_events, figures.denied_events) == (9_301, 4_217)
+        assert figures.levels == {"DEBUG": 9_301, "INFO": 4_217}
+        assert figures.first_at == "2026-11-21T16:29:45.387Z"
+        assert figures.last_at == "2026-11-21T16:31:12.824Z"
+        events = tmp_path / folder / "events"
+        (others,) = rows("count_if(principal <> 'User:admin')", events)
+        assert others == (13_117,)
+        columns = ", ".join(Event.__struct_fields__[1:])
+        ordered = rows(f'epoch_ms("at"), {columns}, sequence', events)
+        ordered.sort(key=lambda row: row[-1])
+        lines = lzma.decompress(archive.read_bytes()).splitlines()
+        expected = [parse_line(line, UTC) for line in lines]
+        assert [
+            Event(**dict(zip(Event.__struct_fields__, row[:-1], strict=True))) for row in ordered
+        ] == expected
+        tuples = rows(
+            "sum(allowed_events), sum(denied_events), count(*)", tmp_path / folder / "tuples"
+        )
+        assert tuples == [(9_301, 4_217, figures.tuples)]
+    (file,) = (tmp_path / "first" / "events").glob("run=*/day=2026-11-21/*.parquet")
     assert parquet.read_schema(file).names == [
         *("at", "allowed", "principal", "host", "operation", "resource_type", "resource_name"),
         *("pattern_type", "request", "reference_count", "rule", "level", "file", "sequence"),
@@ -141,6 +146,25 @@ def test_files_of_every_kind_are_read_together(
     ]
 
 
+@pytest.mark.parametrize(("uri", "out", "lies_within"), [
+    ("file:/data/x/a.log", "/data/x", True),
+    ("file:/data/x/a.log", "file:///data/x/", True),
+    ("hdfs://one:8020/data/x/a.log", "hdfs://one/data/x", True),
+    ("hdfs://one:8020/data/x/a.log", "hdfs://two/data/x", False),
+    ("hdfs://one:8020/data/x/a.log", "data", False),
+    ("file:/data/a.log", "/", True),
+    ("file:/mnt/data/x/a.log", "/data/x", False),
+    ("file:/data/xy/a.log", "/data/x", False),
+    ("hdfs://one:8020/data/x/a.log", "/data/x", True),
+])  # fmt: skip
+def test_output_directory_must_not_contain_inputs(uri: str, out: str, *, lies_within: bool) -> None:
+    from authorizerd.replay.ingest.inputs import check_apart
+
+    refused = pytest.raises(JobError, match="expected files outside of it")
+    with refused if lies_within else nullcontext():
+        check_apart([Input(uri=uri, bytes=1, modified_ms=1)], out)
+
+
 def test_overwrite_replaces_all_days(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(ALLOWED.format("a"))
     (tmp_path / "b.log").write_text(ALLOWED.format("b").replace("26-11-21", "26-11-22"))
@@ -156,6 +180,12 @@ def test_overwrite_replaces_all_days(spark: SparkSession, tmp_path: Path) -> Non
     assert rows("resource_name", tmp_path / "out" / "events") == [("b",)]
     for part in ("events", "tuples", "set_aside", "commits"):
         assert len(list((tmp_path / "out" / part).glob("[!.]*"))) == 1, "older ones are removed"
+    (tmp_path / "out" / "ingest.json").unlink()
+    assert ingest(spark, tmp_path / "again", tmp_path / "out" / "events").events == 1
+    shutil.rmtree(tmp_path / "out" / "commits")
+    for source in (tmp_path / "out", tmp_path / "out" / "events"):
+        with pytest.raises(JobError, match=r"--input: .* expected the output of ingest"):
+            ingest(spark, tmp_path / "again", source)
 
 
 def test_too_many_lines_set_aside_are_not_accepted(
@@ -167,13 +197,19 @@ def test_too_many_lines_set_aside_are_not_accepted(
     said = re.search(r"no_decision 1.*; see (.*)", capsys.readouterr().err)
     assert said is not None
     assert rows("line, reason", Path(said[1])) == [("something", "no_decision")]
-    with pytest.raises(JobError, match="expected an audit log, found Parquet"):
+    with pytest.raises(JobError, match="expected the output of ingest"):
+        ingest(spark, tmp_path / "again", tmp_path / "out")
+    with pytest.raises(JobError, match="expected files outside of it"):
         ingest(spark, tmp_path / "out", tmp_path / "out" / "set_aside")
     assert ingest(spark, tmp_path / "out", log, bad_ratio_max=0.5).set_aside == 1
     assert not Path(said[1]).exists(), "a commit removes what earlier runs have left"
 
 
-def test_tuples_contain_the_figures_of_each_verdict(spark: SparkSession, tmp_path: Path) -> None:
+def test_tuples_contain_the_figures_of_each_verdict(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from authorizerd.replay.ingest import runs
+
     chosen = random.Random(3)
     events = [
         recorded_events.Event(
@@ -186,22 +222,31 @@ def test_tuples_contain_the_figures_of_each_verdict(spark: SparkSession, tmp_pat
     denied = recorded_events.Event("User:a", "h", "READ", "TOPIC", "t", allowed=False)
     events += [denied._replace(at=at) for at in (-1, 86_400_001)]
     recorded = recorded_events.write_events(tmp_path / "in", events)
-    lines = (
-        {
-            "time": (recorded_events.START + timedelta(milliseconds=event.at)).isoformat(),
-            **event._asdict(),
-        }
-        for event in events
-    )
-    (tmp_path / "a.log").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    figures = ingest(spark, tmp_path / "out", tmp_path / "a.log")
+    monkeypatch.setitem(runs._WRITING, "maxRecordsPerFile", "30")
+    figures = ingest(spark, tmp_path / "out", recorded)
     told = decode_ingested((recorded / "ingest.json").read_text())
     assert (figures.first_at, figures.last_at) == (told.first_at, told.last_at)
+    assert len(list((tmp_path / "out" / "events").glob("*/*/*.parquet"))) > 4
     expected, found = (
         sorted(parquet.read_table(folder / "tuples", partitioning=None).to_pylist(), key=str)
         for folder in (recorded, tmp_path / "out")
     )
     assert found == expected
+
+
+def test_second_ingest_keeps_the_recorded_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from authorizerd.replay.ingest import runs
+
+    lines = [ALLOWED.format(number) for number in range(60)]
+    lines[::2] = [line.replace("26-11-21", "26-11-20") for line in lines[::2]]
+    (tmp_path / "a.log").write_text("".join(lines))
+    monkeypatch.setitem(runs._WRITING, "maxRecordsPerFile", "7")
+    ingest(spark, tmp_path / "first", tmp_path / "a.log")
+    ingest(spark, tmp_path / "again", tmp_path / "first")
+    in_order = sorted(rows("sequence, resource_name", tmp_path / "again" / "events"))
+    assert [int(name) for _, name in in_order] == list(range(60))
 
 
 @pytest.mark.parametrize(("summed", "found"), [(5, 5), (5, 4), (0, 1)])
@@ -234,6 +279,19 @@ def test_run_whose_tasks_wrote_elsewhere_is_not_committed(
     assert discarded == ([] if summed == found else ["1"])
 
 
+def test_log_beside_a_table_that_has_it_does_not_count_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    first, out, log = tmp_path / "first", tmp_path / "out", tmp_path / "a.log"
+    log.write_text("".join(ALLOWED.format(number) for number in range(3)))
+    ingest(spark, first, log)
+    with pytest.raises(JobError, match=r"Ingest one after the other"):
+        ingest(spark, out, first, log)
+    assert not out.exists()
+    assert ingest(spark, out, first).events == 3
+    assert ingest(spark, out, first, log).events == 3
+
+
 def test_empty_log_gives_readable_results(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("")
@@ -248,17 +306,43 @@ def test_empty_log_gives_readable_results(spark: SparkSession, tmp_path: Path) -
         assert "principal" in frame.columns
 
 
+def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    duckdb.sql(
+        "COPY (SELECT TIMESTAMPTZ '2026-11-21 16:26:26Z' AS at, true AS allowed, n AS principal, "
+        "'READ' AS operation, 'TOPIC' AS resource_type, 't' AS resource_name, 7 AS \"odd.name\" "
+        f"FROM (VALUES ('User:a'), (NULL)) AS names(n)) TO '{file}' (FORMAT parquet)"
+    )
+    refuse(spark, tmp_path / "out", file)
+    figures = ingest(spark, tmp_path / "out", file, bad_ratio_max=0.5)
+    assert (figures.events, figures.reasons) == (1, {Reason.MISSING_VALUE.value: 1})
+    assert rows("principal, host, pattern_type, level", tmp_path / "out" / "events") == [
+        ("User:a", None, "LITERAL", "UNKNOWN")
+    ]
+    # Together with files that have more columns, in either order.
+    (tmp_path / "b.log").write_text(ALLOWED.format("t"))
+    ingest(spark, tmp_path / "b", tmp_path / "b.log")
+    for name, inputs in (("ab", (file, tmp_path / "b")), ("ba", (tmp_path / "b", file))):
+        ingest(spark, tmp_path / name, *inputs, bad_ratio_max=0.5)
+        found = rows("host, level, parse_filename(file)", tmp_path / name / "events")
+        assert sorted(found, key=str) == [("h", "DEBUG", "b.log"), (None, "UNKNOWN", "a.parquet")]
+
+
 @pytest.mark.parametrize(("name", "time_zone", "said"), [
     ("*.log", "UTC", r"\*\.log: no files found"),
     ("empty", "UTC", "empty: no files found"),
     ("logs.tar.gz", "UTC", "unpack the file first"),
-    ("logs.tar.gz", "Nowhere", "unknown time zone 'Nowhere'"),
+    ("other.parquet", "UTC", "column at is missing"),
+    ("text.parquet", "UTC", "column at: expected type timestamp, found string"),
+    ("other.parquet", "Nowhere", "unknown time zone 'Nowhere'"),
 ])  # fmt: skip
 def test_unreadable_input_is_named(
     spark: SparkSession, tmp_path: Path, name: str, time_zone: str, said: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "logs.tar.gz").touch()
+    for file, column in (("other.parquet", "x"), ("text.parquet", "at")):
+        parquet.write_table(pyarrow.table({column: ["a"]}), tmp_path / file)
     with pytest.raises(JobError, match=said):
         ingest(spark, tmp_path / "out", tmp_path / name, time_zone=time_zone)
     assert not (tmp_path / "out").exists()

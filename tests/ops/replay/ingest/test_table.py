@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.ingest.commit import encode_commit, name_commit, read_newest
-from authorizerd.replay.plans import LoadPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.plans import IngestPlan, LoadPlan, UsagePlan, WhatIfPlan
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay.recorded_events import RUN, START, Event, damage_rows, write_events
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from authorizerd.replay.ingest.table import Table
 
-    Plan = LoadPlan | UsagePlan | WhatIfPlan
+    Plan = IngestPlan | LoadPlan | UsagePlan | WhatIfPlan
 
 EVENT = Event("User:a", None, "READ", "TOPIC", "t", True)
 NO_ACLS = AclSet(source="none", acls=(), digest=digest_of(()))
 PLANS: dict[str, Callable[[str, str], Plan]] = {
+    "ingest": lambda events, out: IngestPlan(inputs=(events,), out=out),
     "load": lambda events, out: LoadPlan(
         events=events, out=out, target="127.0.0.1:1", run_id="run", dry_run=True
     ),
@@ -99,7 +100,7 @@ def test_window_reads_only_its_own_days_of_every_run(spark: SparkSession, tmp_pa
     assert (found.resource_name, found.allowed_events) == ("t2", 3)
 
 
-@pytest.mark.parametrize("command", ["whatif", "usage", "lookback", "load"])
+@pytest.mark.parametrize("command", ["ingest", "whatif", "usage", "lookback", "load"])
 def test_table_that_has_lost_files_is_rejected(
     spark: SparkSession, tmp_path: Path, command: str
 ) -> None:
@@ -117,7 +118,8 @@ def test_table_that_has_lost_files_is_rejected(
     min(
         lost.rglob("*.parquet"), key=lambda file: (parquet.read_metadata(file).num_rows, file)
     ).unlink()
-    expected = f"--events: {table}/{part}: expected {left + 1} {part}, found {left}: restore"
+    option = "--input: file:" if command == "ingest" else "--events: "
+    expected = f"{option}{table}/{part}: expected {left + 1} {part}, found {left}: restore"
     with pytest.raises(JobError, match=re.escape(expected)):
         run(spark, plan)
     shutil.rmtree(lost)
@@ -135,9 +137,9 @@ def test_directory_without_a_table_is_rejected(
 
     if not is_local:
         monkeypatch.setattr(table, "local_path", lambda spark, uri: None)
-    reason = f"--out: {tmp_path}: expected the output of ingest: .*commits has no commit"
+    reason = f"--input: {tmp_path}: expected the output of ingest: .*commits has no commit"
     with pytest.raises(JobError, match=reason):
-        table.open_table(spark, str(tmp_path), option="--out")
+        table.open_table(spark, str(tmp_path), option="--input")
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / name_commit(1)).write_text("{}")
     with pytest.raises(JobError, match=r"--events: .*00000001.json: .*missing required field"):

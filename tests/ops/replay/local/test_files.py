@@ -111,10 +111,7 @@ def test_directory_yields_what_an_ingest_reads(tmp_path: Path) -> None:
         ("missing.log", "missing.log: No such file or directory"),
         ("empty", "empty: no files found (names that begin with _ or . are skipped)"),
         ("logs.tar.gz", "logs.tar.gz: this archive format is not supported: unpack the file first"),
-        (
-            "events",
-            "events/1.parquet: expected an audit log, found Parquet: read the output of an ingest",
-        ),
+        ("events", "events/1.parquet: expected an audit log, found Parquet: use Spark"),
         ("device", "device: expected a file or a pipe"),
     ],
 )
