@@ -11,12 +11,14 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 from typing import Final, TypeVar
 
 import msgspec
@@ -28,6 +30,7 @@ PEERS: Final = Path(".run/peers")
 """Where ``make peers`` puts the programs of peers."""
 STOP_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.02
+_SAMPLE_SECONDS: Final = 0.5
 _OUTPUT_SHOWN: Final = 300
 _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
@@ -175,6 +178,38 @@ def cpu_seconds(process_id: int) -> float:
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
             own += cpu_seconds(child)
     return own
+
+
+@contextmanager
+def sampling(take: Callable[[], T]) -> Iterator[list[T]]:
+    """Yield a list that gets what ``take`` returns: at once, regularly, and at the end.
+
+    A sample is left out if ``take`` raises OSError, such as for a process that has just ended.
+    """
+    ended, samples = Event(), [take()]
+
+    def sample() -> None:
+        while not ended.wait(_SAMPLE_SECONDS):
+            with suppress(OSError):
+                samples.append(take())
+
+    thread = Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        ended.set()
+        thread.join()
+        samples.append(take())
+
+
+def sum_increases(samples: Sequence[float]) -> float:
+    """Return the CPU time that was used between samples of ``cpu_seconds``.
+
+    A process whose parent ignores SIGCHLD takes its time with it when it ends. So do the workers of
+    PySpark, after a minute without tasks.
+    """
+    return sum(max(0.0, later - earlier) for earlier, later in pairwise(samples))
 
 
 def children_of(process_id: int) -> list[int]:

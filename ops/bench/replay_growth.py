@@ -18,9 +18,8 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import Final
 
 import msgspec
@@ -38,6 +37,7 @@ from ops.bench.processes import (
     capture_json,
     children_of,
     read_memory,
+    sampling,
 )
 from ops.bench.replay_jobs import CORES, JobTime, candidate_acls, session_on, time_job
 from ops.bench.replay_whatif import ProcessTime, run_whatif
@@ -47,7 +47,6 @@ LINES: Final = (1_000_000, 5_000_000, 20_000_000, 100_000_000)
 LINES_EACH: Final = 500_000
 PLOT_NAME: Final = "replay-growth.svg"
 
-_SAMPLE_SECONDS: Final = 0.5
 _TIMEOUT_SECONDS: Final = 1800.0
 _MEBIBYTE: Final = 1024 * 1024
 _MILLION: Final = 1_000_000
@@ -120,7 +119,7 @@ def measure_ingest(directory: Path, logs: Sequence[str]) -> IngestReport:
         "spark.eventLog.rolling.enabled": "false",
     }
     times: list[JobTime] = []
-    with sample_memory() as peaks:
+    with sampling(partial(tree_bytes, os.getpid())) as peaks:
         with time_job(times):
             spark = session_on(directory, f"local[{CORES}]", settings)
         try:
@@ -145,30 +144,13 @@ def measure_ingest(directory: Path, logs: Sequence[str]) -> IngestReport:
     )
 
 
-@contextmanager
-def sample_memory() -> Iterator[list[int]]:
-    """Yield a list to which the memory of this process and its descendants is added regularly."""
-    ended, samples = Event(), [_tree_bytes(os.getpid())]
-
-    def sample() -> None:
-        while not ended.wait(_SAMPLE_SECONDS):
-            samples.append(_tree_bytes(os.getpid()))
-
-    thread = Thread(target=sample)
-    thread.start()
-    try:
-        yield samples
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _tree_bytes(process_id: int) -> int:
+def tree_bytes(process_id: int) -> int:
+    """Return the memory of a process and its descendants."""
     try:
         own, children = read_memory(process_id).pss_bytes, children_of(process_id)
     except (OSError, KeyError, IndexError):
         return 0  # the process has ended meanwhile
-    return own + sum(map(_tree_bytes, children))
+    return own + sum(map(tree_bytes, children))
 
 
 def sum_task_metrics(history: Path) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.spark.session import session_builder
 from authorizerd.replay.whatif import job as whatif
 from authorizerd.replay.whatif.report import decode_whatif
-from ops.bench.processes import cpu_seconds
+from ops.bench.processes import cpu_seconds, sampling, sum_increases
 from ops.bench.sets import kind
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ def _acl_set(source: str, acls: list[Acl]) -> AclSet:
 @contextmanager
 def time_job(times: list[JobTime]) -> Iterator[None]:
     """Append the block's times; redirect its output to standard error."""
-    begun, used = time.perf_counter(), cpu_seconds(os.getpid())
+    begun = time.perf_counter()
     # Standard output must contain only the report.
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), sampling(partial(cpu_seconds, os.getpid())) as samples:
         yield
-    times.append(JobTime(time.perf_counter() - begun, cpu_seconds(os.getpid()) - used))
+    times.append(JobTime(time.perf_counter() - begun, sum_increases(samples)))
 
 
 def local_session(directory: Path) -> SparkSession:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from ops.bench.processes import (
     cpu_seconds,
     resident_bytes,
     running,
+    sampling,
+    sum_increases,
     wait_for_file,
 )
 
@@ -153,3 +156,19 @@ def test_outputs_of_parallel_programs_keep_the_order_of_commands() -> None:
     assert printed == [b"0.2\n", b"0\n"]
     with pytest.raises(ProcessError, match="exit code 3"):
         capture_outputs([python("print()"), python("raise SystemExit(3)")], timeout_seconds=20)
+
+
+def test_time_of_a_process_that_took_it_with_it_counts() -> None:
+    assert sum_increases([2.0, 5.0, 1.0, 1.5]) == 3.5
+    readings: Iterator[int | OSError] = iter([1, OSError("it has ended"), 2, 3])
+
+    def take() -> int:
+        reading = next(readings, 3)
+        if isinstance(reading, OSError):
+            raise reading
+        return reading
+
+    with sampling(take) as samples:
+        while len(samples) < 3:
+            time.sleep(0.01)
+    assert samples[:3] == [1, 2, 3]

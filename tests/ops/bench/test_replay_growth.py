@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ops.bench.plot import draw_panels
-from ops.bench.processes import ProcessError
+from ops.bench.processes import ProcessError, sampling
 from ops.bench.replay_growth import (
     IngestReport,
     Point,
     make_lines,
     make_panels,
-    sample_memory,
     sum_task_metrics,
+    tree_bytes,
 )
 from ops.bench.replay_jobs import JobTime
 from ops.bench.replay_whatif import ProcessTime, time_process
@@ -64,7 +66,7 @@ def test_table_and_plot_show_every_size() -> None:
 
 def test_memory_of_child_processes_is_sampled(tmp_path: Path) -> None:
     program = "b = bytearray(200 << 20); b[::4096] = bytes([1]) * len(b[::4096]); import time; "
-    with sample_memory() as samples:
+    with sampling(partial(tree_bytes, os.getpid())) as samples:
         time_process([sys.executable, "-c", f"{program} time.sleep(2)"], tmp_path / "log")
     assert max(samples) - samples[0] > 150 * MEBIBYTE
 
