@@ -1,0 +1,47 @@
+"""The commands of the pages that need Spark, on a real broker's audit log and ACLs."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from authorizerd.replay.submit.errors import SubmissionError
+from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
+from tests.end_to_end.example_daemon import running_example
+from tests.end_to_end.page_shell import Names, run_page
+from tests.support.daemon_process import COMMAND
+
+TEST = "tests/conformance/test_replay_pages.py"
+SECONDS_MAX = 600
+NEW_ACL = (
+    "Current ACLs for resource "
+    "`ResourcePattern(resourceType=TOPIC, name=new, patternType=LITERAL)`: \n"
+    " \t(principal=User:new, host=*, operation=READ, permissionType=ALLOW)\n"
+)
+
+
+@pytest.mark.parametrize("page", ["interfaces.md", "change-traffic.md"])
+def test_commands_run_on_this_machine(page: str, real_log_dir: Path, tmp_path: Path) -> None:
+    try:
+        check_java(os.environ)
+        find_spark_home(None, os.environ)
+    except SubmissionError as error:
+        pytest.skip(str(error))
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    with lzma.open(real_log_dir / "kafka-authorizer.log.xz") as log:
+        (logs / "kafka-authorizer.log").write_bytes(log.read())
+    (tmp_path / "kafka-authorizer.log").symlink_to(logs / "kafka-authorizer.log")
+    metadata = Path(shutil.copytree(real_log_dir, tmp_path / "metadata"))
+    listed = (real_log_dir / "acls-list.txt").read_text()
+    (tmp_path / "new-acls.txt").write_text(listed + NEW_ACL)
+    convert = ("acls", "import", "new-acls.txt", "--to", "acls.yaml")
+    subprocess.run([*COMMAND, *convert], cwd=tmp_path, check=True)
+    real = {"/var/lib/kafka/metadata": str(metadata), "s3a://logs": str(logs)}
+    with running_example(tmp_path) as daemon, daemon.shell(SECONDS_MAX) as shell:
+        run_page(page, TEST, shell, Names(real, daemon.ports))
