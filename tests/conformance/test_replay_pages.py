@@ -6,6 +6,7 @@ import lzma
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,15 @@ NEW_ACL = (
 )
 
 
-@pytest.mark.parametrize("page", ["interfaces.md", "change-traffic.md"])
-def test_commands_run_on_this_machine(page: str, real_log_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "pages",
+    [("interfaces.md",), ("change-traffic.md",), ("replay.md", "replay-whatif.md")],
+    ids=" ".join,
+)
+def test_commands_run_on_this_machine(
+    pages: Sequence[str], real_log_dir: Path, tmp_path: Path
+) -> None:
+    """A page's results are removed, but for the events, before the next page."""
     try:
         check_java(os.environ)
         find_spark_home(None, os.environ)
@@ -40,8 +48,12 @@ def test_commands_run_on_this_machine(page: str, real_log_dir: Path, tmp_path: P
     metadata = Path(shutil.copytree(real_log_dir, tmp_path / "metadata"))
     listed = (real_log_dir / "acls-list.txt").read_text()
     (tmp_path / "new-acls.txt").write_text(listed + NEW_ACL)
-    convert = ("acls", "import", "new-acls.txt", "--to", "acls.yaml")
-    subprocess.run([*COMMAND, *convert], cwd=tmp_path, check=True)
+    (tmp_path / "listed.txt").write_text(listed)
+    for source, target in (("new-acls.txt", "acls.yaml"), ("listed.txt", "new-acls.yaml")):
+        convert = ("acls", "import", source, "--to", target)
+        subprocess.run([*COMMAND, *convert], cwd=tmp_path, check=True)
     real = {"/var/lib/kafka/metadata": str(metadata), "s3a://logs": str(logs)}
     with running_example(tmp_path) as daemon, daemon.shell(SECONDS_MAX) as shell:
-        run_page(page, TEST, shell, Names(real, daemon.ports))
+        for page in pages:
+            run_page(page, TEST, shell, Names(real, daemon.ports))
+            shutil.rmtree(tmp_path / "whatif")
