@@ -29,8 +29,9 @@ CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX: Final = 4
 """The number of these that one visitor may have."""
 CONSOLE_PAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """The memory of a page of the console while it is made: its answers, its rows and its HTML."""
-CONSOLE_DOWNLOAD_BYTES_MAX: Final = 2 * 1024 * 1024
-"""The memory of a download from the console: one answer of the decision port, and its rows."""
+CONSOLE_DOWNLOAD_BYTES_MAX: Final = 12 * 1024 * 1024
+"""The memory of a download from the console: one answer of the decision port, and its rows. Most
+need far less; an answer with a mebibyte of hosts needs 9 MiB."""
 RESERVED_CONNECTIONS: Final = 8
 """Extra connections beyond max.connections, so that an administrator can still log in."""
 FREE_BYTES: Final = 4096
