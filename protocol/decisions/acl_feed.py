@@ -6,7 +6,7 @@ that resumes never misses the rest of a batch.
 
 from __future__ import annotations
 
-from binascii import b2a_base64
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -88,13 +88,11 @@ class StateEvent(msgspec.Struct, frozen=True):
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
 def _make_id(id: bytes) -> str:
     """Return a uuid as Kafka's Uuid.toString writes it."""
-    # Not urlsafe_b64encode, which takes three times as long: a listing has an id for each ACL.
-    return b2a_base64(id, newline=False).translate(_URL_SAFE).rstrip(b"=").decode()
+    return urlsafe_b64encode(id).rstrip(b"=").decode()
 
 
 def encode_listed(id: bytes, acl: Acl) -> bytes:
