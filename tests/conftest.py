@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -85,6 +86,20 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("AUTHORIZERD_PROFILE", None)  # no test asks the developer's cluster
     settings.load_profile("fast" if config.getoption("markexpr") == FAST else "authorizerd")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Hide the collected tests from the garbage collector.
+
+    They live to the end of the run, and each full collection would look at all of them again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -19,8 +19,11 @@ from authorizerd.daemon.gc_control import (
 
 @pytest.fixture(autouse=True)
 def _thawed() -> Iterator[None]:
+    """Collect what a test has frozen, and freeze the collected tests again."""
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def make_cycles() -> None:
