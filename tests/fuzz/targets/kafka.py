@@ -18,6 +18,7 @@ from authorizerd.daemon.kafka.errors import (
 )
 from authorizerd.daemon.kafka.sasl_plain import authenticate_plain
 from authorizerd.daemon.kafka.sasl_scram import ScramExchange
+from authorizerd.kafka_client import scram
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_requests import (
     count_items,
@@ -38,12 +39,13 @@ from authorizerd.protocol.kafka.server_connection import (
     KafkaServerConnection,
     read_request,
 )
+from authorizerd.protocol.records.scram import salt_password
 from tests.daemon.kafka_service import ROOT, KafkaService, start
 from tests.fuzz.target import SECRET, Check, Target, alone, check_message, in_pieces, rejected_with
 from tests.loop.kafka_requests import acl_requests, enveloped, is_forwardable, requests_of
 from tests.support.acls import acl
 from tests.support.envelopes import ALICE
-from tests.support.sasl import SHA_256, LoadedCredentials, ScramTokens, credential_of, sasl_settings
+from tests.support.sasl import SHA_256, LoadedCredentials, credential_of, sasl_settings
 
 SEED_BYTES_MAX: Final = 2_000
 ITEMS: Final = 3
@@ -234,11 +236,12 @@ def _check_sasl(data: bytes) -> None:
 
 
 def _scram_messages() -> tuple[bytes, bytes]:
-    """Return the messages of a client that knows the password."""
-    tokens = ScramTokens(ALICE_NAME, PASSWORD)
-    first = tokens.first()
+    """Return the messages of a client that knows the password, the same in each process."""
+    client = scram.ScramExchange(SHA_256, ALICE_NAME, "client-nonce")
     exchange = ScramExchange(SHA_256, _CREDENTIALS.look_up, NONCE)
-    return first, tokens.final(exchange.answer(first))
+    challenge = client.read_challenge(exchange.answer(client.first))
+    salted = salt_password(SHA_256, PASSWORD, challenge.salt, challenge.iterations)
+    return client.first, client.prove(challenge, salted).message
 
 
 _SETTINGS: Final = sasl_settings("SCRAM-SHA-256", users={ALICE_NAME: PASSWORD}, session_ms=9_000)
