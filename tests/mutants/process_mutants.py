@@ -298,7 +298,7 @@ PROCESS_MUTANTS: Final = (
         file="metadata/errors.py",
         text="return escape_unprintable(super().__str__())",
         becomes="return super().__str__()",
-        found_by="tests/metadata/test_meta_properties.py::test_invalid_text_is_rejected",
+        found_by="tests/fuzz/test_fuzz.py::test_found_input_is_read_or_rejected",
     ),
     Mutant(
         name="deep JSON in a line of a log ends its reading",

@@ -245,7 +245,7 @@ def _check_backup(data: bytes) -> None:
         with rejected_with(MetadataLogError, characters=OWN_CHARACTERS_MAX):
             read = read_backup(path, StoredFiles({path: content}))
             whole = read_backup(path, StoredFiles({path: _backup()}))
-            assert (read.state, read.facts) == (whole.state, whole.facts)
+            assert read.state == whole.state  # with valid checksums, the facts may be others
 
 
 def _resealed_or_not(batch: bytes) -> bytes:
