@@ -327,11 +327,9 @@ def test_connections_end_when_a_ca_leaves_the_truststore(mutual: Site, tmp_path:
         clients.ask()
         with closing(TrustedClients(mutual, second)) as others:
             trusted.write_bytes(other.ca_file.read_bytes())
-            started = time.perf_counter()
             mutual.reload()
             assert clients.are_ended()
             assert others.are_ended()  # they must prove again who they are
-            assert time.perf_counter() - started < 5
     for port in PORTS:  # in TLS 1.3, the refusal comes only after the client's handshake
         with (
             pytest.raises((ssl.SSLError, ConnectionError)),
