@@ -134,7 +134,6 @@ class Caller:
         completions = self._begin(step)
         request = process.accepted.pop(self._id)
         if request.is_refused:
-            self._counts["refused at once"] += 1
             return
         request.completions = completions
         started, patience_s = trio.current_time(), process.parts.purgatory.timeout_ms / 1000

@@ -16,6 +16,7 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
+from tests.model.reference import is_valid
 from tests.model.story import (
     EARLY,
     EVERY_NODE,
@@ -33,6 +34,7 @@ from tests.model.story import (
     Create,
     Delete,
     Describe,
+    Event,
     Life,
     Reload,
     SetTimeout,
@@ -48,6 +50,11 @@ _OPERATIONS: Final = (Operation.READ, Operation.DESCRIBE, Operation.ALL)
 _PATTERNS: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 _DELAYS_S: Final = (0.0, 0.0, 0.0, 0.001, 0.1, 0.3, 1.2)
 _PATIENCE_S: Final = (0.0, 0.001, 0.1, 0.3)
+PORTS: Final = (KAFKA, KAFKA, HTTP, STREAM)
+_EVENTS: Final = (
+    *["append"] * 6, "elect", "elect", "resign", "isolate", "rejoin", "kill", "start", "drop",
+    "snapshot", "spoil", "spoil", "spoil",
+)  # fmt: skip
 _KINDS: Final = {INSIDE: "CCCCDDDTTAAAAPS", KAFKA: "CCCCDDDSS", HTTP: "AP", STREAM: "AP"}
 """The first letters of the steps that clients of each surface take; only one client may reload (R),
 as one task handles all signals."""
@@ -56,9 +63,56 @@ as one task handles all signals."""
 def draw_story(seed: int) -> Story:
     """Return a story; its last process only reads."""
     chance = Random(seed)
+    follows = chance.random() < 0.4
     pool = [_acl(chance) for _ in range(chance.choice((3, 10, 30)))]
-    lives = [_life(chance, pool) for _ in range(chance.randint(1, 4))]
-    return Story(seed, (*lives, Life(seed=0)))
+    draw_life = _follower if follows else _life
+    lives = [draw_life(chance, pool) for _ in range(chance.randint(1, 4))]
+    return Story(seed, (*lives, Life(seed=0)), follows)
+
+
+def _follower(chance: Random, pool: Sequence[Acl]) -> Life:
+    """Draw a process that follows a cluster; all its clients use ports."""
+    life = _life(chance, pool)
+    clients = [_client(chance, pool, number, PORTS) for number in range(chance.randint(1, 5))]
+    return replace(
+        life,
+        clients=tuple(_fit_follower(chance, client) for client in clients),
+        is_plugged_in=False,
+        events=tuple(_event(chance, pool) for _ in range(chance.randint(0, 12))),
+        outages=_outages(chance),
+        stale_max_ms=chance.choice((3_000, 3_000, 10_000, 300_000)),
+        serves_copy=chance.random() < 0.3,
+        retention_bytes=-1,
+    )
+
+
+def _event(chance: Random, pool: Sequence[Acl]) -> Event:
+    kind = chance.choice(_EVENTS)
+    acls = tuple(chance.choice(pool) for _ in range(chance.randint(1, 4)))
+    delay_s = chance.choice((0.0, 0.0, 0.01, 0.3, 2.0, 15.0))
+    return Event(delay_s, kind, chance.randrange(24), acls if kind == "append" else ())
+
+
+def _outages(chance: Random) -> tuple[tuple[float, float], ...]:
+    if chance.random() < 0.3:
+        return ()
+    begin = chance.choice((0.0, 2.0, 5.0))
+    return ((begin, begin + chance.choice((0.1, 5.0, 40.0))),)
+
+
+def _fit_follower(chance: Random, client: Client) -> Client:
+    """Return a slower client that sends only what the scripted controller need not check."""
+    calls = []
+    for call in client.calls:
+        step = call.step
+        if isinstance(step, Create):
+            step = Create(tuple(filter(is_valid, step.acls)))
+        elif isinstance(step, Delete):
+            step = Delete(tuple(each for each in step.filters if each.operation))
+        if step not in (Create(()), Delete(())):
+            delay_s = call.delay_s + chance.choice((0.0, 3.0, 8.0))
+            calls.append(replace(call, step=step, delay_s=delay_s))
+    return replace(client, calls=tuple(calls))
 
 
 def _life(chance: Random, pool: Sequence[Acl]) -> Life:
@@ -70,7 +124,7 @@ def _life(chance: Random, pool: Sequence[Acl]) -> Life:
         stalls_s=chance.choice(((0.0,), (0.001,), (0.0, 0.1, 0.3), (0.0, 0.3, 3.0))),
         has_short_turns=chance.random() < 0.5,
         is_plugged_in=chance.random() < 0.3,
-        requests_max=chance.choice((1, 3, 100, 100)),
+        requests_max=chance.choice((1, 1, 3, 100)),
         timeout_ms=chance.choice(TIMEOUTS_MS),
         checkpoint_bytes=chance.choice((300, 1500, 1 << 30)),
         retention_bytes=chance.choice((-1, 0, 2000)),
@@ -108,8 +162,13 @@ def _partitions(chance: Random) -> tuple[tuple[float, float], ...]:
     return ((begin, begin + chance.choice((0.1, 1.0, 20.0, 60.0))),)
 
 
-def _client(chance: Random, pool: Sequence[Acl], number: int) -> Client:
-    surface = chance.choice((INSIDE, INSIDE, KAFKA, KAFKA, HTTP, STREAM))
+def _client(
+    chance: Random,
+    pool: Sequence[Acl],
+    number: int,
+    surfaces: Sequence[str] = (INSIDE, INSIDE, *PORTS),
+) -> Client:
+    surface = chance.choice(surfaces)
     is_decision_port = surface in (HTTP, STREAM)
     endpoint = surface if is_decision_port else chance.choice((EARLY, LATE))
     principal = chance.choice((ROOT, ROOT, "User:a"))

@@ -78,6 +78,7 @@ class Invariants:
 
     def refuse(self, reasons: Sequence[str], is_full: bool) -> None:
         """Record an update that is refused immediately, because the queue is full or has ended."""
+        self.counts["refused at once"] += 1
         if reasons[0].startswith("too many"):
             check(is_full, "an update is refused although the queue is not full")
         else:

@@ -20,11 +20,15 @@ from tests.faults.disk import UNREAD, FaultDisk
 from tests.faults.verdicts import may_stop, whole_size
 from tests.faults.workload import BrokenInvariantError
 from tests.model.callers import Caller
+from tests.model.cluster import Cluster
+from tests.model.follower_visitors import FollowerKafkaVisitor
+from tests.model.following import FollowedInvariants, Follower
 from tests.model.invariants import Invariants
+from tests.model.kafka_visitor import KafkaVisitor
 from tests.model.network import Network
 from tests.model.process import PROPERTIES, Process
-from tests.model.story import INSIDE, Life, Story
-from tests.model.visitors import new_visitor
+from tests.model.story import HTTP, INSIDE, KAFKA, Client, Life, Story
+from tests.model.visitors import HttpVisitor, StreamVisitor, Visitor
 from tests.model.watched_log import LOG_DIR, new_writer
 from tests.support.recording_storage import PowerFailure
 
@@ -36,7 +40,8 @@ class StoryRun:
         self._story = story
         self.disk: Final = FaultDisk(Random(story.seed))
         self.counts: Final[Counter[str]] = Counter()
-        self.invariants: Final = Invariants()
+        self.invariants: Final = FollowedInvariants() if story.follows else Invariants()
+        self._clusters: list[Cluster] = []
 
     def run(self) -> None:
         """Run the story to its end.
@@ -44,8 +49,9 @@ class StoryRun:
         Raises:
             BrokenInvariantError: an invariant does not hold.
         """
-        format_directory(LOG_DIR, PROPERTIES, self.disk, self._begin_log)
-        self.disk.end_process()
+        if not self._story.follows:
+            format_directory(LOG_DIR, PROPERTIES, self.disk, self._begin_log)
+            self.disk.end_process()
         for life in self._story.lives:
             self._live(life)
 
@@ -74,7 +80,7 @@ class StoryRun:
         network = Network(
             Random(life.seed), life.delays_s, splits=life.splits, partitions=life.partitions
         )
-        process = Process(life, self.disk, network, self.invariants)
+        process = self._new_process(life, network)
         is_crash = False
         try:
             with process.on_its_machine():
@@ -85,14 +91,26 @@ class StoryRun:
                         process.close()
                 self.counts["checkpoints"] += process.parts.origin.checkpoints.written
                 process.check_end(is_crash=is_crash)
-        except (PowerFailure, LogDirectoryError, OSError) as error:  # while it was opened
+        except (
+            PowerFailure,
+            LogDirectoryError,
+            StartError,
+            OSError,
+        ) as error:  # while it was opened
             errors.append(error)
             is_crash = isinstance(error, PowerFailure)
         self.counts.update(network.faults)
+        if isinstance(process, Follower):
+            self.counts.update(process.links.faults)
         self.invariants.end_life(is_clean=not errors, is_crash=is_crash)
         self.counts["lives"] += 1
         self.counts["crashes" if is_crash else "ended by a fault" if errors else "ended well"] += 1
         return errors
+
+    def _new_process(self, life: Life, network: Network) -> Process:
+        if isinstance(self.invariants, FollowedInvariants):
+            return Follower(life, self.disk, network, self.invariants, self._clusters)
+        return Process(life, self.disk, network, self.invariants)
 
     def _errors_of_run(self, process: Process) -> list[BaseException]:
         try:
@@ -110,7 +128,7 @@ class StoryRun:
             if client.surface == INSIDE:
                 callers.append(Caller(process, client, number, self.counts).run)
             else:
-                visitors.append(new_visitor(process, client, number, self.counts).run)
+                visitors.append(_new_visitor(process, client, number, self.counts).run)
         process.run(_together(callers), _together(visitors))
 
     def _judge(self, error: BaseException, faults: Counter[str]) -> None:
@@ -142,6 +160,15 @@ class StoryRun:
             return False
         content.truncate(whole)
         return True
+
+
+def _new_visitor(process: Process, client: Client, number: int, counts: Counter[str]) -> Visitor:
+    if client.surface == KAFKA:
+        if isinstance(process, Follower):
+            return FollowerKafkaVisitor(process, client, number, counts)
+        return KafkaVisitor(process, client, number, counts)
+    kind = HttpVisitor if client.surface == HTTP else StreamVisitor
+    return kind(process, client, number, counts)
 
 
 def _together(tasks: Sequence[Callable[[], Awaitable[None]]]) -> Callable[[], Awaitable[None]]:

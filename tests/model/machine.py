@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from unittest.mock import patch
 
 import trio
@@ -31,6 +31,9 @@ from tests.model.story import Life
 
 T = TypeVar("T")
 
+Replacement: TypeAlias = tuple[object, str, Any]
+"""An attribute, and what replaces it."""
+
 SHORT_TURNS: Final = (
     (filters, "ACLS_PER_STEP", 1),
     (updates, "_ITEMS_PER_STEP", 1),
@@ -39,8 +42,8 @@ SHORT_TURNS: Final = (
     (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
     (own_log_reader, "BATCHES_PER_READ", 1),
     (authzen, "_SLICE_BYTES_MAX", 1),
-    (stream_server, "QUESTIONS_PER_TURN", 1),
-    (stream_server, "QUESTIONS_PER_TURN_MIN", 1),
+    (stream_server, "QUESTIONS_PER_TURN", 5),
+    (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
 )
 """The smallest steps of long work, so that other tasks run in between."""
 PEER: Final = "10.0.0.1"
@@ -92,7 +95,7 @@ class Machine:
     async def let_others_run(self) -> None:
         """Replace ``trio.lowlevel.checkpoint``: now and then, time passes until the next turn."""
         if self.chance.random() < 0.2:
-            await trio.sleep(self.chance.choice((0.0001, 0.001, *self._life.stalls_s)))
+            await trio.sleep(self.chance.choice((0.0001, 0.001, 0.01)))
         else:
             await _checkpoint()
 
@@ -147,7 +150,7 @@ def simulated(
     machine: Machine,
     life: Life,
     on_fault: Callable[[BaseException], None],
-    *replaced: tuple[object, str, Any],
+    *replaced: Replacement,
 ) -> Iterator[None]:
     """Run a process on this machine: its threads, clocks and disk, and trio's order of tasks.
 

@@ -6,11 +6,11 @@ reach the applier late and in pieces.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -32,23 +32,17 @@ from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon import components
 from authorizerd.daemon.components import Parts
-from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
-from authorizerd.daemon.forced_end import ForcedEnd
-from authorizerd.daemon.kafka.responses import Cluster
-from authorizerd.daemon.lifespan import Daemon
-from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.origins import own_log
 from authorizerd.daemon.sources.own_log_writer import OwnLog
-from authorizerd.daemon.stages import Stage
-from authorizerd.daemon.telemetry.systemd import ServiceManager
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenInvariantError
 from tests.model.invariants import Invariants, check
-from tests.model.machine import Machine, simulated
-from tests.model.network import MemoryListener, Network
+from tests.model.machine import Machine, Replacement, simulated
+from tests.model.network import Network
 from tests.model.reference import Request
+from tests.model.simulated_daemon import GATED, SimulatedDaemon
 from tests.model.story import EARLY, LATE, ROOT, USERS, Create, Delete, Life
 from tests.model.watched_log import LOG_DIR, WatchedLog
 from tests.support.recording_storage import PowerFailure
@@ -58,7 +52,6 @@ LIFE_S_MAX: Final = 600
 PROPERTIES: Final = MetaProperties("cluster", 1, "d")
 PASSWORD: Final = "secret"
 
-_GATED: Final = (LATE, DECISION_HTTP, DECISION_STREAM)
 _LOG_IN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _JAAS: Final = " ".join(f'user_{each.removeprefix("User:")}="{PASSWORD}"' for each in USERS)
 
@@ -67,13 +60,15 @@ ReloadedSettings = tuple[frozenset[str], bool]
 
 
 @cache
-def _configuration(life: Life, super_users: tuple[str, ...], everyone: bool) -> Configuration:
+def _configuration(
+    life: Life, super_users: tuple[str, ...], everyone: bool, follows: bool = False
+) -> Configuration:
     text = (
         f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
         f"allow.everyone.if.no.acl.found={str(everyone).lower()}\n"
         f"authorizerd.update.timeout.ms={life.timeout_ms}\n"
         f"listeners={EARLY}://127.0.0.1:1,{LATE}://127.0.0.1:2\n"
-        f"listener.security.protocol.map={EARLY}:SASL_PLAINTEXT,{LATE}:SASL_PLAINTEXT\n"
+        f"listener.security.protocol.map={EARLY}:SASL_PLAINTEXT,{LATE}:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT\n"
         f"sasl.enabled.mechanisms=PLAIN\nearly.start.listeners={EARLY}\n"
         f"listener.name.early.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
         f"listener.name.late.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
@@ -83,6 +78,14 @@ def _configuration(life: Life, super_users: tuple[str, ...], everyone: bool) -> 
         f"queued.max.requests={life.requests_max}\n"
         "connection.failed.authentication.delay.ms=0\n"
     )
+    if follows:
+        text += (
+            "controller.listener.names=CONTROLLER\n"
+            "controller.quorum.bootstrap.servers=controller1:9093,controller2:9093\n"
+            f"authorizerd.source.stale.max.ms={life.stale_max_ms}\n"
+            f"authorizerd.source.serve.copy={str(life.serves_copy).lower()}\n"
+            "authorizerd.writes=as-self\n"
+        )
     return replace(
         parse(text, source="server.properties"),
         metadata_log_dir=str(LOG_DIR),
@@ -90,62 +93,6 @@ def _configuration(life: Life, super_users: tuple[str, ...], everyone: bool) -> 
         metadata_log_max_record_bytes_between_snapshots=life.checkpoint_bytes,
         metadata_max_retention_bytes=life.retention_bytes,
     )
-
-
-class _Endpoint:
-    """A ``BoundEndpoint`` of the simulated network."""
-
-    port = 1
-
-    def __init__(self, process: Process, name: str) -> None:
-        self._process = process
-        self._listening = trio.Event()
-        self.name = name
-        self.address = f"{name}:1"
-
-    def listen(self) -> list[MemoryListener]:
-        self._process.check_opening(self.name)
-        self._listening.set()
-        return [self._process.network.listen(self.name)]
-
-    async def wait_until_listening(self) -> None:
-        await self._listening.wait()
-
-    def close(self) -> None:
-        self._process.network.stop_listening(self.name)
-
-
-class _NoForcedEnd(ForcedEnd):
-    def begin(self, seconds: int) -> None:
-        """Start no timer: ``LIFE_S_MAX`` limits a life."""
-
-
-class _SimulatedDaemon(Daemon):
-    """The daemon without sockets and signals."""
-
-    def __init__(self, process: Process) -> None:
-        super().__init__(process.parts, None, ServiceManager({}), {}, _NoForcedEnd())
-        self._process = process
-
-    async def _bind(self, stack: ExitStack) -> dict[str, BoundEndpoint]:
-        found = {}
-        for name in (EARLY, *_GATED, ADMIN_HTTP):
-            found[name] = endpoint = _Endpoint(self._process, name)
-            stack.callback(endpoint.close)
-        return cast(dict[str, BoundEndpoint], found)
-
-    def _start_authorizer(self, cluster: Cluster) -> ListenerGate:
-        self._process.gate = super()._start_authorizer(cluster)
-        self._process.started = self._process.gate._started
-        check(self._process.started[EARLY].is_done, "an early endpoint does not open at once")
-        return self._process.gate
-
-    def _acting(self) -> Stage:
-        stage = super()._acting()
-        return replace(stage, services=(self._process.relay, *stage.services))
-
-    async def _wait_for_end(self, signals: AsyncIterator[int]) -> None:
-        await self._process.serve()
 
 
 class _WatchedQueue(UpdateQueue):
@@ -179,6 +126,8 @@ class Process(trio.abc.Instrument):
         is_over: True once the daemon has ended.
     """
 
+    _follows = False
+
     def __init__(
         self, life: Life, disk: FaultDisk, network: Network, invariants: Invariants
     ) -> None:
@@ -188,7 +137,7 @@ class Process(trio.abc.Instrument):
         self.broken: BaseException | None = None
         self.accepted: dict[str | None, Request] = {}
         self.settings: list[ReloadedSettings] = [(frozenset((ROOT,)), False)]
-        self.file = _configuration(_configured(life), (ROOT,), False)
+        self.file = _configuration(_configured(life), (ROOT,), False, self._follows)
         self.machine = Machine(life, disk)
         self.is_over = False
         self.started: Mapping[str, Completion[None]] = {}
@@ -214,7 +163,9 @@ class Process(trio.abc.Instrument):
 
     async def reload(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
         """Change the settings file, and reload it."""
-        self.file = _configuration(_configured(self.life), super_users, allow_everyone)
+        self.file = _configuration(
+            _configured(self.life), super_users, allow_everyone, self._follows
+        )
         await self.parts.settings.reload()
         self.settings.append((frozenset(super_users), allow_everyone))
 
@@ -231,13 +182,22 @@ class Process(trio.abc.Instrument):
             self.machine,
             self.life,
             self._break,
+            *self._replacements(),
+        ):
+            self._prepare()
+            self.parts = Parts(lambda: self.file, PROPERTIES)
+            yield
+
+    def _replacements(self) -> tuple[Replacement, ...]:
+        return (
             (components, "RecordApplier", self._new_applier),
             (components, "choose_authorizer", self._choose_authorizer),
             (own_log, "OwnLog", self._new_own_log),
             (own_log, "UpdateQueue", self._new_queue),
-        ):
-            self.parts = Parts(lambda: self.file, PROPERTIES)
-            yield
+        )
+
+    def _prepare(self) -> None:
+        """Do what the command does before it opens the parts."""
 
     def _new_applier(
         self,
@@ -303,20 +263,30 @@ class Process(trio.abc.Instrument):
         if self.broken is not None:
             return
         try:
-            self.invariants.watch(
-                self.applier.snapshot.newest,
-                self.applier.cluster.newest,
-                self.parts.purgatory.timeout_ms,
-                self.life.timeout_ms,
-            )
-            if not self.is_loaded and self.started:
-                check(not self.gate.is_open(LATE), "an endpoint opens before the ACLs are loaded")
+            self._observe()
         except Exception as error:  # noqa: BLE001 - trio would ignore it
             self._break(error)
 
+    def _observe(self) -> None:
+        self.invariants.watch(
+            self.applier.snapshot.newest,
+            self.applier.cluster.newest,
+            self.parts.purgatory.timeout_ms,
+            self.life.timeout_ms,
+        )
+        if not self.is_loaded and self.started:
+            check(not self.gate.is_open(LATE), "an endpoint opens before the ACLs are loaded")
+
+    def may_be_unready(self, since: float) -> bool:
+        """Return True if a port that is open may have had no ACLs to decide by since then."""
+        return False
+
+    def check_freshness(self, offset: int, asked_at: float) -> None:
+        """Check that a decision is not too old. Always true of a log of its own."""
+
     def check_opening(self, name: str) -> None:
         """Check that an endpoint may start to listen."""
-        if name in _GATED:
+        if name in GATED:
             check(self.is_loaded, f"{name} listens before the ACLs are loaded")
             timeout_ms = self.parts.purgatory.timeout_ms
             self.invariants.check_timeout(timeout_ms, self.life.timeout_ms)
@@ -334,7 +304,7 @@ class Process(trio.abc.Instrument):
         trio.run(self._run, visitors, clock=MockClock(autojump_threshold=0), instruments=[self])
 
     async def _run(self, visitors: Callable[[], Any]) -> None:
-        daemon = _SimulatedDaemon(self)
+        daemon = SimulatedDaemon(self)
         with trio.fail_after(LIFE_S_MAX):
             async with trio.open_nursery() as outside:
                 killing = trio.CancelScope()
@@ -356,7 +326,11 @@ class Process(trio.abc.Instrument):
             await self._callers()
             await self._visitors_left.wait()
             await trio.sleep(self.life.rest_s)
+            await self._settle()
             await self.gate.wait_until_all_open()
+
+    async def _settle(self) -> None:
+        """Return once all faults have ended, and the daemon has recovered from them."""
 
     def close(self) -> None:
         """Close the authorizers and the log, as the daemon always does."""
@@ -374,7 +348,8 @@ class Process(trio.abc.Instrument):
         check(is_crash or waiting == 0, "updates are left in the queue")
         if self.started and not is_crash:
             check(all(each.is_done for each in self.started.values()), "a start never ends")
-            check(self.is_loaded or not _has_succeeded(self.started[LATE]), "started too early")
+            was_loaded = self.applier.applied.newest is not None
+            check(was_loaded or not _has_succeeded(self.started[LATE]), "started too early")
 
     async def _kill(self, scope: trio.CancelScope) -> None:
         assert self.life.end_s is not None
@@ -405,6 +380,8 @@ def _configured(life: Life) -> Life:
         segment_bytes=life.segment_bytes,
         checkpoint_bytes=life.checkpoint_bytes,
         retention_bytes=life.retention_bytes,
+        stale_max_ms=life.stale_max_ms,
+        serves_copy=life.serves_copy,
     )
 
 

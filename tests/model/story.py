@@ -89,6 +89,19 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """What happens to the followed cluster ``delay_s`` after the event before it.
+
+    ``number`` chooses a controller, and whatever else the kind of event leaves open.
+    """
+
+    delay_s: float
+    kind: str
+    number: int
+    acls: tuple[Acl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """A caller of one endpoint.
 
@@ -116,6 +129,8 @@ class Life:
     in the smallest steps. Bytes on the network take one of ``delays_s``, and arrive in pieces of
     any size if it ``splits`` them. They do not arrive during ``partitions``, each of which lasts
     from a time until another.
+
+    ``events`` happen to the followed cluster, which cannot be reached during ``outages``.
     """
 
     seed: int
@@ -139,22 +154,31 @@ class Life:
     delays_s: tuple[float, ...] = (0.0,)
     splits: bool = False
     partitions: tuple[tuple[float, float], ...] = ()
+    events: tuple[Event, ...] = ()
+    outages: tuple[tuple[float, float], ...] = ()
+    stale_max_ms: int = 300_000
+    serves_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Processes that run one after the other on the same disk, drawn from one seed."""
+    """Processes that run one after the other on the same disk, drawn from one seed.
+
+    Attributes:
+        follows: True if they follow one cluster; False if they have a log of their own.
+    """
 
     seed: int
     lives: tuple[Life, ...]
+    follows: bool = False
 
 
 def smaller(story: Story) -> Iterator[Story]:
     """Yield stories with one life, client, call or item fewer, or with one field reset."""
     for number, life in enumerate(story.lives):
-        yield Story(story.seed, _without(story.lives, number))
+        yield replace(story, lives=_without(story.lives, number))
         for less in _smaller_lives(life):
-            yield Story(story.seed, (*story.lives[:number], less, *story.lives[number + 1 :]))
+            yield replace(story, lives=(*story.lives[:number], less, *story.lives[number + 1 :]))
 
 
 def _smaller_lives(life: Life) -> Iterator[Life]:
@@ -162,6 +186,8 @@ def _smaller_lives(life: Life) -> Iterator[Life]:
     for field in Life.__dataclass_fields__:
         if getattr(life, field) != getattr(usual, field):
             yield replace(life, **{field: getattr(usual, field)})
+    for number in range(len(life.events)):
+        yield replace(life, events=_without(life.events, number))
     for number, client in enumerate(life.clients):
         yield replace(life, clients=_without(life.clients, number))
         for less in _smaller_clients(client):

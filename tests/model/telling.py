@@ -39,13 +39,16 @@ def text_of(story: Story) -> str:
 
 
 def _life(number: int, life: Life) -> Iterator[str]:
-    usual = Life(seed=life.seed, clients=life.clients)
+    usual = Life(seed=life.seed, clients=life.clients, events=life.events)
     odd = [
         f", {name}={getattr(life, name)}"
         for name in Life.__dataclass_fields__
         if getattr(life, name) != getattr(usual, name)
     ]
     yield f"process {number}: seed={life.seed}" + "".join(odd)
+    for event in life.events:
+        acls = "".join(f" {_acl(acl)};" for acl in event.acls)
+        yield f"  cluster: {event.delay_s:g} s later, {event.kind} {event.number}{acls}"
     for client in life.clients:
         yield f"  {_client(client)}:"
         for call in client.calls:

@@ -75,4 +75,32 @@ STORY_MUTANTS: Final = (
         becomes="                pass\n",
         found_by=_STORIES,
     ),
+    Mutant(
+        name="story: the second connection to the quorum stays open at the end",
+        file="daemon/sources/quorum/source.py",
+        text="with trio.CancelScope(shield=True):\n                    await self._link",
+        becomes="with trio.CancelScope():\n                    await self._link",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: records that the quorum may still lose are passed on",
+        file="daemon/sources/quorum/fetched_log.py",
+        text="        while self._pending and self._pending[0].last_offset < high_watermark:\n",
+        becomes="        while self._pending:\n",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: decisions go on although contact with the cluster is lost",
+        file="daemon/sources/freshness.py",
+        text="await self._applier.send(Suspend(STOPPED if self._status.fault else STALE))",
+        becomes="await trio.lowlevel.checkpoint()",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: a follower acknowledges a change before it has applied it",
+        file="daemon/sources/writes/delivery.py",
+        text="        if not answers.has_success or await self._confirm(answers):\n",
+        becomes="        if not answers.has_success or answers.items is not None:\n",
+        found_by=_STORIES,
+    ),
 )

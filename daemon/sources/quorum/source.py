@@ -189,8 +189,10 @@ class QuorumSource:
             except CopyConflictError as error:
                 await self._wait_for_operator(str(error), -1)
             finally:
-                await self._link.close()
-                await self._probe.close()
+                # Shielded, or a cancelled close of the first would leave the second open.
+                with trio.CancelScope(shield=True):
+                    await self._link.close()
+                    await self._probe.close()
 
     async def _wait_for_operator(self, fault: str, offset: int) -> None:
         await self._freshness.stop(fault, offset)

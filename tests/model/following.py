@@ -1,0 +1,175 @@
+"""One life of a daemon that follows a cluster: the real origin, over a network with faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+import trio
+
+from authorizerd.config.follow import SourceKind
+from authorizerd.daemon.origins import followed_cluster
+from authorizerd.daemon.sources.copy_directory import (
+    claim_copy_directory,
+    prepare_copy_directory,
+)
+from authorizerd.daemon.sources.nodes import NodeOpener
+from authorizerd.daemon.sources.quorum.source import QuorumSource
+from authorizerd.metadata.log_copy import LogCopy
+from tests.faults.disk import FaultDisk
+from tests.model.cluster import Cluster
+from tests.model.invariants import Invariants, check
+from tests.model.machine import Replacement
+from tests.model.network import Network
+from tests.model.process import Process
+from tests.model.reference import Request
+from tests.model.simulated_daemon import GATED
+from tests.model.story import Create, Life
+from tests.model.watched_log import LOG_DIR
+
+CONVERGES_S_MAX: Final = 60.0
+"""Time until a daemon has everything, once all faults have ended."""
+SLACK_S: Final = 5.0
+"""Time that an answer of the cluster may have been under way when it confirmed the state."""
+
+
+class FollowedInvariants(Invariants):
+    """What may be visible of a cluster: each state that it has committed, in order."""
+
+    def follow(self, cluster: Cluster) -> None:
+        """Take the cluster's states as those of the log."""
+        self._states = cluster.states
+
+    def see(self, process: Follower) -> None:
+        """Check the state that is visible now; called after each step of any task."""
+        snapshot = process.applier.snapshot.newest
+        if snapshot is None:
+            process.unready_at = trio.current_time()
+        elif snapshot is not self._snapshot:
+            self.counts["snapshots checked"] += 1
+            check(snapshot.offset >= self.acknowledged_offset, "the snapshot's offset goes back")
+            acls = self._state_at(snapshot.offset).acls
+            check(acls == {*snapshot.acls.values()}, "other ACLs are visible than were committed")
+            self.acknowledged_offset = snapshot.offset
+            self._snapshot = snapshot
+
+    def check_change(self, request: Request, before: int, after: int) -> None:
+        """Check an update that the cluster has answered, and that is applied.
+
+        Args:
+            before: the last offset that was committed when it was sent.
+            after: the offset that is visible when it is answered.
+        """
+        seen = [state.acls for end, state in sorted(self._states.items()) if before <= end <= after]
+        check(bool(seen), "an update is acknowledged before it is applied")
+        if isinstance(request.step, Create):
+            for acl in request.step.acls:
+                check(any(acl in acls for acls in seen), f"a creation is lost: {acl}")
+            return
+        for removed in request.expected:
+            assert isinstance(removed, set)
+            for acl in removed:
+                check(any(acl in acls for acls in seen), f"an ACL is removed that never was: {acl}")
+                check(any(acl not in acls for acls in seen), f"a deletion is lost: {acl}")
+
+
+class Follower(Process):
+    """A process that follows a cluster.
+
+    Attributes:
+        unready_at: when no snapshot was visible for the last time.
+    """
+
+    invariants: FollowedInvariants
+    _follows = True
+
+    def __init__(
+        self,
+        life: Life,
+        disk: FaultDisk,
+        network: Network,
+        invariants: FollowedInvariants,
+        clusters: list[Cluster],
+    ) -> None:
+        """Follow the only item of ``clusters``; found it if there is none."""
+        super().__init__(life, disk, network, invariants)
+        self.unready_at = 0.0
+        self.cluster: Cluster
+        self._clusters = clusters
+        self.links = Network(
+            Random(life.seed), (0.0, 0.01, 0.1), splits=life.splits, partitions=life.outages
+        )
+        self._played = trio.Event()
+
+    def _prepare(self) -> None:
+        prepare_copy_directory(LOG_DIR, self.machine.disk)
+        claim_copy_directory(LOG_DIR, SourceKind.QUORUM, node_id=1, storage=self.machine.disk)
+
+    def _replacements(self) -> tuple[Replacement, ...]:
+        async def connect(address: Any) -> trio.abc.HalfCloseableStream:  # noqa: ANN401
+            return await self.cluster.connect(address)
+
+        return (
+            *super()._replacements(),
+            (followed_cluster, "PRIVATE_DISK", self.machine.disk),
+            (followed_cluster, "NodeOpener", partial(NodeOpener, open_tcp=connect)),
+            (followed_cluster, "LogCopy", partial(LogCopy, clock=trio.current_time)),
+            (
+                followed_cluster,
+                "QuorumSource",
+                partial(QuorumSource, random=self.machine.chance.random),
+            ),
+        )
+
+    # The instrument.
+
+    def _observe(self) -> None:
+        self.invariants.see(self)
+
+    def check_opening(self, name: str) -> None:
+        if name in GATED:
+            check(self.is_loaded, f"{name} listens before the ACLs are loaded")
+
+    def may_be_unready(self, since: float) -> bool:
+        return self.unready_at >= since
+
+    def check_freshness(self, offset: int, asked_at: float) -> None:
+        stale_max_s = self.life.stale_max_ms / 1000
+        oldest = self.cluster.committed_at(asked_at - stale_max_s - SLACK_S)
+        check(offset >= oldest, f"a decision at offset {offset} is older than {stale_max_s} s")
+
+    # The process.
+
+    async def _run(self, visitors: Callable[[], Any]) -> None:
+        async with trio.open_nursery() as nursery:
+            if not self._clusters:
+                chance = self.machine.chance
+                self._clusters.append(Cluster(nursery, self.links, chance))
+            [self.cluster] = self._clusters
+            self.cluster.begin_life(nursery, self.links)
+            self.invariants.follow(self.cluster)
+            nursery.start_soon(self._play)
+            await super()._run(visitors)
+            nursery.cancel_scope.cancel()
+
+    async def _play(self) -> None:
+        await self.cluster.play(self.life.events)
+        self._played.set()
+
+    async def _settle(self) -> None:
+        """Check that the daemon gets everything soon after all faults have ended."""
+        await self._played.wait()
+        await trio.sleep_until(max((end for _, end in self.life.outages), default=0.0))
+        with trio.move_on_after(CONVERGES_S_MAX) as converging:
+            await self.applier.snapshot.wait_until(
+                lambda newest: newest is not None and newest.offset >= self.cluster.end_offset
+            )
+        check(not converging.cancelled_caught, f"not current after {CONVERGES_S_MAX:g} s")
+
+    def check_end(self, *, is_crash: bool) -> None:
+        super().check_end(is_crash=is_crash)
+        check(self.links.ends_open == 0, "connections to the cluster are left open")
+        status = self.parts.origin.source.status
+        check(status is None or not status.fault, f"decisions have stopped: {status}")

@@ -1,0 +1,230 @@
+"""A client of a Kafka listener, which checks the answers to its updates and descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import trio
+
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.validation import validate_filter
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Call as KafkaCall
+from authorizerd.kafka_client.connection import Node
+from authorizerd.kafka_client.errors import Stage, UnservedError
+from authorizerd.kafka_client.log_in import Credentials, Mechanism
+from authorizerd.kafka_client.opening import open_node
+from authorizerd.protocol.kafka.acl_client import (
+    decode_create_acls_response,
+    decode_delete_acls_response,
+    decode_describe_acls_response,
+    encode_create_acls_request,
+    encode_delete_acls_request,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.faults.workload import BrokenInvariantError
+from tests.model.invariants import check
+from tests.model.network import MemoryStream
+from tests.model.process import PASSWORD
+from tests.model.reference import INVALID
+from tests.model.story import (
+    TIMEOUTS_MS,
+    Create,
+    Delete,
+    Describe,
+    Step,
+)
+from tests.model.visitors import ANSWER_S_MAX, Visitor
+
+T = TypeVar("T")
+
+_MOMENT_MS: Final = 1e-6
+_IN_DOUBT: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+class KafkaVisitor(Visitor):
+    """Logs in to a Kafka listener, and creates, deletes and describes ACLs."""
+
+    _node: Node
+    _id: str
+
+    async def _connect(self) -> None:
+        self._connections += 1
+        self._id = f"visitor {self._number}, connection {self._connections}"
+        credentials = Credentials(
+            mechanism=Mechanism.PLAIN,
+            username=self._client.principal.removeprefix("User:"),
+            password=PASSWORD,
+        )
+        address = Address(self._client.endpoint, 1)
+        self._node = await open_node(address, credentials, self._id, self._open_stream)
+
+    async def _open_stream(self, address: Address) -> MemoryStream:
+        try:
+            self._stream = await self._open()
+        except ConnectionRefusedError as error:
+            raise UnservedError(str(address), address, Stage.REFUSED) from error
+        return self._stream
+
+    async def _greet(self, stream: MemoryStream) -> None:
+        """Do nothing: ``open_node`` does it."""
+
+    async def _do(self, step: Step) -> None:
+        process, since, asked_at = self._process, self._since, trio.current_time()
+        was_loaded = process.is_loaded and not process.may_be_unready(asked_at)
+        least_offset = max(process.invariants.acknowledged_offset, self._seen_offset)
+        match step:
+            case Create(acls):
+                results = await self._ask(
+                    KafkaCall(
+                        api_key=ApiKey.CREATE_ACLS,
+                        encode=lambda version: encode_create_acls_request(version, acls),
+                        decode=decode_create_acls_response,
+                    )
+                )
+                check(len(results) == len(acls), "not every creation is answered")
+                if self._is_served([*results], since, asked_at=asked_at, was_loaded=was_loaded):
+                    self._check_creations(acls, results, asked_at)
+            case Delete(filters):
+                found = await self._ask(
+                    KafkaCall(
+                        api_key=ApiKey.DELETE_ACLS,
+                        encode=lambda version: encode_delete_acls_request(version, filters),
+                        decode=decode_delete_acls_response,
+                    )
+                )
+                check(len(found) == len(filters), "not every filter is answered")
+                if self._is_served(
+                    [each.error for each in found], since, asked_at=asked_at, was_loaded=was_loaded
+                ):
+                    self._check_deletions(found, asked_at)
+            case Describe(filter):
+                described = await self._ask(
+                    KafkaCall(
+                        api_key=ApiKey.DESCRIBE_ACLS,
+                        encode=lambda version: encode_describe_acls_request(version, filter),
+                        decode=decode_describe_acls_response,
+                    )
+                )
+                error = described if isinstance(described, ApiError) else None
+                if self._is_served([error], since, asked_at=asked_at, was_loaded=was_loaded):
+                    self._check_description(filter, described, least_offset, asked_at)
+
+    async def _ask(self, call: KafkaCall[T]) -> T:
+        return await self._node.request(call, int(ANSWER_S_MAX * 1000))
+
+    def _is_served(
+        self,
+        errors: Sequence[ApiError | None],
+        since: int,
+        *,
+        asked_at: float,
+        was_loaded: bool,
+    ) -> bool:
+        """Return False if the whole request was refused, and check that it may be."""
+        process, principal = self._process, self._client.principal
+        codes = {None if error is None else int(error.code) for error in errors}
+        rights = [
+            principal in super_users or allow_everyone
+            for super_users, allow_everyone in process.settings[since:]
+        ]
+        supers = [principal in super_users for super_users, _ in process.settings[since:]]
+        if codes == {ErrorCode.AUTHORIZER_NOT_READY}:
+            is_open = was_loaded and not process.may_be_unready(asked_at)
+            check(not is_open, "a request is refused as not ready although it is")
+            check(not all(supers), "a super user is not served")
+            self._counts["not served yet over Kafka"] += 1
+            return False
+        if codes == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}:
+            check(not all(rights), "a request is not authorized although it is allowed")
+            self._counts["not authorized over Kafka"] += 1
+            return False
+        check(any(rights), f"{principal} is served without the right to it")
+        return True
+
+    def _check_creations(
+        self, acls: Sequence[Acl], results: Sequence[ApiError | None], asked_at: float
+    ) -> None:
+        """Items that name no valid resource are refused before the queue; all others go there."""
+        request = self._process.accepted.pop(self._id, None)
+        codes = [None if error is None else int(error.code) for error in results]
+        if request is None:
+            check(set(codes) == {ErrorCode.INVALID_REQUEST}, f"no creation is accepted: {codes}")
+            return
+        assert isinstance(request.step, Create)
+        rest = iter(request.step.acls)
+        kept = [code for acl, code in zip(acls, codes, strict=True) if _is_passed_on(acl)]
+        check(len(kept) == len([*rest]), "other creations are accepted than were asked for")
+        if self._is_undone(kept, asked_at, is_refused=request.is_refused):
+            return
+        answers = [None if code is None else INVALID for code in kept]
+        check({*kept} <= {None, ErrorCode.INVALID_REQUEST}, f"creations are answered {kept}")
+        self._process.invariants.check_answer(request, answers)
+        self._counts["updates answered over Kafka"] += 1
+
+    def _check_deletions(self, found: Sequence[FilterResult], asked_at: float) -> None:
+        request = self._process.accepted.pop(self._id, None)
+        check(request is not None, "a deletion is answered, but was never accepted")
+        assert request is not None
+        codes = [None if each.error is None else int(each.error.code) for each in found]
+        if self._is_undone(codes, asked_at, is_refused=request.is_refused):
+            return
+        answers = [
+            {match.acl for match in each.matches} if each.error is None else INVALID
+            for each in found
+        ]
+        check({*codes} <= {None, ErrorCode.INVALID_REQUEST}, f"deletions are answered {codes}")
+        self._process.invariants.check_answer(request, answers)
+        self._counts["updates answered over Kafka"] += 1
+
+    def _is_undone(self, codes: Sequence[int | None], asked_at: float, *, is_refused: bool) -> bool:
+        """Return True if an update was refused by the queue, or is in doubt."""
+        if ErrorCode.BROKER_NOT_AVAILABLE in codes:
+            self._counts["updates refused over Kafka"] += 1
+            return True
+        check(not is_refused, "an update that was refused is answered otherwise")
+        if ErrorCode.REQUEST_TIMED_OUT in codes:
+            waited_ms = (trio.current_time() - asked_at) * 1000
+            check(waited_ms + _MOMENT_MS >= min(TIMEOUTS_MS), "an update times out too early")
+        if any(code in _IN_DOUBT for code in codes):
+            self._counts["updates in doubt over Kafka"] += 1
+            return True
+        return False
+
+    def _check_description(
+        self,
+        filter: AclFilter,
+        described: list[Acl] | ApiError,
+        least_offset: int,
+        asked_at: float,
+    ) -> None:
+        try:
+            validate_filter(filter)
+        except InvalidAclError:
+            check(isinstance(described, ApiError), "an invalid filter is answered")
+            return
+        if isinstance(described, ApiError):
+            raise BrokenInvariantError(f"a description is answered {described}")
+        if self._process.may_be_unready(asked_at) and not described:
+            return
+        if not self._process.is_loaded:
+            check(described == [], "ACLs are described before they are loaded")
+            return
+        if least_offset == -1 and not described:
+            return  # it may have been described before the ACLs were loaded
+        self._seen_offset = self._process.invariants.find_description(
+            least_offset, filter, described
+        )
+
+
+def _is_passed_on(acl: Acl) -> bool:
+    """Return True if the listener passes a creation on to the authorizer.
+
+    It refuses those whose resource is invalid; here, that is an empty name.
+    """
+    return acl.resource_name != ""
