@@ -33,6 +33,11 @@ CORPUS: Final = (
     Found("audit-lines", b'{"a":' + b"[" * 1500, "deep JSON is a RecursionError"),
     Found("audit-logs", b'{"log":"a","b":' + b"[" * 1500, "deep JSON is a RecursionError"),
     Found("audited-names", "é".encode() * 8_000 + b"\x1b", "one character makes a name slow"),
+    Found(
+        "plans",
+        b'{"format":"authorizerd-acl-plan","version":1,"a\xc2\x85":1}',
+        "a terminal obeys a name",
+    ),
     Found("log-properties", b"version=\x1b[31m", "a terminal obeys a damaged file"),
     Found(
         "log-properties", b"a=b\n" + b"version=" + b"x" * 16_000, "an error of 16,000 characters"

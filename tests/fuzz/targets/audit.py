@@ -63,9 +63,11 @@ def _lines() -> Iterator[bytes]:
 
 
 def _check_line(data: bytes) -> None:
-    """Each reader gives an event or a reason, and no reader contradicts another."""
-    events = [parse_line(data, UTC, line_format) for line_format in _FORMATS]
-    seen = {each.allowed for each in events if isinstance(each, Event)}
+    """Each reader gives an event or a reason, and the console does not contradict replay."""
+    for line_format in _FORMATS:
+        parse_line(data, UTC, line_format)
+    event = parse_line(data, UTC)
+    seen = {event.allowed} if isinstance(event, Event) else set()
     for recorded in parse_lines([data]):
         if recorded is not None:
             seen.add(recorded.allowed)
