@@ -33,7 +33,7 @@ from authorizerd.protocol.http.streamed import StreamedResponse
 NO_STORE: Final = (b"Cache-Control", b"no-store")
 RETRY_AFTER: Final = (b"Retry-After", b"1")
 _METHODS: Final = ("GET", "HEAD")
-_TRUSTED: Final = (
+TRUSTED: Final = (
     "this port trusts its callers to ask, but not to list or watch ACLs: set"
     " authorizerd.tokens.file, or ask for client certificates, and give the caller's principal"
     " DESCRIBE on the cluster"
@@ -94,7 +94,7 @@ def check_may_list(decider: Decider, caller: Caller) -> DecisionState:
     state = decider.current_state()
     if not caller.may_list_acls(state):
         if caller.principal is None:
-            raise ForbiddenError(_TRUSTED)
+            raise ForbiddenError(TRUSTED)
         shown = escape_unprintable(caller.principal[:SHOWN_PRINCIPAL_CHARACTERS])
         raise ForbiddenError(f"{shown} needs DESCRIBE on the cluster to list or watch ACLs")
     if state.snapshot is None:  # a super user has the right, but there is nothing to show

@@ -33,7 +33,7 @@ from authorizerd.daemon.console.candidates import (
 )
 from authorizerd.daemon.console.denials import read_last_lines
 from authorizerd.daemon.console.visits import View, Visit
-from authorizerd.daemon.decisions.acl_surface import check_may_list
+from authorizerd.daemon.decisions.acl_surface import TRUSTED, check_may_list
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
@@ -70,7 +70,9 @@ class PlanPage:
         fields = visit.parameters
         context: dict[str, Any] = {"changes": None, "traffic": None, "failure": "", "note": ""}
         status = 200
-        if visit.request.method == "POST":
+        if visit.caller.principal is None:  # before the visitor fills in the form
+            context["failure"], status = TRUSTED, 403
+        elif visit.request.method == "POST":
             try:
                 check_names(dict(fields), ("mode", "acls"))
                 async with self._turn:  # one at a time, so the memory of one is enough

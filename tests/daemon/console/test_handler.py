@@ -22,10 +22,12 @@ from authorizerd.daemon.console.sessions import FAILED_AT_ONCE_MAX, FAILED_SECON
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.console.console_place import (
+    ACLS,
     CONFIGURATION,
     EXPLAIN,
     FORM,
     OWN_SITE,
+    PLAN,
     ConsolePlace,
 )
 from tests.daemon.decision_place import PROXY, cluster_action, entry
@@ -315,3 +317,7 @@ async def test_trusted_visitor_sees_which_pages_need_a_log_in(tmp_path: Path) ->
         _, page = await ConsolePlace(folder, ALICE).get(EXPLAIN, caller)
         marked = re.findall(r">([^<]+)</a> <span class=\"muted\">\(needs log-in\)", page)
         assert marked == (["ACLs", "What if"] if folder is None else [])
+    for path in (ACLS, PLAN):
+        status, page = await ConsolePlace(None, ALICE).get(path)
+        assert status == 403
+        assert "set authorizerd.tokens.file" in page
