@@ -34,7 +34,7 @@ NEW_ACL = (
 def test_commands_run_on_this_machine(
     pages: Sequence[str], real_log_dir: Path, tmp_path: Path
 ) -> None:
-    """A page's results are removed, but for the events, before the next page."""
+    """A page's results except the events are removed before the next page."""
     try:
         check_java(os.environ)
         find_spark_home(None, os.environ)
