@@ -133,7 +133,7 @@ class Node:
         # Every version begins with the error code, and only the code tells which version this is.
         if int.from_bytes(response.body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
             known = _served(self._read(response, call, 0))
-            asked = min(known.get(ApiKey.API_VERSIONS, (0, 0))[1], asked)
+            asked = max(0, min(known.get(ApiKey.API_VERSIONS, (0, 0))[1], asked))
             response = await self._exchange(call, asked)
         served = self._read(response, call)
         if served.error_code:

@@ -34,6 +34,11 @@ CORPUS: Final = (
     Found("audit-logs", b'{"log":"a","b":' + b"[" * 1500, "deep JSON is a RecursionError"),
     Found("audited-names", "é".encode() * 8_000 + b"\x1b", "one character makes a name slow"),
     Found(
+        "hostile-node",
+        bytes.fromhex("00000010 00000000 0023 00000001 0012 0030 8000"),
+        "a node that knows negative versions is an assertion",
+    ),
+    Found(
         "plans",
         b'{"format":"authorizerd-acl-plan","version":1,"a\xc2\x85":1}',
         "a terminal obeys a name",
