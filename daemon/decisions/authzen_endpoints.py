@@ -180,8 +180,8 @@ _HISTORY: Final = Endpoint(
     name="readHistory",
     tag="Explanations",
     summary="List every answer to a question since a moment, and the changes that led to them",
-    description="`context.as_of` is the moment. The caller needs CLUSTER_ACTION, since the answer"
-    " shows ACLs of others.",
+    description="`context.as_of` is the moment. The caller needs CLUSTER_ACTION and DESCRIBE,"
+    " since the answer lists changes of ACLs.",
     request=Evaluation,
     required=("subject", "action", "resource", "context"),
     example={**_QUESTION, "context": {"as_of": 0}},

@@ -1,18 +1,19 @@
 """Histories on the decision port: ``POST /v1/history``, every answer to a question since a moment.
 
 **Invariant:** the answers are those that decisions at each offset would have had with today's
-settings.
+settings. A caller with a principal also needs the right to list ACLs.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import Operation, Question
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
 from authorizerd.protocol.decisions.authzen import AuthZenError, Vocabulary
@@ -34,6 +35,13 @@ class HistoryHandler(QuestionSurface):
         if as_of is None:
             raise AuthZenError("context.as_of: expected the moment at which the history begins")
         return as_of
+
+    def _check_may_see_acls(self, caller: Caller, state: DecisionState) -> None:
+        super()._check_may_see_acls(caller, state)
+        if caller.principal is not None:
+            may_list = partial(caller.may_list_acls, state)
+            to = "get histories, which list changes of ACLs"
+            self._check_right(caller, may_list, to, Operation.DESCRIBE)
 
     async def _find(self, state: DecisionState, question: Question, as_of: AsOf | None) -> bytes:
         assert as_of is not None, "checked"

@@ -16,6 +16,7 @@ import msgspec
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
+from authorizerd.acl.model import Operation
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.daemon.decisions.callers import Caller, Callers
@@ -166,7 +167,11 @@ class HttpSurface(ABC):
         self._check_right(caller, has_right, to="get explanations, which show ACLs of others")
 
     def _check_right(
-        self, caller: Caller, has_right: Callable[[], bool], to: str = "ask about others"
+        self,
+        caller: Caller,
+        has_right: Callable[[], bool],
+        to: str = "ask about others",
+        operation: Operation = Operation.CLUSTER_ACTION,
     ) -> None:
         try:
             if has_right():
@@ -176,4 +181,4 @@ class HttpSurface(ABC):
             raise
         self._counts.invalid += 1
         shown = escape_unprintable((caller.principal or "")[:SHOWN_PRINCIPAL_CHARACTERS])
-        raise ForbiddenError(f"{shown} needs CLUSTER_ACTION on the cluster to {to}")
+        raise ForbiddenError(f"{shown} needs {operation.name} on the cluster to {to}")

@@ -253,11 +253,19 @@ CONSOLE_MUTANTS: Final = (
         found_by="tests/daemon/console/pages/test_plan.py::test_both_rights_are_necessary",
     ),
     Mutant(
+        name="anyone who may ask about others may read a history",
+        file="daemon/decisions/history.py",
+        text="            self._check_right(caller, may_list, to, Operation.DESCRIBE)\n",
+        becomes="",
+        found_by="tests/daemon/decisions/test_past_requests.py"
+        "::test_history_needs_the_rights_to_ask_about_others_and_to_list_acls",
+    ),
+    Mutant(
         name="anyone may read a history",
         file="daemon/decisions/question_surface.py",
         text="        self._check_may_see_acls(caller, state)\n",
         becomes="",
         found_by="tests/daemon/decisions/test_past_requests.py"
-        "::test_history_needs_the_right_to_see_acls_of_others",
+        "::test_history_needs_the_rights_to_ask_about_others_and_to_list_acls",
     ),
 )

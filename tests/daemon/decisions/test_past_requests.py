@@ -462,12 +462,30 @@ async def test_only_the_latest_answers_of_a_history_are_listed(
     assert found["answers_left_out"] == 1
 
 
-async def test_history_needs_the_right_to_see_acls_of_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rights", "caller", "status", "text"),
+    [
+        ([], "proxy", 403, b"needs CLUSTER_ACTION on the cluster"),
+        (["DESCRIBE"], "proxy", 403, b"needs CLUSTER_ACTION on the cluster"),
+        (["CLUSTER_ACTION"], "proxy", 403, b"needs DESCRIBE on the cluster to get histories"),
+        (["CLUSTER_ACTION", "DESCRIBE"], "proxy", 200, b""),
+        ([], "root", 200, b""),
+        (["CLUSTER_ACTION", "DESCRIBE"], "", 401, b""),
+    ],
+)
+async def test_history_needs_the_rights_to_ask_about_others_and_to_list_acls(
+    rights: list[str], caller: str, status: int, text: bytes, tmp_path: Path
+) -> None:
     """Even about oneself: the changes name other principals."""
     place = PastPlace(tmp_path / "log", tmp_path)
-    for caller, status in (("proxy", 403), ("other", 200), ("root", 200), ("", 401)):
-        response = await place.ask(past_evaluation(2, "a proxy"), HISTORY_PATH, caller)
-        assert response.status == status
+    newest = place.snapshot.newest
+    assert newest is not None
+    for number, right in enumerate(rights, 20):
+        newest = with_acl(newest, acl_id(number), acl(PROXY, right, cluster=True))
+    place.snapshot.publish(newest)
+    response = await place.ask(past_evaluation(2, "a proxy"), HISTORY_PATH, caller)
+    assert response.status == status
+    assert text in response.body
 
 
 @pytest.mark.parametrize(
