@@ -174,7 +174,11 @@ def test_faults_of_all_files_are_reported_and_no_test_runs(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"ACLs\n", "acls.txt: line 1: expected a line of a listing of ACLs, found 'ACLs'"),
+        (
+            b"ACLs\n",
+            "acls.txt: line 1: expected a line of a listing of ACLs, found 'ACLs'; "
+            f"expected one of the formats {', '.join(FORMATS)}",
+        ),
         (b"\xff", "acls.txt: byte 0: not valid UTF-8"),
         (None, "acls.txt: No such file or directory"),
     ],
