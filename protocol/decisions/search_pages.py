@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.model import WILDCARD, PatternType, ResourceType
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
@@ -23,7 +24,7 @@ from authorizerd.acl.search.resources import PatternAccess, find_resources
 from authorizerd.acl.search.subjects import PAGE_CHARACTERS_MAX, find_subjects
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
 from authorizerd.acl.steps import Steps
-from authorizerd.protocol.decisions.hosts import new_hosts
+from authorizerd.protocol.decisions.hosts import Hosts, new_hosts
 from authorizerd.protocol.decisions.page_tokens import Position
 from authorizerd.protocol.decisions.searches import (
     SHOWN_EXCEPTIONS_MAX,
@@ -40,6 +41,8 @@ from authorizerd.protocol.decisions.searches import (
 )
 
 _ITEMS_PER_STEP: Final = 32
+HOST_CHARACTERS_MAX: Final = 1024 * 1024
+"""The maximum length of the hosts of one result together. Kafka does not limit a host's length."""
 _CHARACTERS_PER_HOST: Final = 32
 """What a host costs beyond its characters: short ones take as long to write as longer ones."""
 _PREFIXED: Final = int(PatternType.PREFIXED)
@@ -122,7 +125,7 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
         context = msgspec.structs.replace(
             facts,
             everyone_except=tuple(excluded),
-            everyone_hosts=new_hosts(found.everyone) if everyone else None,
+            everyone_hosts=_bound_hosts(found.everyone) if everyone else None,
             other_types=len(listed) - len(chosen),
         )
     else:
@@ -220,7 +223,21 @@ def _needs_host(query: Query, access: HostAccess) -> bool:
 
 
 def _host_properties(query: Query, access: HostAccess) -> HostProperties | None:
-    return HostProperties(new_hosts(access)) if query.list_hosts else None
+    return HostProperties(_bound_hosts(access)) if query.list_hosts else None
+
+
+def _bound_hosts(access: HostAccess) -> Hosts:
+    """Return the document of ``access``.
+
+    Raises:
+        SearchLimitError: the hosts are too long for an answer.
+    """
+    if sum(map(len, access.hosts)) > HOST_CHARACTERS_MAX:
+        raise SearchLimitError(
+            f"the hosts of one answer have more than {HOST_CHARACTERS_MAX} characters: ask about"
+            " one host with a decision"
+        )
+    return new_hosts(access)
 
 
 def _count_characters(access: HostAccess) -> int:
@@ -302,7 +319,7 @@ class _ResourcePage:
             PatternType.read(pattern.pattern_type).name,
             tuple(PatternException(PatternType.read(code).name, name) for code, name in exceptions),
             len(pattern.exceptions) - len(exceptions),
-            new_hosts(pattern.hosts) if query.list_hosts else None,
+            _bound_hosts(pattern.hosts) if query.list_hosts else None,
         )
         self._add(FoundResource(query.resource_type_name, pattern.name, properties))
         self._characters += sum(len(name) for _, name in exceptions)

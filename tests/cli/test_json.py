@@ -57,6 +57,18 @@ def test_format_and_token_print_what_they_made(
     assert document["line"].split()[0] == "i"
 
 
+def test_document_has_all_hosts_as_the_lines_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bound of an answer on a decision port does not apply."""
+    hosts = [f"{number}{'h' * 30_000}" for number in range(10, 50)]
+    rules = [acl("User:a", "READ", topic="t", host=each) for each in hosts]
+    write_log(tmp_path, [added(number, each) for number, each in enumerate(rules, 1)])
+    question = ("who-can", "READ", "--topic", "t", "--log-dir", tmp_path)
+    document = run(capsys, 0, *question)
+    assert document["principals"][0]["hosts"]["only"] == hosts
+
+
 def test_listing_is_a_document_that_import_reads(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

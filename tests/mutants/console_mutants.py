@@ -173,9 +173,9 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="an answer has hosts of any length",
-        file="protocol/decisions/hosts.py",
-        text="    if sum(map(len, hosts.hosts)) > CHARACTERS_MAX:\n",
-        becomes="    if len(hosts.hosts) > CHARACTERS_MAX:\n",
+        file="protocol/decisions/search_pages.py",
+        text="    if sum(map(len, access.hosts)) > HOST_CHARACTERS_MAX:\n",
+        becomes="    if len(access.hosts) > HOST_CHARACTERS_MAX:\n",
         found_by=f"{_HOSTS}::test_hosts_of_absurd_length_are_refused",
     ),
     Mutant(
