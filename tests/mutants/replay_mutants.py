@@ -81,6 +81,27 @@ REPLAY_MUTANTS: Final = (
         found_by="tests/ops/replay/local/test_causes.py::test_causes_are_the_acls_that_decide",
     ),
     Mutant(
+        name="the local engine counts a JSON line of 1970, which an ingest sets aside",
+        file="ops/replay/local/tallies.py",
+        text='_UTC: Final = "2[0-9]{3}-',
+        becomes='_UTC: Final = "[0-9]{4}-',
+        found_by="tests/ops/replay/local/test_tallies.py::test_json_lines_are_read_like_each_line",
+    ),
+    Mutant(
+        name="the local engine remembers the timestamps of containers",
+        file="ops/replay/local/tallies.py",
+        text="head, _, rest = own.partition(",
+        becomes="head, _, rest = line.partition(",
+        found_by="tests/ops/replay/local/test_tallies.py::test_timestamps_of_containers_are_not_remembered",
+    ),
+    Mutant(
+        name="the local engine cuts an endless timestamp off a line that is too long",
+        file="ops/replay/ingest/parse/beginnings.py",
+        text="{1,64} (?:stdout",
+        becomes="+ (?:stdout",
+        found_by="tests/ops/replay/local/test_tallies.py::test_line_with_an_endless_timestamp_of_a_container_is_too_long",
+    ),
+    Mutant(
         name="the local engine takes the first of two times in a JSON line",
         file="ops/replay/local/tallies.py",
         text='(?="(?!.*',

@@ -20,7 +20,13 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from authorizerd.replay.ingest.parse.beginnings import ONE_TIME, REST, SECOND, parse_second
+from authorizerd.replay.ingest.parse.beginnings import (
+    CONTAINER,
+    ONE_TIME,
+    REST,
+    SECOND,
+    parse_second,
+)
 from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
 from authorizerd.replay.local.errors import NeedsSparkError
@@ -35,8 +41,10 @@ SECONDS_MAX: Final = 100_000
 KEPT_BYTES_MAX: Final = 1024
 """Longer lines are parsed each time, so that memory for tails is bounded."""
 
+_match_container: Final = re.compile(CONTAINER.encode()).match
+_UTC: Final = "2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _match_head: Final = re.compile(
-    rf'{SECOND}|\{{(?:"version":[0-9]{{1,3}},)?"time":"(?P<utc>[-0-9]{{10}}T[:0-9]{{8}})'.encode()
+    rf'{SECOND}|\{{(?:"version":[0-9]{{1,3}},)?"time":"(?P<utc>{_UTC})'.encode()
 ).fullmatch
 """The beginning of a line up to its second; this daemon's JSON lines have their times in UTC."""
 _PLAIN: Final = re.compile(rf"\]? (?={REST})".encode())
@@ -136,7 +144,10 @@ class Tallies:
             NeedsSparkError: there are too many distinct requests to keep.
         """
         for line in lines:
-            head, _, rest = line.partition(b"." if line[:1] == b"{" else b",")
+            # A container's timestamp is another one in each line, so no memory would help.
+            container = _match_container(line) if line[:1] == b"2" else None
+            own = line if container is None else line[container.end() :]
+            head, _, rest = own.partition(b"." if own[:1] == b"{" else b",")
             found, ms = self._heads[head], _MILLISECONDS.get(rest[:3])
             tally = None if found is None or ms is None else found[1][rest[3:]]
             if found is None or ms is None or tally is None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import Any
 
 import pyarrow
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
@@ -98,7 +99,10 @@ def test_every_beginning_is_read_like_the_line(zone: str) -> None:
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 @pytest.mark.parametrize("line_format", ["auto", "json", "kafka"])
 def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) -> None:
-    times = ("2026-11-21T16:26:26.966Z", "2026-11-21T16:26:27.001Z", "2026-02-30T00:00:00.000Z")
+    times = (
+        *("2026-11-21T16:26:26.966Z", "2026-11-21T16:26:27.001Z", "2026-02-30T00:00:00.000Z"),
+        *("1970-01-01T00:00:00.000Z", "2026-11-21T16:26::::.966Z"),
+    )
     rest = (
         '"principal":"User:a","allowed":true,"operation":"READ","resource_type":"TOPIC",'
         '"resource_name":'
@@ -120,6 +124,7 @@ def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) 
         for number, tail in enumerate(tails)
     ]
     lines += [line[:-1] for line in lines]
+    lines += [b"2026-11-21T17:00:00.9Z stdout F " + line for line in lines]
     expected = sums_of_columns(lines, zone, line_format)
     assert sums_of(lines, lines, zone=zone, line_format=line_format) == {
         counted: (2 * count, *sums) for counted, (count, *sums) in expected.items()
@@ -141,6 +146,16 @@ def test_json_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.Monk
     assert len(parsed) == 1
 
 
+def test_line_with_an_endless_timestamp_of_a_container_is_too_long() -> None:
+    stamp = b"2" * LINE_BYTES_MAX + b"Z stdout F "
+    lines = [stamp + STAMP % second + MESSAGE % b"a" for second in range(2)]
+    assert (
+        sums_of(lines)
+        == sums_of_columns(lines, "UTC", "auto")
+        == {Reason.TOO_LONG: (2, None, None)}
+    )
+
+
 @pytest.mark.parametrize("size", [LINE_BYTES_MAX, LINE_BYTES_MAX + 1])
 def test_line_of_maximum_length_is_not_lengthened(size: int) -> None:
     line = (b"2026-11-21 16:26:26,966 INFO " + MESSAGE % (b"a" * LINE_BYTES_MAX))[:size]
@@ -158,6 +173,23 @@ def test_lines_that_differ_in_time_are_parsed_once(monkeypatch: pytest.MonkeyPat
     lines = [STAMP % second + MESSAGE % name for second in range(3) for name in (b"a", b"b")]
     assert [count for count, _, _ in sums_of(lines).values()] == [3, 3]
     assert len(parsed) == 2
+
+
+def test_timestamps_of_containers_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line has another one, so a memory of them would only cost time and memory."""
+    parsed: list[bytes] = []
+
+    def parse(second: bytes, zone: tzinfo) -> int | None:
+        parsed.append(second)
+        return parse_second(second, zone)
+
+    monkeypatch.setattr(tallies_module, "parse_second", parse)
+    lines = [
+        b"2026-11-21T16:26:26.%09dZ stdout F " % number + STAMP % 26 + MESSAGE % b"a"
+        for number in range(9)
+    ]
+    assert [count for count, _, _ in sums_of(lines).values()] == [9]
+    assert len(parsed) == 1
 
 
 @pytest.mark.parametrize("name", ["TAILS_MAX", "KEPT_BYTES_MAX", "SECONDS_MAX"])
