@@ -37,15 +37,23 @@ class Row(Protocol):
         """Return the texts of its columns."""
 
 
-class PrincipalRow(msgspec.Struct, frozen=True, gc=False):
-    """A principal, or everyone that no other row names, and the hosts from which it is allowed."""
+class PrincipalRow(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A principal, or everyone that no other row names, and the hosts from which it is allowed.
+
+    Attributes:
+        hosts: None if only ``denied_host`` is known.
+        denied_host: the host that the question names, if the principal is denied from it although
+            everyone else is allowed.
+    """
 
     principal: str | None
-    hosts: Hosts
+    hosts: Hosts | None
+    denied_host: str | None = None
 
     def cells(self) -> tuple[str, ...]:
         who = EVERYONE_ELSE if self.principal is None else self.principal
-        return who, str(self.hosts.access)
+        where = f"not from {self.denied_host}" if self.hosts is None else str(self.hosts.access)
+        return who, where
 
 
 class Pattern(msgspec.Struct, frozen=True, gc=False):
@@ -103,21 +111,24 @@ def _describe(pattern: Pattern | None) -> str:
 
 
 def read_principals(
-    kind: str, answer: SubjectSearchAnswer, *, is_first: bool
+    kind: str, host: str, answer: SubjectSearchAnswer, *, is_first: bool
 ) -> Iterator[PrincipalRow]:
     """Yield the rows of one page of a search for subjects, sorted.
 
     Args:
         kind: Kafka's type of the principals.
+        host: the only host that was asked about; empty for all hosts.
         is_first: whether this is the first page, which has the row for everyone else.
     """
     everyone = answer.context.everyone_hosts
     if is_first and everyone is not None:
         yield PrincipalRow(None, everyone)
-    allowed = ((each.id, _hosts_of(each.properties)) for each in answer.results)
-    denied = ((name, NO_HOST) for name in answer.context.everyone_except)
-    for name, hosts in merge(allowed, denied, key=itemgetter(0)):
-        yield PrincipalRow(f"{kind}:{name}", hosts)
+    allowed = ((each.id, _hosts_of(each.properties), None) for each in answer.results)
+    # From other hosts than the one that was asked about, they may be allowed.
+    nowhere = (None, host) if host else (NO_HOST, None)
+    denied = ((name, *nowhere) for name in answer.context.everyone_except)
+    for name, hosts, denied_host in merge(allowed, denied, key=itemgetter(0)):
+        yield PrincipalRow(f"{kind}:{name}", hosts, denied_host)
 
 
 def read_resources(

@@ -151,6 +151,27 @@ CONSOLE_MUTANTS: Final = (
         "::test_no_acl_with_the_text_is_left_out_before_it_is_read",
     ),
     Mutant(
+        name="a principal that is denied from one host is denied from all",
+        file="daemon/console/access_rows.py",
+        text="    nowhere = (None, host) if host else (NO_HOST, None)\n",
+        becomes="    nowhere = (NO_HOST, None)\n",
+        found_by=f"{_ACCESS}::test_denial_from_the_asked_host_says_nothing_about_others",
+    ),
+    Mutant(
+        name="a search hides principals, and the page says that nobody else may",
+        file="daemon/console/templates/who.html.jinja",
+        text=" and not fields.search %}",
+        becomes=" %}",
+        found_by=f"{_ACCESS}::test_others_are_ruled_out_only_by_what_was_read",
+    ),
+    Mutant(
+        name="the first rows of a table rule out principals of other types",
+        file="daemon/console/templates/who.html.jinja",
+        text="{% if facts.other_types or not table.is_whole %}",
+        becomes="{% if facts.other_types %}",
+        found_by=f"{_ACCESS}::test_others_are_ruled_out_only_by_what_was_read",
+    ),
+    Mutant(
         name="an access review leaves out everyone else",
         file="daemon/console/access_rows.py",
         text="    if is_first and everyone is not None:\n",

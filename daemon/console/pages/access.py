@@ -116,7 +116,7 @@ def ask_who(questions: Questions, fields: Mapping[str, str]) -> Query:
         },
         answer=SubjectSearchAnswer,
         columns={"principal": "Principal", "hosts": "Hosts"},
-        rows=partial(read_principals, kind),
+        rows=partial(read_principals, kind, fields.get("host", "")),
     )
 
 

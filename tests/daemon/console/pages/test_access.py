@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import authorize
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.config.configuration import parse
 from authorizerd.daemon.console import tables
 from authorizerd.daemon.console.pages import access
 from tests.daemon.console.console_place import WHAT, WHO, ConsolePlace
@@ -41,6 +42,16 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
             WHO,
             {"resource_type": "TOPIC", "resource_name": "open", "operation": "READ"},
             ["Everyone else may, too", "from any host", "User:eve", "from no host"],
+        ),
+        (
+            WHO,
+            {
+                "resource_type": "TOPIC",
+                "resource_name": "open",
+                "operation": "READ",
+                "search": "bob",
+            },
+            ["Everyone else may, too", "that the whole table, without a search, does not list"],
         ),
         (WHO, ORDERS | {"operation": "WRITE"}, ["User:carol", "only from 10.0.0.7"]),
         (WHO, ORDERS | {"operation": "WRITE", "host": "10.0.0.7"}, ["User:carol"]),
@@ -168,6 +179,30 @@ async def test_first_pages_search_no_further_than_necessary(
     assert shown == ["User:root", *(each.principal for each in acls)]
 
 
+async def test_others_are_ruled_out_only_by_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search hides rows, and principals of types after the first rows are not counted yet."""
+    monkeypatch.setattr(access, "RESULTS_PER_REQUEST", 10)
+    monkeypatch.setattr(access, "PAGE_LIMIT_MAX", 10)
+    monkeypatch.setattr(access, "ROWS_PER_PAGE", 5)
+    types = "authorizerd.authzen.subject.types=group=Group,user=User"
+    groups = (acl(f"Group:g{number:02}", "READ", topic="t") for number in range(35))
+    place = ConsolePlace(
+        None, *groups, configuration=parse(f"node.id=1\nlog.dirs=/log\n{types}\n", source="test")
+    )
+    fields = {"resource_type": "TOPIC", "resource_name": "t", "operation": "READ"}
+    for more, said in (
+        ({}, "Nobody else of type Group may."),
+        ({"sort": "hosts"}, "Nobody else of type Group may. 1 principals of other types may"),
+        ({"search": "g01"}, "1 principals of other types may"),
+    ):
+        _, page = await place.get(WHO, **fields, principal_type="Group", **more)
+        text = " ".join(check_page(page).split())
+        assert said in text
+        assert ("Nobody else" in text) == ("search" not in more)
+    _, page = await place.get(WHO, **fields, principal_type="User")
+    assert "Nobody else of type User may." in check_page(page)
+
+
 async def test_download_of_resources_names_their_patterns() -> None:
     fields = {"principal": "User:bob", "resource_type": "TOPIC", "operation": "READ"}
     denied = (
@@ -228,6 +263,26 @@ async def test_one_denied_host_leaves_nobody_out() -> None:
     ]
 
 
+async def test_denial_from_the_asked_host_says_nothing_about_others() -> None:
+    place = ConsolePlace(
+        None,
+        acl("User:*", "READ", topic="open"),
+        acl("User:eve", "READ", topic="open", deny=True, host="10.0.0.1"),
+    )
+    fields = {"resource_type": "TOPIC", "resource_name": "open", "operation": "READ"}
+    for host, where, line in (
+        ("", "from any host except 10.0.0.1", {"any": True, "except": ["10.0.0.1"], "only": []}),
+        ("10.0.0.1", "not from 10.0.0.1", None),
+    ):
+        text = await place.download(f"{WHO}.csv", **fields, host=host)
+        rows = ["everyone else,from any host", f"User:eve,{where}", "User:root,from any host"]
+        assert text.split("\r\n")[1:-1] == rows
+        lines = (await place.download(f"{WHO}.jsonl", **fields, host=host)).splitlines()
+        denied = {"denied_host": host} if host else {}
+        assert json.loads(lines[1]) == {"principal": "User:eve", "hosts": line, **denied}
+        assert where in check_page((await place.get(WHO, **fields, host=host))[1])
+
+
 HOSTS = ("10.0.0.1", "10.0.0.7", "10.0.0.8", "10.9.9.9")
 
 
@@ -237,9 +292,14 @@ def allows(hosts: dict[str, Any], host: str) -> bool:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
-@given(st.lists(acls(), max_size=10, unique=True), resource_names.filter(bool), st.booleans())
+@given(
+    st.lists(acls(), max_size=10, unique=True),
+    resource_names.filter(bool),
+    st.booleans(),
+    st.sampled_from(HOSTS),
+)
 async def test_downloads_agree_with_every_decision(
-    held: list[Acl], name: str, is_open: bool
+    held: list[Acl], name: str, is_open: bool, asked_host: str
 ) -> None:
     """A principal without a line has the rights of the line for everyone else."""
     place = ConsolePlace(None, *held)
@@ -260,6 +320,18 @@ async def test_downloads_agree_with_every_decision(
         found = lines.get(principal, lines.get(None, nobody))
         for host in HOSTS:
             assert allows(found, host) == decide(principal, host, Operation.DESCRIBE)
+    question["host"] = asked_host
+    text = await place.download(f"{WHO}.jsonl", **question, operation="DESCRIBE")
+    rows = {each.pop("principal"): each for each in map(json.loads, text.splitlines())}
+    for principal in (principals - {"User:*"}) | {"User:root", "User:nobody"}:
+        row = rows.get(principal, rows.get(None, {"hosts": nobody}))
+        if row["hosts"] is None:
+            assert row["denied_host"] == asked_host
+            assert not decide(principal, asked_host, Operation.DESCRIBE)
+            continue
+        for host in HOSTS if principal in rows else (asked_host,):
+            assert allows(row["hosts"], host) == decide(principal, host, Operation.DESCRIBE)
+    del question["host"]
     for principal in ("User:a", "User:nobody"):
         text = await place.download(f"{WHAT}.jsonl", **question, principal=principal)
         operations = {
