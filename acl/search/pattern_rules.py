@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import merge
 from typing import Final, TypeAlias
 
 from authorizerd.acl.model import WILDCARD, PatternType
 from authorizerd.acl.patterns import Patterns
+from authorizerd.acl.search.sorting import merge_in_steps
 from authorizerd.acl.snapshot import Rules
 from authorizerd.acl.steps import Steps
 
@@ -85,10 +85,10 @@ class PatternRules:
             self._chunks.append(self._new)
             self._new = []
 
-    def iterate(self) -> Iterator[PatternRule]:
-        """Return an iterator over all rules, in ascending order."""
+    def iterate(self) -> Steps[Iterator[PatternRule]]:
+        """Return, in steps, an iterator over all rules, in ascending order."""
         self._sort_new(1)
-        return merge(*self._chunks)
+        return (yield from merge_in_steps(self._chunks))
 
     def free(self) -> Steps[None]:
         """Free the rules, in steps."""

@@ -95,7 +95,7 @@ def find_resources(
     rules = PatternRules(walk.mask, walk.star_mask, literal_mask, after)
     for source in sources:
         yield from rules.collect(source)
-    yield from walk.visit(rules.iterate())
+    yield from walk.visit((yield from rules.iterate()))
     yield from rules.free()
     patterns: list[PatternAccess] = []
     # Regions are freed one by one: freeing thousands at once would block the thread.

@@ -5,15 +5,18 @@ Why not ``sorted``? Sorting ten thousand names at once would block the thread fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
-from typing import Final
+from itertools import chain, islice
+from typing import Any, Final, TypeVar
 
 from authorizerd.acl.steps import Steps
 
+T = TypeVar("T")
+
 ITEMS_PER_STEP: Final = 128
 ITEMS_PER_CHUNK: Final = 512
+CHUNKS_PER_STEP: Final = 64
 
 
 def sort_in_steps(items: Collection[str]) -> Steps[tuple[str, ...]]:
@@ -25,7 +28,25 @@ def sort_in_steps(items: Collection[str]) -> Steps[tuple[str, ...]]:
     while chunk := sorted(islice(rest, ITEMS_PER_CHUNK)):
         chunks.append(chunk)
         yield
-    return tuple((yield from take_in_steps(merge(*chunks), None)))
+    merged = yield from merge_in_steps(chunks)
+    return tuple((yield from take_in_steps(merged, None)))
+
+
+def merge_in_steps(chunks: Sequence[Iterable[T]]) -> Steps[Iterator[T]]:
+    """Return, in steps, an iterator over the items of sorted chunks, in ascending order.
+
+    Why not ``merge`` alone? It first reads an item of every chunk, and there may be thousands.
+    """
+    merging: Sequence[Iterable[Any]] = chunks
+    while len(merging) > CHUNKS_PER_STEP:
+        fewer: list[Iterable[Any]] = []
+        for start in range(0, len(merging), CHUNKS_PER_STEP):
+            merged = merge(*merging[start : start + CHUNKS_PER_STEP])
+            # Reading the first item here makes that of the next merge short.
+            fewer.append(chain(list(islice(merged, 1)), merged))
+            yield
+        merging = fewer
+    return iter(merge(*merging))
 
 
 def take_in_steps(items: Iterable[str], count: int | None) -> Steps[list[str]]:
@@ -81,7 +102,8 @@ class SmallestNames:
         yield
         count = self._count
         if count is not None and sum(map(len, self._chunks)) >= 2 * (count + ITEMS_PER_CHUNK):
-            kept = yield from take_in_steps(merge(*self._chunks), count)
+            merged = yield from merge_in_steps(self._chunks)
+            kept = yield from take_in_steps(merged, count)
             self._chunks = [kept]
             if len(kept) == count:
                 self._below = kept[-1]
@@ -90,7 +112,8 @@ class SmallestNames:
         """Return the names in ascending order."""
         self._close_chunk()
         yield
-        return (yield from take_in_steps(merge(*self._chunks), self._count))
+        merged = yield from merge_in_steps(self._chunks)
+        return (yield from take_in_steps(merged, self._count))
 
     def _close_chunk(self) -> None:
         self._names.sort()

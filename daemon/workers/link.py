@@ -177,6 +177,9 @@ class WorkerLink:
                 try:
                     for frame in ordered.frames:
                         await self._stream.send_all(frame)
+                        if not self.is_loaded:
+                            # It reads the snapshot, which may take minutes. Nothing else shows it.
+                            self._progress_time = trio.current_time()
                 except trio.BrokenResourceError:
                     return  # the worker has ended; the reading task notices that next
             self._arrived = trio.Event()

@@ -6,12 +6,23 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
-from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
+from trio.testing import (
+    MockClock,
+    lockstep_stream_pair,
+    memory_stream_pair,
+    wait_all_tasks_blocked,
+)
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
-from authorizerd.daemon.workers.link import ENDING_SECONDS_MAX, WorkerLink, WorkerProcess
+from authorizerd.daemon.workers.link import (
+    ENDING_SECONDS_MAX,
+    LOADING_SECONDS_MAX,
+    WorkerLink,
+    WorkerProcess,
+)
 from authorizerd.image.cluster import EMPTY_IMAGE
+from authorizerd.protocol import worker_feed
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.worker_feed import (
     Done,
@@ -24,6 +35,7 @@ from authorizerd.protocol.worker_feed import (
     encode_message,
     order_reader,
 )
+from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import added
 
 
@@ -157,6 +169,30 @@ async def test_pause_of_the_daemon_does_not_kill_the_worker(
         mock_clock.jump(0.25)
         await wait_all_tasks_blocked()
     assert far.process.killed
+
+
+async def test_worker_that_reads_its_snapshot_slowly_lives(
+    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Millions of ACLs take minutes. A worker that then does nothing is killed."""
+    monkeypatch.setattr(worker_feed, "CHANGES_PER_FRAME", 1)
+    near, stream = lockstep_stream_pair()
+    process, reader = Process(), order_reader()
+    process.may_end.set()
+    link = WorkerLink(near, process, timeout_ms=1000, on_change=lambda: None)
+    link.order_snapshot(snapshot_of(*(acl(topic=name) for name in "abcd")), EMPTY_IMAGE)
+    nursery.start_soon(link.run)
+    order: Order | None = None
+    while not isinstance(order, Loaded):
+        await trio.sleep(LOADING_SECONDS_MAX - 10)
+        assert not process.killed
+        while (order := reader.next_message()) is None:
+            reader.receive_data(await stream.receive_some())
+    await trio.sleep(LOADING_SECONDS_MAX - 10)
+    assert not process.killed
+    await trio.sleep(20)
+    assert process.killed
+    nursery.cancel_scope.cancel()
 
 
 async def test_drain_has_no_order_time_limit(far: Far, autojump_clock: MockClock) -> None:
