@@ -3,8 +3,9 @@
     python -m ops.bench [--quick] [--parts NAMES] [--continue] [--write] [--directory DIRECTORY]
 
 The command prints the table to standard output, and its progress and the seconds of each part to
-standard error. It writes the same lines to ``DIRECTORY/bench.json`` after each part, and a plot of
-the growth to ``DIRECTORY/growth.svg``. ``--quick`` runs every part on small sets, without a JVM.
+standard error. It writes the same lines to ``DIRECTORY/bench.json`` after each part, and plots of
+the growth to ``DIRECTORY/growth.svg`` and ``scale.svg``. ``--quick`` runs every part on small sets,
+without a JVM.
 ``--write`` writes the table into the page of the documentation (``page``).
 ``--continue`` keeps the parts of the last run and measures only those that it lacks.
 
@@ -35,14 +36,19 @@ _RUN_DIRECTORY: Final = Path(".run")
 
 
 def measure(
-    plan: Plan, directory: Path, names: Iterable[str], parts: Mapping[str, PartRunner] = PARTS
+    plan: Plan,
+    directory: Path,
+    names: Iterable[str],
+    parts: Mapping[str, PartRunner] = PARTS,
+    *,
+    continues: bool = False,
 ) -> Iterator[tuple[str, Part | None]]:
     """Run the parts; yield each with its name.
 
     A part in which a process of ours failed, or in which two authorizers answered one question
     differently, is reported and yielded as None. A peer that fails is only left out of its part.
     """
-    run = Run(plan=plan, directory=directory)
+    run = Run(plan=plan, directory=directory, continues=continues)
     for name in names:
         started = time.monotonic()
         try:
@@ -136,7 +142,7 @@ def main() -> int:
     names = [name for name in arguments.parts if name not in report.parts]
     failed = False
     before = report.seconds
-    for name, part in measure(plan, directory, names):
+    for name, part in measure(plan, directory, names, continues=arguments.continues):
         if part is None:
             failed = True
             continue

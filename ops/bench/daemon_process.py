@@ -97,6 +97,7 @@ def ready_daemon(
     log_dir: Path,
     settings: Mapping[str, str],
     program: Sequence[str | Path] = (AUTHORIZERD,),
+    timeout_seconds: float = READY_TIMEOUT_SECONDS,
 ) -> Iterator[DaemonProcess]:
     """Run a daemon on ``log_dir``, with its files below ``directory``, until the block ends.
 
@@ -106,7 +107,7 @@ def ready_daemon(
     arguments, ready = serve_command(directory, log_dir, settings)
     with running([*program, *arguments], directory / "daemon.log") as process:
         # The daemon renames the file into place, so it is never read half-written.
-        contents = wait_for_file(ready, process, READY_TIMEOUT_SECONDS)
+        contents = wait_for_file(ready, process, timeout_seconds)
         bound = msgspec.json.decode(contents, type=_ReadyFile)
         yield DaemonProcess(
             process.pid,

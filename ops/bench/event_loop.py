@@ -27,7 +27,7 @@ from unittest import mock
 import msgspec
 import trio
 
-from ops.bench.daemon_process import DaemonProcess, ready_daemon
+from ops.bench.daemon_process import READY_TIMEOUT_SECONDS, DaemonProcess, ready_daemon
 from ops.bench.figures import Line, percentile
 
 LIMIT_MS: Final = 2.0
@@ -163,9 +163,9 @@ def measure_event_loop(log_dir: Path, directory: Path, *, rounds: int) -> list[L
     """
     reports = []
     for _ in range(rounds):
-        with _watched(directory, log_dir, {}):
+        with watched_daemon(directory, log_dir, {}):
             time.sleep(SETTLE_SECONDS)
-        reports.append(_read_report(directory))
+        reports.append(read_loop_report(directory))
 
     def line(what: str, pick: Callable[[LoopReport], float], limit: float | None = None) -> Line:
         return Line(
@@ -207,11 +207,11 @@ def measure_stretches_of(
     """
     reports = []
     for _ in range(rounds):
-        with _watched(directory, log_dir, settings) as daemon:
+        with watched_daemon(directory, log_dir, settings) as daemon:
             time.sleep(SETTLE_SECONDS)
             os.kill(daemon.process_id, signal.SIGUSR2)
             work(daemon)
-        reports.append(_read_report(directory))
+        reports.append(read_loop_report(directory))
     name = f"event loop, {what}: "
     steps, stretches = [each.steps for each in reports], [each.stretches for each in reports]
     return [
@@ -234,14 +234,21 @@ def measure_stretches_of(
 
 
 @contextmanager
-def _watched(
-    directory: Path, log_dir: Path, settings: Mapping[str, str]
+def watched_daemon(
+    directory: Path,
+    log_dir: Path,
+    settings: Mapping[str, str],
+    timeout_seconds: float = READY_TIMEOUT_SECONDS,
 ) -> Iterator[DaemonProcess]:
-    """Run a daemon that writes a report when it ends."""
+    """Run a daemon that writes a report when it ends, which ``read_loop_report`` returns.
+
+    Raises:
+        ProcessError: as ``ready_daemon``.
+    """
     report_path = _report_path(directory)
     report_path.unlink(missing_ok=True)
     program = (sys.executable, "-m", "ops.bench.event_loop", report_path)
-    with ready_daemon(directory, log_dir, settings, program) as daemon:
+    with ready_daemon(directory, log_dir, settings, program, timeout_seconds) as daemon:
         yield daemon
 
 
@@ -249,7 +256,8 @@ def _report_path(directory: Path) -> Path:
     return directory / "event-loop.json"
 
 
-def _read_report(directory: Path) -> LoopReport:
+def read_loop_report(directory: Path) -> LoopReport:
+    """Return the report of the last daemon of ``watched_daemon`` in ``directory``."""
     return msgspec.json.decode(_report_path(directory).read_bytes(), type=LoopReport)
 
 

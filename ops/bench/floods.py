@@ -32,7 +32,7 @@ from ops.bench.flood_load import Flood, FloodReport, Plan
 from ops.bench.flood_surfaces import ADMIN, ANSWERED, HTTP, KAFKA, OPA, STREAM, Surface, surfaces
 from ops.bench.machine import describe_machine
 from ops.bench.polite_client import ClientPlan, ClientReport
-from ops.bench.processes import ProcessError, capture_json
+from ops.bench.processes import ProcessError, capture_json, status_bytes
 from ops.bench.rounds import percents
 from ops.bench.sets import AclSet, kind
 
@@ -107,14 +107,10 @@ class Flooded:
         Path(f"/proc/{self._daemon.process_id}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
-        return self._status_bytes("VmHWM")
+        return status_bytes(self._daemon.process_id, "VmHWM")
 
     def resident_bytes(self) -> int:
-        return self._status_bytes("VmRSS")
-
-    def _status_bytes(self, name: str) -> int:
-        lines = Path(f"/proc/{self._daemon.process_id}/status").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+        return status_bytes(self._daemon.process_id, "VmRSS")
 
     def open_connections(self) -> int:
         """Return the number of open connections, except the one of this request."""

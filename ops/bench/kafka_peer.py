@@ -6,12 +6,14 @@ Maven resolves the jars. Without Java, Maven or the jars, the peer is absent, wi
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
+from authorizerd.metadata.directory import parse_checkpoint_name
 from ops.bench.figures import Absent
 from ops.bench.processes import ProcessError, capture_json, capture_output
 
@@ -23,6 +25,11 @@ _RESOLVE_TIMEOUT_SECONDS: Final = 120.0
 _COMPILE_TIMEOUT_SECONDS: Final = 60.0
 _RUN_TIMEOUT_SECONDS: Final = 120.0
 _JVM_OPTIONS: Final = ("-Xmx4g", "-XX:+UseSerialGC")
+HEAP_GIB: Final = 8
+"""The most heap of a JVM that starts from a checkpoint."""
+_START_OPTIONS: Final = (f"-Xmx{HEAP_GIB}g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+"""The collector is that of kafka-server-start.sh."""
+_START_TIMEOUT_SECONDS: Final = 600.0
 
 T = TypeVar("T")
 
@@ -36,8 +43,8 @@ class Decisions(msgspec.Struct, frozen=True):
     wall_ns_median: float
 
 
-class Updates(msgspec.Struct, frozen=True):
-    """Times per addition or removal, in µs."""
+class CallTimes(msgspec.Struct, frozen=True):
+    """Wall times of single calls, in µs; each addition or removal of an ACL is one."""
 
     p50: float
     p99: float
@@ -51,7 +58,24 @@ class State(msgspec.Struct, frozen=True):
     load_seconds_cold: float
     load_seconds_warm: float
     heap_bytes_per_acl: float
-    update_us: Updates
+    update_us: CallTimes
+
+
+class Start(msgspec.Struct, frozen=True):
+    """A start from a checkpoint, and what follows. Times of calls are in µs of wall time.
+
+    ``seconds`` and ``cpu_seconds`` are from the start of the process to the loaded authorizer.
+    ``heap_bytes`` is the heap in use then, after full collections, with the metadata image.
+    ``answers`` has an A or a D for each question.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    acl_count: int
+    heap_bytes: int
+    decision_us: CallTimes
+    update_us: CallTimes
+    answers: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +92,29 @@ class KafkaPeer:
         """Measure loading, updates and memory."""
         return self._run(State, "state", directory, set_name)
 
+    def start(self, checkpoint: Path, questions: Path) -> Start | Absent:
+        """Measure a start from a checkpoint, then decisions and updates."""
+        found = parse_checkpoint_name(checkpoint)
+        place = (checkpoint.parent, str(found.end_offset), str(found.epoch))
+        return self._run_java(
+            Start, _START_OPTIONS, _START_TIMEOUT_SECONDS, "Start", *place, questions
+        )
+
     def _run(self, kind: type[T], *arguments: str | Path) -> T | Absent:
+        return self._run_java(kind, _JVM_OPTIONS, _RUN_TIMEOUT_SECONDS, "Peer", *arguments)
+
+    def _run_java(
+        self,
+        kind: type[T],
+        options: Sequence[str],
+        timeout_seconds: float,
+        *arguments: str | Path,
+    ) -> T | Absent:
         if isinstance(self.classpath, Absent):
             return self.classpath
-        command = ["java", *_JVM_OPTIONS, "-cp", self.classpath, "Peer", *arguments]
+        command = ["java", *options, "-cp", self.classpath, *arguments]
         try:
-            return capture_json(command, kind, timeout_seconds=_RUN_TIMEOUT_SECONDS)
+            return capture_json(command, kind, timeout_seconds=timeout_seconds)
         except ProcessError as error:
             return Absent(str(error))
 

@@ -18,15 +18,18 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from ops.bench import replay_growth, scale
 from ops.bench.figures import format_table
 from ops.bench.parts import PARTS
-from ops.bench.replay_growth import PLOT_NAME
 from ops.bench.report import Report, ReportError, read_report
 
 PAGE: Final = Path("docs/performance.md")
 PLOTS: Final = Path("docs")
-PLOT_NAMES: Final = ("growth.svg", PLOT_NAME)
-_SHOWN: Final = {"replay-growth": f"![What grows with the number of lines]({PLOT_NAME})\n\n"}
+PLOT_NAMES: Final = ("growth.svg", scale.PLOT_NAME, replay_growth.PLOT_NAME)
+_SHOWN: Final = {
+    "scale": f"![What grows with the number of ACLs, up to 5 million]({scale.PLOT_NAME})\n\n",
+    "replay-growth": f"![What grows with the number of lines]({replay_growth.PLOT_NAME})\n\n",
+}
 """The plots among the tables."""
 BEGIN: Final = "<!-- figures: begin; written by python -m ops.bench.page -->"
 END: Final = "<!-- figures: end -->"

@@ -21,8 +21,10 @@ from ops.bench import (
     floods,
     following,
     log_ins,
+    many_connections,
     openfga,
     replay_growth,
+    scale,
     search,
     tls,
     workers,
@@ -40,10 +42,12 @@ from ops.bench.growth import RESOURCES, Point, make_lines, make_panels, measure_
 from ops.bench.kafka_peer import KafkaPeer, prepare
 from ops.bench.loading import measure_loading
 from ops.bench.log_ins import measure_log_ins
+from ops.bench.many_connections import measure_many_connections
 from ops.bench.openfga import measure_openfga
 from ops.bench.plot import draw_panels
 from ops.bench.replay import SIZES, measure_replay
 from ops.bench.rounds import HttpExtent
+from ops.bench.scale import measure_scale
 from ops.bench.search import measure_searches
 from ops.bench.sets import QUESTIONS, AclSet, kind, kind_with_many_questions, wide, write_lines
 from ops.bench.snapshot_updates import measure_snapshot_updates
@@ -65,6 +69,8 @@ class Plan:
     loads: int
     loops: int
     growth: tuple[int, ...]
+    scale: scale.Extent
+    many_connections: many_connections.Extent
     http: HttpExtent
     openfga: HttpExtent
     stream_seconds: float
@@ -88,6 +94,8 @@ FULL: Final = Plan(
     loads=3,
     loops=3,
     growth=RESOURCES,
+    scale=scale.FULL,
+    many_connections=many_connections.FULL,
     http=authzen.FULL,
     openfga=openfga.FULL,
     stream_seconds=3.0,
@@ -110,6 +118,8 @@ QUICK: Final = Plan(
     loads=1,
     loops=1,
     growth=(1000, 2000),
+    scale=scale.QUICK,
+    many_connections=many_connections.QUICK,
     http=authzen.QUICK,
     openfga=openfga.QUICK,
     stream_seconds=0.1,
@@ -127,10 +137,14 @@ QUICK: Final = Plan(
 
 @dataclass(kw_only=True)
 class Run:
-    """One run: its plan, and what its parts share. Files are written below ``directory``."""
+    """One run: its plan, and what its parts share. Files are written below ``directory``.
+
+    ``continues`` is True if a part that takes long may keep what an earlier run has measured.
+    """
 
     plan: Plan
     directory: Path
+    continues: bool = False
     _written: set[str] = field(default_factory=set)
 
     @cached_property
@@ -209,6 +223,23 @@ def _growth(run: Run) -> Iterator[Line]:
         points.append(point)
         yield from make_lines(point)
     (run.directory.parent / "growth.svg").write_text(draw_panels(make_panels(points)))
+
+
+def _scale(run: Run) -> Iterator[Line]:
+    """Yield the lines of each size, and write the plot after each."""
+    points: list[scale.Point] = []
+    for point in measure_scale(
+        run.kafka, run.directory / "scale", run.plan.scale, continues=run.continues
+    ):
+        points.append(point)
+        yield from scale.make_lines(point)
+        plot = draw_panels(scale.make_panels(points))
+        (run.directory.parent / scale.PLOT_NAME).write_text(plot)
+
+
+def _many_connections(run: Run) -> Iterator[Line]:
+    directory = run.directory / "many-connections"
+    yield from measure_many_connections(directory, run.plan.many_connections)
 
 
 def _http(run: Run) -> Iterator[Line]:
@@ -295,6 +326,8 @@ PARTS: Final[Mapping[str, PartRunner]] = MappingProxyType(
         "event-loop": _event_loop,
         "early-start": _early_start,
         "growth": _growth,
+        "scale": _scale,
+        "connections": _many_connections,
         "tls": _tls,
         "log-ins": _log_ins,
         "floods": _floods,

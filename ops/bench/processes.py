@@ -247,6 +247,15 @@ def read_memory(process_id: int) -> Memory:
     return Memory(pss_bytes=kib["Pss:"] * 1024, uss_bytes=own * 1024)
 
 
+def status_bytes(process_id: int, name: str) -> int:
+    """Return a size of a process in bytes: ``VmRSS``, its resident memory, or ``VmHWM``, its peak.
+
+    Source: proc(5), ``/proc/<pid>/status``.
+    """
+    lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
 def resident_bytes() -> int:
     """Return the resident memory of this process in bytes.
 

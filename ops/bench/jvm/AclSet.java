@@ -49,7 +49,7 @@ record AclSet(Map<Uuid, StandardAcl> acls, List<Question> questions) {
         return acls;
     }
 
-    private static List<Question> readQuestions(Path path) throws IOException {
+    static List<Question> readQuestions(Path path) throws IOException {
         List<Question> questions = new ArrayList<>();
         for (String[] row : rows(path)) {
             int colon = row[0].indexOf(':');

@@ -48,7 +48,7 @@ final class Peer {
         return authorizer;
     }
 
-    private static StandardAuthorizer loaded(Map<Uuid, StandardAcl> acls) {
+    static StandardAuthorizer loaded(Map<Uuid, StandardAcl> acls) {
         StandardAuthorizer authorizer = newAuthorizer();
         authorizer.loadSnapshot(acls);
         authorizer.completeInitialLoad();
@@ -141,7 +141,7 @@ final class Peer {
     }
 
     /** Removes an ACL and adds it again, repeatedly; each of the two is an update. */
-    private static Map<String, Object> updates(
+    static Map<String, Object> updates(
         StandardAuthorizer authorizer, Map<Uuid, StandardAcl> acls) {
         List<Uuid> ids = new ArrayList<>(acls.keySet());
         double[] us = new double[2 * UPDATES];
@@ -158,6 +158,11 @@ final class Peer {
             }
         }
         Arrays.sort(us);
+        return percentiles(us);
+    }
+
+    /** Returns percentiles of values in ascending order. */
+    static Map<String, Object> percentiles(double[] us) {
         Map<String, Object> report = new TreeMap<>();
         report.put("p50", us[us.length / 2]);
         report.put("p99", us[us.length * 99 / 100]);
@@ -166,7 +171,7 @@ final class Peer {
     }
 
     /** The heap in use after full collections, in bytes. */
-    private static long heapUsed() throws InterruptedException {
+    static long heapUsed() throws InterruptedException {
         long least = Long.MAX_VALUE;
         for (int i = 0; i < 4; i++) {
             System.gc();

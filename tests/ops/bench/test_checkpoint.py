@@ -11,7 +11,7 @@ from authorizerd.acl.model import AclAdded
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import read_changes
 from ops.bench import checkpoint
-from ops.bench.checkpoint import write_checkpoint
+from ops.bench.checkpoint import write_checkpoint, write_log
 from ops.bench.loading import load_snapshot
 from ops.bench.sets import wide
 
@@ -25,6 +25,13 @@ def test_written_checkpoint_is_read_back(tmp_path: Path) -> None:
         SET.added(), key=lambda added: added.id
     )
     assert all(isinstance(change, AclAdded) for change in read)
+
+
+def test_written_log_is_read_back_in_order(tmp_path: Path) -> None:
+    write_log(tmp_path, SET.added())
+    batches = [list(batch.changes) for batch in read_changes(tmp_path) if batch.changes]
+    assert [change for changes in batches for change in changes] == list(SET.added())
+    assert {len(changes) for changes in batches} == {checkpoint.ACLS_PER_REQUEST}
 
 
 def test_batches_are_as_full_as_those_of_kafka(

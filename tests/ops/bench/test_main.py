@@ -41,6 +41,8 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
         "event loop",
         "early listener",
         "growth, 20,200 ACLs",
+        "scale, 2,000 ACLs: start from a checkpoint",
+        "scale, 20 connections, 1 workers, 2,000 ACLs: decisions, p99",
         "AuthZEN",
         "search in process, 2,100 ACLs: who can, longest step",
         "search over HTTP, 1,600 literal ACLs: what can",
@@ -56,6 +58,7 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
     assert all(what in printed for what in whats)
     assert "peer absent: not in a quick run" in printed
     assert "one update, p99" in (tmp_path / "growth.svg").read_text()
+    assert "a search, p50" in (tmp_path / "scale.svg").read_text()
 
 
 def test_parts_run_in_the_order_of_the_table() -> None:

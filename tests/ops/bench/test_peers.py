@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.metadata.directory import checkpoint_name
 from ops.bench import kafka_peer
 from ops.bench.figures import Absent
 from ops.bench.kafka_peer import KafkaPeer
@@ -44,9 +45,11 @@ def test_peer_is_absent_if_maven_fails(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_figures_are_absent_if_the_jvm_fails(tmp_path: Path) -> None:
-    measured = KafkaPeer("no-such-class-path").state(tmp_path, "kind")
-    assert isinstance(measured, Absent)
-    assert "java" in measured.reason
+    peer = KafkaPeer("no-such-class-path")
+    checkpoint = tmp_path / checkpoint_name(7, 1)
+    for measured in (peer.state(tmp_path, "kind"), peer.start(checkpoint, tmp_path / "questions")):
+        assert isinstance(measured, Absent)
+        assert "java" in measured.reason
 
 
 def test_pom_names_no_registry() -> None:
