@@ -8,7 +8,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories fuzz mutants stretches check bench peers conformance manual docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories fuzz soak mutants stretches check bench peers conformance manual docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -68,6 +68,10 @@ stories: setup-dev
 fuzz: setup-dev
 	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),10000000) --seed $(or $(SEED),1) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(TARGETS),--targets $(TARGETS))
+
+# Run real daemons under mixed load while they are disturbed: nothing may be wrong, and nothing may grow.
+soak: setup-dev
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
 # Break one guard at a time in a copy, and run the test that must notice it.
 mutants: setup-dev

@@ -49,6 +49,7 @@ SLOW_PLACES = (
     "mutants/test_trial.py",
     "ops",
     "protocol/kafka/test_acl_responses.py",
+    "soak/test_soak.py",
     "support/test_forked_command.py",
     "test_packaging.py",
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
+import trio
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -157,6 +158,11 @@ class DaemonCollector(Collector):
         yield self._certificates()
         yield from self._reloads()
         yield self._log()
+        yield _gauge(
+            "authorizerd_tasks",
+            "Tasks of the event loop, in the daemon's own process.",
+            trio.lowlevel.current_statistics().tasks_living,
+        )
 
     def _decisions(self) -> Metric:
         family = CounterMetricFamily(

@@ -1,7 +1,7 @@
-"""Draw curves over logarithmic axes as an SVG file that any browser shows.
+"""Draw curves as an SVG file that any browser shows, over logarithmic axes or over time.
 
-**Invariant:** an axis covers whole powers of ten, so a reader can compare curves in different files
-by eye.
+**Invariant:** a logarithmic axis covers whole powers of ten, so a reader can compare curves in
+different files by eye.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from authorizerd.replay.report.plots import Curve, Frame, Plot, log_axis
+from authorizerd.replay.report.plots import (
+    Axis,
+    Curve,
+    Frame,
+    Plot,
+    format_tick,
+    linear_axis,
+    log_axis,
+)
 from authorizerd.replay.report.rendering import ENVIRONMENT
 
 COLUMNS: Final = 2
@@ -54,11 +62,15 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot among several; it has at most two series."""
+    """One plot among several; it has at most two series.
+
+    With ``is_linear``, both axes begin at 0, and the points are not marked.
+    """
 
     title: str
     x_title: str
     series: Sequence[Series]
+    is_linear: bool = False
 
 
 def draw_panels(panels: Sequence[Panel]) -> str:
@@ -81,18 +93,24 @@ def _plot(panel: Panel) -> Plot | None:
     points = [point for series in panel.series for point in series.points]
     if not points:
         return None
+    x, y = (_axis([point[each] for point in points], panel.is_linear) for each in (0, 1))
+    write_number = format_tick if panel.is_linear else _format_power
     return Plot(
         label=panel.title,
-        x=log_axis((x for x, _ in points), steps=(1.0,)),
-        y=log_axis((y for _, y in points), steps=(1.0,)),
+        x=x,
+        y=y,
         x_title=panel.x_title,
         y_title=panel.title,
-        x_number=_format_power,
-        y_number=_format_power,
+        x_number=write_number,
+        y_number=write_number,
         curves=[Curve(series.name, series.points) for series in panel.series],
-        has_dots=True,
+        has_dots=not panel.is_linear,
         frame=FRAME,
     )
+
+
+def _axis(values: Sequence[float], is_linear: bool) -> Axis:
+    return linear_axis(0.0, max(values) or 1.0) if is_linear else log_axis(values, steps=(1.0,))
 
 
 def _format_power(value: float) -> str:

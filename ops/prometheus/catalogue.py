@@ -502,5 +502,15 @@ CATALOGUE: Final = (
         help="Log lines dropped because standard error was not read fast enough.",
         advice="Check what reads standard error: a pipe without a reader, or a slow log collector.",
     ),
+    MetricEntry(
+        name="authorizerd_tasks",
+        kind="gauge",
+        unit="tasks",
+        help="Tasks of the event loop, in the daemon's own process.",
+        advice=(
+            "A few dozen, and a few for each open connection. If it grows while connections do not,"
+            " report it."
+        ),
+    ),
     *SOURCE_ENTRIES,
 )

@@ -1,0 +1,350 @@
+"""The daemons of a soak: one with a log of its own and two workers, one that follows a quorum."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from ssl import SSLContext
+from threading import Lock
+from typing import Any, Final
+
+from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.config.tokens import SECRET_BYTES, new_token
+from ops.bench.processes import children_of
+from tests.soak.disk import Disk, small_disk
+from tests.soak.history import History
+from tests.soak.universe import make_ballast
+from tests.support.certificates import Authority
+from tests.support.daemon_process import COMMAND, ROOT, new_log, write_config
+from tests.support.kafka_connection import KafkaConnection
+from tests.support.quorum_thread import QuorumThread, running_quorum
+from tests.support.scripted_quorum import ScriptedQuorum
+from tests.support.stream_connection import StreamConnection
+
+SECONDS_MAX: Final = 60.0
+"""How long an answer, an effect or a start may take, also on a busy machine."""
+CUTS_SECONDS: Final = 30.0
+"""How long after a worker's death its clients may notice that their connections have ended."""
+HOSTS: Final = ("127.0.0.1", "localhost")
+_CREATED_AT_ONCE: Final = 500
+_COMMON: Final = {
+    "node.id": "1",
+    "super.users": "User:ANONYMOUS;User:soak",
+    "authorizerd.decision.http": "http://127.0.0.1:0",
+    "authorizerd.decision.stream": "tcp://127.0.0.1:0",
+    "authorizerd.admin.http": "http://127.0.0.1:0",
+    "authorizerd.console": "true",
+    "authorizerd.login.timeout.ms": "5000",
+    "authorizerd.watch.journal.bytes": "262144",
+    # The machine may be busy with others, and clients wait for each answer.
+    "authorizerd.search.timeout.ms": "60000",
+    "authorizerd.update.timeout.ms": "60000",
+    "authorizerd.worker.timeout.ms": "60000",
+}
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
+    """Wait until ``holds`` returns True.
+
+    Raises:
+        AssertionError: it never does; the text has ``what``.
+    """
+    give_up = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > give_up:
+            raise AssertionError(f"not within {seconds:.0f} s: {what}")
+        time.sleep(0.1)
+
+
+class Site:
+    """A daemon that runs, with all that its clients need.
+
+    Attributes:
+        settings: the configuration; change it before ``reload``.
+        history: the states of the ACLs that change.
+        ballast: the number of the other ACLs.
+        context: of TLS, or None.
+        token: for the decision ports and the console, or None.
+        disk: what fills up in episodes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        settings: Mapping[str, str],
+        *,
+        log_dir: Path,
+        disk: Disk,
+        context: SSLContext | None = None,
+        token: str | None = None,
+    ) -> None:
+        self.name = name
+        self.folder = folder
+        self.settings = dict(settings)
+        self.disk = disk
+        self.context = context
+        self.token = token
+        self.ballast = 0
+        self.history: History
+        self.log_file = folder / "daemon.log"
+        self.log_dir = log_dir
+        self._cuts_until = 0.0
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        """Start the daemon as a program of its own, as users do, and wait until it is ready."""
+        ready = self.folder / "ready.json"
+        config = self._write_config()
+        with self.log_file.open("w") as log:
+            process = subprocess.Popen(
+                [*COMMAND, "serve", "--config", config, "--ready-file", ready],
+                cwd=ROOT,
+                stderr=log,
+                text=True,
+            )
+        try:
+            wait_until(lambda: ready.exists() or process.poll() is not None, "the daemon is ready")
+            assert process.poll() is None, self.log_file.read_text()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        self.ready: dict[str, Any] = json.loads(ready.read_bytes())
+        return process
+
+    def _write_config(self) -> Path:
+        return write_config(self.folder, self.log_dir, self.settings)
+
+    @property
+    def has_workers(self) -> bool:
+        return "authorizerd.workers" in self.settings
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    @property
+    def workers(self) -> list[int]:
+        """The process ids of the workers, the oldest one first."""
+        return sorted(children_of(self.process_id)) if self.has_workers else []
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code; None while the daemon runs."""
+        return self._process.poll()
+
+    def stop(self) -> int:
+        """Send SIGTERM, wait for the end and return the exit code."""
+        self._process.terminate()
+        try:
+            return self._process.wait(SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def allow_cuts(self) -> None:
+        """Let connections to the decision ports end for a while, because a worker ends."""
+        self._cuts_until = time.monotonic() + CUTS_SECONDS
+
+    @property
+    def allows_cuts(self) -> bool:
+        return time.monotonic() < self._cuts_until
+
+    @property
+    def http_headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json"}
+        return (
+            headers if self.token is None else headers | {"Authorization": f"Bearer {self.token}"}
+        )
+
+    def http(self) -> HTTPConnection:
+        """Return a connection to the decision port that connects again after ``close``."""
+        host, _, port = self.ready["decision_http"].rpartition(":")
+        if self.context is None:
+            return HTTPConnection(host, int(port), timeout=SECONDS_MAX)
+        return HTTPSConnection(host, int(port), timeout=SECONDS_MAX, context=self.context)
+
+    def admin(self) -> HTTPConnection:
+        return HTTPConnection(self.ready["admin_http"], timeout=SECONDS_MAX)
+
+    def stream(self) -> StreamConnection:
+        connection = StreamConnection(self.ready["decision_stream"], self.token, self.context)
+        connection.socket.settimeout(SECONDS_MAX)
+        return connection
+
+    def kafka(self, listener: str = "PLAINTEXT") -> KafkaConnection:
+        context = None if listener == "PLAINTEXT" else self.context
+        connection = KafkaConnection(self.ready["listeners"][listener], context=context)
+        connection.socket.settimeout(SECONDS_MAX)
+        return connection
+
+    def metrics(self) -> dict[str, float]:
+        """Return all samples of /metrics by their full names."""
+        with closing(self.admin()) as connection:
+            connection.request("GET", "/metrics")
+            response = connection.getresponse()
+            text = response.read().decode()
+        assert response.status == 200, text
+        pairs = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, _, value in pairs}
+
+    def metric(self, name: str) -> float:
+        return self.metrics()[name]
+
+    def signal_reload(self, *logged: str) -> None:
+        """Write the configuration, send SIGHUP, and wait until each text is logged once more."""
+        texts = logged or ("the configuration is reloaded", *self._workers_follow)
+        before = [self.count_logged(text) for text in texts]
+        self._write_config()
+        self._process.send_signal(signal.SIGHUP)
+        for text, count in zip(texts, before, strict=True):
+            self._wait_until_logged(text, count)
+
+    def _wait_until_logged(self, text: str, count: int) -> None:
+        wait_until(lambda: self.count_logged(text) > count, f"{text!r} is logged")
+
+    @property
+    def _workers_follow(self) -> tuple[str, ...]:
+        return ("every worker has the settings in force",) if self.has_workers else ()
+
+    def count_logged(self, text: str) -> int:
+        return self.log_file.read_text().count(text)
+
+
+class OwnLogSite(Site):
+    """A daemon with a log of its own in tiny segments, two workers, TLS, tokens and an audit.
+
+    Attributes:
+        authority: the CA of its certificate.
+        tokens: the lines of the tokens file.
+        audit_file: where the audit goes, on a disk of its own that fills up.
+        refuses_changes: True while the log cannot grow.
+        refusals: how many changes were refused then.
+    """
+
+    def __init__(self, folder: Path, *, ballast: int, log_disk: Disk, audit_disk: Disk) -> None:
+        self.refuses_changes = False
+        self.refusals = 0
+        self.authority = Authority(folder)
+        self.tokens_file = folder / "tokens"
+        self.audit_disk = audit_disk
+        self.audit_file = audit_disk.folder / "audit.log"
+        token, line = new_token("soak", "User:soak", os.urandom(SECRET_BYTES))
+        self.tokens = {"soak": line}
+        self._write_tokens()
+        settings = {
+            **_COMMON,
+            **self.authority.server_keys(),
+            "listeners": "PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SSL",
+            "listener.name.secure.ssl.keystore.location": str(folder / "server.keystore.pem"),
+            "authorizerd.decision.http": "https://127.0.0.1:0",
+            "authorizerd.decision.stream": "tls://127.0.0.1:0",
+            "authorizerd.tokens.file": str(self.tokens_file),
+            "authorizerd.workers": "2",
+            "authorizerd.audit.log": str(self.audit_file),
+            "metadata.log.segment.bytes": "16384",
+            "metadata.log.max.record.bytes.between.snapshots": "32768",
+            "metadata.max.retention.bytes": "1000000",
+        }
+        super().__init__(
+            "own",
+            folder,
+            settings,
+            log_dir=new_log(log_disk.folder),
+            disk=log_disk,
+            context=self.authority.client_context(),
+            token=token,
+        )
+        with closing(self.kafka()) as admin:
+            acls = make_ballast(ballast)
+            for begin in range(0, ballast, _CREATED_AT_ONCE):
+                results = admin.create(*acls[begin : begin + _CREATED_AT_ONCE])
+                assert not any(results), results
+        self.ballast = ballast
+        with closing(self.stream()) as connection:
+            self.history = History(frozenset(), connection.greeting.offset)
+
+    def _write_tokens(self) -> None:
+        """Replace the file atomically."""
+        new = self.tokens_file.with_suffix(".new")
+        new.write_text("".join(f"{line}\n" for line in self.tokens.values()))
+        new.chmod(0o640)
+        new.replace(self.tokens_file)
+
+    def replace_token(self, name: str) -> str:
+        """Give ``name`` a new token in the file, and return it. It is valid after a reload."""
+        token, self.tokens[name] = new_token(name, f"User:{name}", os.urandom(SECRET_BYTES))
+        self._write_tokens()
+        return token
+
+
+class FollowerSite(Site):
+    """A daemon that follows a scripted quorum over TCP, with everything in one process.
+
+    Attributes:
+        ids: the ids of the ACLs that change, in the quorum's log.
+        writing: held by whoever changes the quorum's log.
+    """
+
+    def __init__(self, folder: Path, *, ballast: int, disk: Disk, quorum: QuorumThread) -> None:
+        self.quorum = quorum
+        self.ids: dict[Acl, bytes] = {}
+        self.writing = Lock()
+        self._next_id = 1 << 40
+        records = [AclAdded(self.new_id(), each) for each in make_ballast(ballast)]
+        quorum.do(ScriptedQuorum.append, *records)
+        settings = {
+            **_COMMON,
+            **quorum.follower_keys,
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "authorizerd.writes": "as-self",
+        }
+        super().__init__("follower", folder, settings, log_dir=disk.folder / "copy", disk=disk)
+        self.ballast = ballast
+        offset = self._committed_offset()
+        wait_until(
+            lambda: self.metric("authorizerd_snapshot_offset") == offset, "it has the quorum's ACLs"
+        )
+        self.history = History(
+            frozenset(), offset, newest_offset=self._committed_offset, is_one_process=True
+        )
+
+    def new_id(self) -> bytes:
+        self._next_id += 1
+        return self._next_id.to_bytes(16, "big")
+
+    def _committed_offset(self) -> int:
+        return self.quorum.do(lambda each: each.leader.high_watermark - 1)
+
+
+@contextmanager
+def running_sites(folder: Path, *, ballast: int) -> Iterator[tuple[OwnLogSite, FollowerSite]]:
+    """Run both daemons until the block ends; kill them then if they still run."""
+    with ExitStack() as stack:
+        log_disk = stack.enter_context(small_disk(folder / "log-disk"))
+        audit_disk = stack.enter_context(small_disk(folder / "audit-disk"))
+        copy_disk = stack.enter_context(small_disk(folder / "copy-disk"))
+        quorum = stack.enter_context(running_quorum())
+        places = [folder / "own", folder / "follower"]
+        for place in places:
+            place.mkdir()
+        own = OwnLogSite(places[0], ballast=ballast, log_disk=log_disk, audit_disk=audit_disk)
+        stack.callback(_kill, own)
+        follower = FollowerSite(places[1], ballast=ballast, disk=copy_disk, quorum=quorum)
+        stack.callback(_kill, follower)
+        yield own, follower
+
+
+def _kill(site: Site) -> None:
+    if site.exit_code is None:
+        with suppress(ProcessLookupError):
+            site.stop()

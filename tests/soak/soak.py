@@ -1,0 +1,230 @@
+"""Drive the clients, disturb the daemons, and take samples, until the time is over."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from random import Random
+from statistics import quantiles
+from threading import Event, Lock, Thread
+from typing import Final
+
+from tests.soak.disturbances import (
+    Disturbance,
+    disturbances_of_follower,
+    disturbances_of_own,
+)
+from tests.soak.flatness import Sample
+from tests.soak.history import WrongAnswerError
+from tests.soak.load import CLIENTS, Client, RefusedError, SecureDescriptions, Watches
+from tests.soak.sampler import sample
+from tests.soak.sites import FollowerSite, OwnLogSite, Site, wait_until
+from tests.soak.writers import OwnLogWriter, QuorumWriter, ThroughWriter
+
+FAULTS_MAX: Final = 20
+"""The soak ends early after so many."""
+SAMPLE_SECONDS: Final = 5.0
+CLOSED_SHARE: Final = 0.05
+"""How often a client closes its connection after an answer, and opens another one."""
+
+
+@dataclass
+class Tally:
+    """What the exchanges of one client came to."""
+
+    seconds: array[float] = field(default_factory=lambda: array("f"))
+    """The time of each exchange that was answered."""
+    cut: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+Series = dict[tuple[str, str], list[Sample]]
+"""Samples by the name of a process, or of a client, and by the quantity."""
+
+
+class Soak:
+    """One soak of both daemons.
+
+    Attributes:
+        tallies: by the names of daemon and client.
+        disturbances: of each daemon, by name.
+        disturbed: how often each disturbance came, by the names of daemon and disturbance.
+        series: what was sampled.
+        faults: everything that was wrong, with the second in which it was noticed.
+    """
+
+    def __init__(self, own: OwnLogSite, follower: FollowerSite, *, seed: int) -> None:
+        self.sites: tuple[Site, ...] = (own, follower)
+        self.disturbed: Counter[tuple[str, str]] = Counter()
+        self.series: Series = defaultdict(list)
+        self.faults: list[str] = []
+        self._seed = seed
+        self._ended = Event()
+        self._lock = Lock()
+        self._begun = time.monotonic()
+        kinds: Sequence[tuple[Site, type[Client]]] = [
+            *((site, kind) for site in self.sites for kind in CLIENTS),
+            (own, SecureDescriptions),
+            (own, Watches),
+            (own, OwnLogWriter),
+            (follower, QuorumWriter),
+            (follower, ThroughWriter),
+        ]
+        self._clients = [kind(site, self._random(site.name, kind.name)) for site, kind in kinds]
+        self.tallies = {(each.site.name, each.name): Tally() for each in self._clients}
+        self.disturbances: dict[Site, dict[str, Disturbance]] = {
+            own: disturbances_of_own(own),
+            follower: disturbances_of_follower(follower, self._random(follower.name, "leaders")),
+        }
+
+    def _random(self, *names: str) -> Random:
+        return Random(f"{self._seed}/{'/'.join(names)}")
+
+    def run(self, seconds: float, *, disturbance_seconds: float) -> None:
+        """Run for this time, or until there are too many faults.
+
+        Args:
+            disturbance_seconds: the mean time between two disturbances of a daemon.
+        """
+        threads = [Thread(target=self._drive, args=(each,)) for each in self._clients]
+        threads += [
+            Thread(target=self._disturb, args=(site, disturbance_seconds)) for site in self.sites
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._watch(self._begun + seconds)
+        finally:
+            self._ended.set()
+            for thread in threads:
+                thread.join()
+        self._check_rest()
+
+    def report(self, fault: str) -> None:
+        with self._lock:
+            self.faults.append(f"second {time.monotonic() - self._begun:.0f}: {fault}")
+
+    def _drive(self, client: Client) -> None:
+        while not self._ended.wait(client.random.expovariate(1 / client.pause_seconds)):
+            self._exchange(client)
+        client.close()
+
+    def _exchange(self, client: Client) -> None:
+        """Let a client make one exchange, and count or report what comes of it."""
+        tally = self.tallies[client.site.name, client.name]
+        begun = time.perf_counter()
+        try:
+            client.exchange()
+            tally.seconds.append(time.perf_counter() - begun)
+            if client.random.random() < CLOSED_SHARE:
+                client.close()
+        except WrongAnswerError as error:
+            self.report(f"{client.site.name}: {client.name}: {error}")
+        except RefusedError as error:
+            tally.refused[str(error)] += 1
+        except Exception as error:  # noqa: BLE001 - the soak reports it
+            client.close()
+            # The blocking clients of the tests raise AssertionError if a connection ends.
+            is_cut = isinstance(error, OSError | HTTPException | AssertionError)
+            if is_cut and client.has_worker and client.site.allows_cuts:
+                tally.cut += 1
+            else:
+                self.report(f"{client.site.name}: {client.name}: {error!r}")
+
+    def run_in_turns(self, rounds: int) -> None:
+        """Let each client make an exchange, and disturb each daemon once, in each round.
+
+        Nothing happens at the same time, so neither does it depend on time.
+        """
+        disturbing = {site: self._disturb_in_turns(site) for site in self.sites}
+        try:
+            for _ in range(rounds):
+                for client in self._clients:
+                    self._exchange(client)
+                for each in disturbing.values():
+                    next(each)
+        finally:
+            for client in self._clients:
+                client.close()
+        self._check_rest()
+
+    def _disturb(self, site: Site, mean_seconds: float) -> None:
+        random, disturbing = self._random(site.name, "pauses"), self._disturb_in_turns(site)
+        while not self._ended.wait(random.uniform(0.5, 1.5) * mean_seconds):
+            next(disturbing)
+
+    def _disturb_in_turns(self, site: Site) -> Iterator[None]:
+        """Disturb a daemon at each step, in each way before one comes again."""
+        random, disturbances = self._random(site.name, "disturbances"), self.disturbances[site]
+        while True:
+            for name in random.sample(sorted(disturbances), len(disturbances)):
+                try:
+                    disturbances[name]()
+                except Exception as error:  # noqa: BLE001 - the soak reports it
+                    self.report(f"{site.name}: {name}: {error!r}")
+                self.disturbed[site.name, name] += 1
+                yield
+
+    def _watch(self, end: float) -> None:
+        """Take samples until ``end``."""
+        seen: Counter[tuple[str, str]] = Counter()
+        while (left := end - time.monotonic()) > 0 and len(self.faults) < FAULTS_MAX:
+            time.sleep(min(left, SAMPLE_SECONDS))
+            for site in self.sites:
+                if site.exit_code is not None:
+                    self.report(f"{site.name}: the daemon has ended with code {site.exit_code}")
+                    return
+            self._sample(seen)
+
+    def _sample(self, seen: Counter[tuple[str, str]]) -> None:
+        now = time.monotonic() - self._begun
+        for site in self.sites:
+            try:
+                for process, values in sample(site):
+                    for quantity, value in values.items():
+                        self.series[process, quantity].append((now, value))
+            except Exception as error:  # noqa: BLE001 - the soak reports it
+                self.report(f"{site.name}: sample: {error!r}")
+        for key, tally in self.tallies.items():
+            since, seen[key] = tally.seconds[seen[key] :], len(tally.seconds)
+            if len(since) > 1:
+                slowest = quantiles(since, n=100, method="inclusive")[98]
+                self.series[": ".join(key), "p99 ms"].append((now, slowest * 1000))
+
+    def _check_rest(self) -> None:
+        """Check that nothing is left once all clients are gone, and that no request failed."""
+        for site in self.sites:
+            if site.exit_code is None:
+                try:
+                    self._check_rest_of(site)
+                except Exception as error:  # noqa: BLE001 - the soak reports it
+                    self.report(f"{site.name}: at rest: {error!r}")
+
+    def _check_rest_of(self, site: Site) -> None:
+        wait_until(lambda: _is_at_rest(site.metrics()), "queues and connections are gone at rest")
+        for name, value in site.metrics().items():
+            if name.startswith("authorizerd_http_requests_failed_total") and value:
+                self.report(f"{site.name}: {name} is {value:.0f}")
+
+    def stop(self) -> None:
+        """Stop both daemons, and check how they end and what they have logged."""
+        for site in self.sites:
+            code = site.stop() if site.exit_code is None else site.exit_code
+            if code:
+                self.report(f"{site.name}: exit code {code}")
+            if site.count_logged("Traceback"):
+                self.report(f"{site.name}: a traceback in {site.log_file}")
+
+
+def _is_at_rest(metrics: Mapping[str, float]) -> bool:
+    return (
+        metrics["authorizerd_updates_waiting"] == 0
+        and metrics['authorizerd_purgatory_size{operation="acl-update"}'] == 0
+        and metrics['authorizerd_stream_connections{listener="decision_stream"}'] == 0
+        and metrics['authorizerd_http_connections{listener="decision_http"}'] == 0
+        and metrics['authorizerd_kafka_connections{listener="PLAINTEXT"}'] == 0
+    )

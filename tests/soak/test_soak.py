@@ -1,0 +1,47 @@
+"""A soak in turns: every client and some disturbances, without threads or times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from authorizerd.acl.model import Acl, Question
+from tests.oracles.scan import decide
+from tests.soak.sites import running_sites
+from tests.soak.soak import Soak
+
+ROUNDS = 4
+QUICK = {"reload settings", "replace a token", "elect another leader", "lose uncommitted records"}
+DECIDING = {
+    "evaluation", "batch", "opa", "explain", "stream", "past", "slow evaluation",
+    "search action", "search subject",
+}  # fmt: skip
+"""The clients that compare decisions."""
+
+
+def decide_wrongly(
+    acls: frozenset[Acl], *, allow_everyone: bool, question: Question
+) -> tuple[bool, Acl | None]:
+    decision, rule = decide(acls, allow_everyone=allow_everyone, question=question)
+    return not decision, rule
+
+
+def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each finds its answers right, and wrong once the evaluator decides otherwise."""
+    with running_sites(tmp_path, ballast=100) as (own, follower):
+        soak = Soak(own, follower, seed=1)
+        for disturbances in soak.disturbances.values():
+            for name in disturbances.keys() - QUICK:
+                del disturbances[name]
+        soak.run_in_turns(ROUNDS)
+        assert soak.faults == []
+        for key, tally in soak.tallies.items():
+            assert len(tally.seconds) + sum(tally.refused.values()) == ROUNDS, key
+        for module in ("history", "load"):
+            monkeypatch.setattr(f"tests.soak.{module}.decide", decide_wrongly)
+        soak.run_in_turns(1)
+        found = sorted(tuple(fault.split(": ")[1:3]) for fault in soak.faults)
+        assert found == sorted((site.name, name) for site in soak.sites for name in DECIDING)
+        soak.stop()
+        assert len(soak.faults) == len(found)
