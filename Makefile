@@ -8,7 +8,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories fuzz soak mutants stretches check bench peers conformance manual docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance manual docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -62,6 +62,12 @@ faults: setup-dev
 # Run random stories of the whole daemon on such a disk and a faulty network; compare them with a model.
 stories: setup-dev
 	$(BIN)/python -m tests.model --stories $(or $(STORIES),3000) --seed $(or $(SEED),1)
+
+# Kill, stop and starve a real daemon with workers, and compare all answers with its log; MINUTES=5,
+# SEED=1234 and FAULTS=SIGSTOP,disk choose what happens.
+chaos: setup-dev
+	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) \
+	  $(if $(FAULTS),--faults "$(FAULTS)")
 
 # Send damaged and invented inputs to every reader of bytes and text; INPUTS=1000000 and SECONDS=600
 # limit the run, TARGETS=opa,stream chooses readers, SEED=1234 sets the random seed.

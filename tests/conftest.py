@@ -22,6 +22,7 @@ FAST = "not slow"
 """The expression after ``-m`` that selects the fast tests."""
 
 SLOW_PLACES = (
+    "chaos/test_chaos.py",
     "cli/doctor/test_command.py",
     "cli/questions/test_history.py",
     "cli/test_check_log.py",

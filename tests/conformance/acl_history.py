@@ -8,16 +8,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.model import Acl
 from ops.kafka_rig.cluster import Cluster
 from ops.kafka_rig.member import Member
 from ops.kafka_rig.rig import Rig
-from tests.oracles.scan import decide, meets
+from tests.oracles.acl_history import AclHistory
 
 BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) .*? isvalid: (\w+)$")
 RECORD = re.compile(r"^\| offset: (\d+) .* payload: (\{.*\})$")
@@ -30,96 +28,6 @@ FIELDS = {
     "operation": "operation",
     "permission_type": "permissionType",
 }
-
-
-@dataclass
-class AclHistory:
-    """A log's changes of ACLs by offset, and the last offset of each batch.
-
-    ``added`` has the offset and the ACL of each id. ``removed`` has the offset by id.
-    """
-
-    batch_ends: set[int] = field(default_factory=set)
-    added: dict[str, tuple[int, Acl]] = field(default_factory=dict)
-    removed: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def last_offset(self) -> int:
-        return max(self.batch_ends)
-
-    def acls_at(self, offset: int) -> list[Acl]:
-        """Return the ACLs of the state with this last offset; a binding may occur twice."""
-        return [
-            acl
-            for acl_id, (added_at, acl) in self.added.items()
-            if added_at <= offset < self.removed.get(acl_id, offset + 1)
-        ]
-
-    def find_doubles(self) -> list[Acl]:
-        """Return the bindings that were added while they existed."""
-        lives: dict[Acl, list[tuple[int, float]]] = {}
-        for acl_id, (added_at, acl) in self.added.items():
-            removed_at = self.removed.get(acl_id, float("inf"))
-            lives.setdefault(acl, []).append((added_at, removed_at))
-        return [
-            acl
-            for acl, spans in lives.items()
-            for (_, end), (start, _) in zip(sorted(spans), sorted(spans)[1:], strict=False)
-            if start < end
-        ]
-
-    def timelines(self, questions: Iterable[Question]) -> dict[Question, Timeline]:
-        """Return the answer to each question at every offset, by a plain scan."""
-        by_name: dict[str, list[str]] = {}
-        for acl_id, (_, acl) in self.added.items():
-            key = acl.resource_name if _is_plain(acl) else ""
-            by_name.setdefault(key, []).append(acl_id)
-        return {
-            question: self._timeline(
-                question, (*by_name.get("", ()), *by_name.get(question.resource_name, ()))
-            )
-            for question in questions
-        }
-
-    def _timeline(self, question: Question, acl_ids: Collection[str]) -> Timeline:
-        matching = {
-            acl_id: self.added[acl_id]
-            for acl_id in acl_ids
-            if meets(self.added[acl_id][1], question)
-        }
-        turns = {0}
-        for acl_id, (added_at, _) in matching.items():
-            turns |= {added_at, self.removed.get(acl_id, 0)}
-        offsets = sorted(turns)
-        answers = [
-            decide(
-                [
-                    acl
-                    for acl_id, (added_at, acl) in matching.items()
-                    if added_at <= offset < self.removed.get(acl_id, offset + 1)
-                ],
-                False,
-                question,
-            )[0]
-            for offset in offsets
-        ]
-        return Timeline(offsets, answers)
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """The answers to one question: each holds from its offset up to the next one."""
-
-    offsets: list[int]
-    answers: list[bool]
-
-    def at(self, offset: int) -> bool:
-        return self.answers[bisect_right(self.offsets, offset) - 1]
-
-
-def _is_plain(acl: Acl) -> bool:
-    """Return True if the pattern matches one name."""
-    return acl.pattern_type == 3 and acl.resource_name != "*"
 
 
 def read_history(cluster: Cluster, folder: Path) -> AclHistory:

@@ -10,11 +10,11 @@ import random
 import time
 from collections.abc import Sequence
 
-from authorizerd.acl.model import Acl, AclFilter, Question
+from authorizerd.acl.model import Acl, Question
 from ops.kafka_rig.admin import Admin
 from ops.kafka_rig.cluster import Cluster
 from ops.kafka_rig.rig import RigError
-from tests.support.acls import acl, question
+from tests.support.acls import acl, exact_filter, question
 from tests.support.background import Background
 
 TOPICS = [f"churn-{number}" for number in range(40)]
@@ -36,14 +36,6 @@ QUESTIONS: list[Question] = [
 CHANGES_MAX = 5
 PAUSE_SECONDS = 0.01
 RETRY_SECONDS = 0.1
-
-
-def exact_filter(each: Acl) -> AclFilter:
-    """Return the filter that matches this ACL only."""
-    return AclFilter(
-        each.resource_type, each.resource_name, each.pattern_type, each.principal, each.host,
-        each.operation, each.permission_type,
-    )  # fmt: skip
 
 
 class Churn(Background):

@@ -22,6 +22,7 @@ from tests.conformance.churn import QUESTIONS
 from tests.support.background import Background
 from tests.support.daemon_process import COMMAND, ROOT, Answer, ask, wait_until, write_config
 from tests.support.kafka_connection import KafkaConnection
+from tests.support.requests import stream_question
 from tests.support.stream_connection import StreamConnection
 
 ASKED = 20
@@ -157,13 +158,6 @@ class Follower:
             return ask(connection, "POST", "/access/v1/evaluation", body, headers)
         finally:
             connection.close()
-
-
-def stream_question(asked: Question) -> tuple[str, str | None, int, int, str]:
-    """Return a question as the decision stream takes it."""
-    return (
-        asked.principal, asked.host, asked.operation, asked.resource_type, asked.resource_name,
-    )  # fmt: skip
 
 
 @dataclass

@@ -8,7 +8,8 @@ from authorizerd.acl.model import Acl, AclFilter, PatternType, PermissionType
 from ops.kafka_rig.cluster import running_cluster
 from ops.kafka_rig.cluster_settings import GRANTS, ClusterSettings
 from ops.kafka_rig.rig import Rig
-from tests.conformance.acl_history import AclHistory, read_history
+from tests.conformance.acl_history import read_history
+from tests.oracles.acl_history import AclHistory
 from tests.support.acls import acl, question
 
 

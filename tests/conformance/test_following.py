@@ -20,10 +20,11 @@ from ops.kafka_rig.cluster import FIRST_BROKER, Cluster
 from ops.kafka_rig.cluster_settings import GRANTS
 from ops.kafka_rig.followers import quorum_source
 from ops.kafka_rig.rig import RigError
-from tests.conformance.acl_history import AclHistory, read_history, read_written
-from tests.conformance.churn import POOL, QUESTIONS, Churn, exact_filter
+from tests.conformance.acl_history import read_history, read_written
+from tests.conformance.churn import POOL, QUESTIONS, Churn
 from tests.conformance.followers import Asker, Decisions, Follower
-from tests.support.acls import acl
+from tests.oracles.acl_history import AclHistory
+from tests.support.acls import acl, exact_filter
 
 LEADER_KILLS = 10
 DAEMON_KILLS = 10

@@ -14,6 +14,7 @@ from tests.mutants.backup_mutants import BACKUP_MUTANTS
 from tests.mutants.broker_mutants import BROKER_MUTANTS
 from tests.mutants.certificate_name_mutants import CERTIFICATE_NAME_MUTANTS
 from tests.mutants.change_mutants import CHANGE_MUTANTS
+from tests.mutants.chaos_mutants import CHAOS_MUTANTS
 from tests.mutants.client_mutants import CLIENT_MUTANTS
 from tests.mutants.command_mutants import COMMAND_MUTANTS
 from tests.mutants.connection_mutants import CONNECTION_MUTANTS
@@ -57,6 +58,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Policy tests": POLICY_MUTANTS,
     "Actors": ACTOR_MUTANTS,
     "Stories": STORY_MUTANTS,
+    "Chaos": CHAOS_MUTANTS,
     "Console": CONSOLE_MUTANTS,
     "Kafka listeners": KAFKA_MUTANTS,
     "Changes that expect a state": CHANGE_MUTANTS,

@@ -10,6 +10,7 @@ from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,
     AclAdded,
+    AclFilter,
     ChangeBatch,
     Code,
     Operation,
@@ -65,6 +66,14 @@ def question(
     """Return a question: ``question("User:a", "READ", topic="orders")``."""
     kind, name = _resource(resource)
     return Question(principal, host, _code(Operation, operation), kind, name)
+
+
+def exact_filter(each: Acl) -> AclFilter:
+    """Return the filter that matches this ACL only."""
+    return AclFilter(
+        each.resource_type, each.resource_name, each.pattern_type, each.principal, each.host,
+        each.operation, each.permission_type,
+    )  # fmt: skip
 
 
 def snapshot_of(*acls: Acl, offset: int = 0) -> AclSnapshot:

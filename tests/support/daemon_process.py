@@ -106,15 +106,15 @@ class DaemonProcess:
         return self.process.wait(), errors
 
 
-def connect(address: str) -> socket.socket:
-    """Connect to ``host:port`` or ``unix:path``."""
+def connect(address: str, seconds_max: float = SECONDS_MAX) -> socket.socket:
+    """Connect to ``host:port`` or ``unix:path``; each call may take ``seconds_max``."""
     if address.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(SECONDS_MAX)
+        connection.settimeout(seconds_max)
         connection.connect(address.removeprefix("unix:"))
         return connection
     host, _, port = address.rpartition(":")
-    return socket.create_connection((host, int(port)), SECONDS_MAX)
+    return socket.create_connection((host, int(port)), seconds_max)
 
 
 def ask(

@@ -21,7 +21,7 @@ from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_reque
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.support.certificates import connect_tls
-from tests.support.daemon_process import connect
+from tests.support.daemon_process import SECONDS_MAX, connect
 
 RESPONSE_BYTES_MAX = 1 << 30
 
@@ -32,6 +32,7 @@ class KafkaConnection:
     Args:
         context: for a listener with TLS.
         client_id: the id in the header of each request.
+        seconds_max: time limit of each call without TLS.
     """
 
     def __init__(
@@ -41,8 +42,11 @@ class KafkaConnection:
         password: str = "",
         context: SSLContext | None = None,
         client_id: str = "tests",
+        seconds_max: float = SECONDS_MAX,
     ) -> None:
-        self.socket = connect(address) if context is None else connect_tls(address, context)
+        self.socket = (
+            connect(address, seconds_max) if context is None else connect_tls(address, context)
+        )
         self._connection = KafkaClientConnection(client_id, RESPONSE_BYTES_MAX)
         if user is not None:
             assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from authorizerd.acl.model import Question
+
 
 def evaluation(
     user: str = "alice", action: str = "read", *, topic: str = "orders", host: str | None = None
@@ -15,3 +17,10 @@ def evaluation(
         "resource": {"type": "topic", "id": topic},
     }
     return document if host is None else {**document, "context": {"host": host}}
+
+
+def stream_question(asked: Question) -> tuple[str, str | None, int, int, str]:
+    """Return a question as the decision stream takes it."""
+    return (
+        asked.principal, asked.host, asked.operation, asked.resource_type, asked.resource_name,
+    )  # fmt: skip

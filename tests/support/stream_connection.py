@@ -6,7 +6,7 @@ from ssl import SSLContext
 
 from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection, StreamQuestion
 from tests.support.certificates import connect_tls
-from tests.support.daemon_process import connect
+from tests.support.daemon_process import SECONDS_MAX, connect
 
 FRAME_BYTES_MAX = 1 << 20
 
@@ -16,12 +16,19 @@ class StreamConnection:
 
     Args:
         context: for a port with TLS.
+        seconds_max: time limit of each call without TLS.
     """
 
     def __init__(
-        self, address: str, token: str | None = None, context: SSLContext | None = None
+        self,
+        address: str,
+        token: str | None = None,
+        context: SSLContext | None = None,
+        seconds_max: float = SECONDS_MAX,
     ) -> None:
-        self.socket = connect(address) if context is None else connect_tls(address, context)
+        self.socket = (
+            connect(address, seconds_max) if context is None else connect_tls(address, context)
+        )
         self.connection = StreamClientConnection(FRAME_BYTES_MAX)
         try:
             self.socket.sendall(self.connection.hello(token))

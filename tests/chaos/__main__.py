@@ -1,0 +1,109 @@
+"""Run a daemon with workers and clients under faults, and compare everything with the log.
+
+python -m tests.chaos [--minutes 5] [--seed 1] [--faults "kill -9,SIGSTOP"] [--folder DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from tests.chaos.chaos import Chaos, Report, draw_faults
+from tests.chaos.faults import FAULTS, Fault, Means
+from tests.chaos.private_machine import PrivateDisk, PrivateNetwork, enter
+from tests.chaos.shim import Shim, find_compiler
+
+_DISK: Final = "disk"
+
+
+def main() -> int:
+    """Run faults for the minutes, and print the table; return 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--minutes", type=float, default=5.0, help="no fault begins after them")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", default="", help="parts of the names of faults, with commas")
+    parser.add_argument("--folder", type=Path, help="keep the log and the daemon's output here")
+    arguments = parser.parse_args()
+    alone = enter("tests.chaos", sys.argv[1:])
+    with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
+        folder = arguments.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        means, missing = _find_means(folder, alone)
+        chosen = _choose(arguments.faults.split(","), missing)
+        if not chosen:
+            parser.error("no fault that is possible here has this in its name")
+        begin = time.monotonic()
+        faults = itertools.takewhile(
+            lambda _: time.monotonic() - begin < arguments.minutes * 60,
+            draw_faults(chosen, arguments.seed),
+        )
+        log_folder = None if means.disk is None else means.disk.path
+        report = Chaos(folder, arguments.seed, _print, means, log_folder).run(faults)
+        _print_report(report, arguments.seed, time.monotonic() - begin)
+    return bool(report.violations)
+
+
+def _find_means(folder: Path, alone: str) -> tuple[Means, dict[str, str]]:
+    """Return what this machine has for faults, and why it lacks the others.
+
+    Args:
+        alone: why there is no private network and disk, or an empty text.
+    """
+    missing = {"network": alone, "disk": alone, "shim": "" if find_compiler() else "there is no cc"}
+    network = disk = None
+    if not alone:
+        try:
+            network = PrivateNetwork()
+        except OSError as error:
+            missing["network"] = str(error)
+        try:
+            disk = PrivateDisk(folder / _DISK)
+        except OSError as error:
+            missing["disk"] = str(error)
+    shim = None if missing["shim"] else Shim(folder, folder if disk is None else disk.path)
+    return Means(shim, disk, network), missing
+
+
+def _choose(parts: Sequence[str], missing: Mapping[str, str]) -> list[Fault]:
+    """Return the faults with one of these parts in their names; print why others are left out."""
+    chosen = [each for each in FAULTS if any(part in each.name for part in parts)]
+    for fault in chosen:
+        if missing.get(fault.needs):
+            _print(f"left out: {fault.name}: {missing[fault.needs]}")
+    return [fault for fault in chosen if not missing.get(fault.needs)]
+
+
+def _print_report(report: Report, seed: int, seconds: float) -> None:
+    _print(f"\nseed {seed}, {seconds:.0f} s\n")
+    _print_row("fault", "times", "recovered after (median, longest)")
+    for name, recoveries in sorted(report.recoveries.items()):
+        spread = f"{median(recoveries):6.2f} s {max(recoveries):6.2f} s"
+        _print_row(name, str(len(recoveries)), spread)
+    _print("")
+    for name, number in sorted(report.counts.items()):
+        _print_row(name, f"{number:,}", "")
+    for text in report.violations:
+        _print(f"VIOLATION: {text}")
+
+
+def _print_row(*cells: str) -> None:
+    name, number, more = cells
+    _print(f"{name:45}{number:>10}  {more}".rstrip())
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

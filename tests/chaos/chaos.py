@@ -1,0 +1,202 @@
+"""One run: faults, one after the other, while clients work and the checker compares."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from authorizerd.acl.model import Acl
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from tests.chaos.checker import Checker
+from tests.chaos.clients import (
+    POOL,
+    QUESTIONS,
+    Client,
+    HttpAsker,
+    KafkaAsker,
+    Lister,
+    Ports,
+    StreamAsker,
+    Updater,
+)
+from tests.chaos.faults import Fault, Means, Stage
+from tests.chaos.journal import Journal
+from tests.chaos.supervised_daemon import WORKERS, SupervisedDaemon
+from tests.chaos.tail import Tail
+from tests.support.daemon_process import new_log, run, wait_until
+
+RECOVERY_SECONDS_MAX: Final = 60.0
+"""How long it may take after a fault until every client is served again."""
+
+_UPDATERS: Final = 3
+_STREAM_ASKERS: Final = 3
+_HTTP_ASKERS: Final = 2
+_LAST_ASKERS: Final = 10
+"""So many that each worker is asked; the kernel chooses one for each connection."""
+_TRIES: Final = 10
+_POLL_SECONDS: Final = 0.05
+_CALM_SECONDS_MAX: Final = 1.5
+
+
+@dataclass
+class Report:
+    """What a run did and found. ``recoveries`` has the seconds of each fault's recoveries."""
+
+    recoveries: dict[str, list[float]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+
+class Chaos:
+    """A daemon with its own log, its clients, and the checker.
+
+    Args:
+        folder: an empty directory, which has the logs of a run afterwards.
+        seed: it decides what is sent and which faults come when. What the processes make of it
+            differs each time.
+        tell: takes a line about each fault.
+        means: what the faults need.
+        log_folder: for the directory of the log; ``folder`` by default.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        tell: Callable[[str], None],
+        means: Means | None = None,
+        log_folder: Path | None = None,
+    ) -> None:
+        self.report = Report()
+        self._chance = random.Random(seed)
+        self._tell = tell
+        self._means = means or Means()
+        self._log_dir = new_log(log_folder or folder)
+        shim = self._means.shim
+        environment = {} if shim is None else shim.environment
+        self._daemon = SupervisedDaemon(folder, self._log_dir, {}, environment)
+        self._journal = Journal()
+        self._checker = Checker(self._journal, QUESTIONS)
+        self._clients = new_clients(self._daemon.ports, self._journal, seed)
+
+    def run(self, faults: Iterable[Fault]) -> Report:
+        """Run one fault after the other, check what is left, and return the report; blocks."""
+        try:
+            with Tail(self._log_dir / METADATA_TOPIC_DIRECTORY) as tail:
+                with working(self._clients):
+                    self._await_recovery("the start")
+                    for fault in faults:
+                        self._run_fault(fault)
+                        self._checker.check(tail.read)
+                self._compare_end(tail)
+        finally:
+            exit_code = self._daemon.close()
+        self._demand(exit_code == 0, f"the daemon has ended with the exit code {exit_code}")
+        self._demand("Traceback" not in self._daemon.read_log(), "the daemon's log has a traceback")
+        done = run("check-log", str(self._log_dir))
+        self._demand(done.returncode == 0, f"check-log says: {done.stdout}")
+        self._fill_report()
+        return self.report
+
+    def _run_fault(self, fault: Fault) -> None:
+        starts = self._daemon.starts
+        time.sleep(self._chance.uniform(0, _CALM_SECONDS_MAX))
+        fault.run(Stage(self._daemon, self._chance, self._means))
+        self._await_recovery(fault.name)
+        has_ended = self._daemon.starts != starts
+        self._demand(fault.ends_daemon or not has_ended, f"the daemon has ended: {fault.name}")
+
+    def _await_recovery(self, after: str) -> None:
+        """Wait until all workers are there, and each client is served what it sent after now."""
+        begin = time.monotonic()
+        while len(self._daemon.workers) < WORKERS or self._find_late(begin):
+            if time.monotonic() > begin + RECOVERY_SECONDS_MAX:
+                late = ", ".join(self._find_late(begin))
+                self._demand(False, f"after {after}, not served in time: {late or 'workers'}")
+                break
+            time.sleep(_POLL_SECONDS)
+        seconds = time.monotonic() - begin
+        self.report.recoveries.setdefault(after, []).append(seconds)
+        self._tell(f"{after}: all clients are served again after {seconds:.2f} s")
+
+    def _find_late(self, begin: float) -> set[str]:
+        """Return the kinds of the clients that were not served since ``begin``."""
+        return {type(each).__name__ for each in self._clients if each.served < begin}
+
+    def _compare_end(self, tail: Tail) -> None:
+        """Compare what the daemon lists with the end of the log, once nothing changes any more."""
+        for _ in range(_TRIES):
+            before = self._checker.state.last_offset
+            listed = self._ask_at_the_end()
+            self._checker.check(tail.read)
+            if self._checker.state.last_offset == before:  # no update in doubt came late
+                self._demand(listed == self._checker.state.acls, "the end is not that of the log")
+                return
+        self._demand(False, "the log goes on to change without clients")
+
+    def _ask_at_the_end(self) -> frozenset[Acl]:
+        """Enter answers to all questions of every kind; return the ACLs that are listed."""
+        ports, chance = self._daemon.ports, self._chance
+        askers = [StreamAsker(ports, self._journal, chance) for _ in range(_LAST_ASKERS)]
+        lister = Lister(ports, self._journal, chance)
+        with working([*askers, lister]) as clients:
+            begin = time.monotonic()
+            wait_until(lambda: all(each.served > begin for each in clients), "the last answers")
+        return self._journal.listings[-1].acls
+
+    def _demand(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.report.violations.append(otherwise)
+
+    def _fill_report(self) -> None:
+        report = self.report
+        report.counts += self._checker.counts
+        report.counts["starts of the daemon"] = self._daemon.starts
+        report.violations += self._checker.violations
+        for client in self._clients:
+            report.counts += client.counts
+            report.violations += client.wrong
+
+
+def new_clients(ports: Ports, journal: Journal, seed: int) -> list[Client]:
+    """Return clients of every kind; each ACL of the pool is changed by one of them."""
+    chances = (random.Random(f"{seed}-{number}") for number in count())
+    return [
+        *(
+            Updater(ports, journal, next(chances), str(number), POOL[number::_UPDATERS])
+            for number in range(_UPDATERS)
+        ),
+        *(StreamAsker(ports, journal, next(chances)) for _ in range(_STREAM_ASKERS)),
+        *(HttpAsker(ports, journal, next(chances)) for _ in range(_HTTP_ASKERS)),
+        KafkaAsker(ports, journal, next(chances)),
+        Lister(ports, journal, next(chances)),
+    ]
+
+
+@contextmanager
+def working(clients: Sequence[Client]) -> Iterator[Sequence[Client]]:
+    """Let clients work in threads until the block ends."""
+    with ThreadPoolExecutor(len(clients)) as threads:
+        tasks = [threads.submit(client.run) for client in clients]
+        try:
+            yield clients
+        finally:
+            for client in clients:
+                client.ends.set()
+    for task in tasks:
+        task.result()
+
+
+def draw_faults(faults: Sequence[Fault], seed: int) -> Iterator[Fault]:
+    """Yield faults without end, each of them once before any comes again."""
+    chance = random.Random(f"faults-{seed}")
+    while True:
+        yield from chance.sample(faults, len(faults))

@@ -1,0 +1,271 @@
+"""The checker: does the log, as another reader sees it, bear out everything that clients were told?
+
+It knows nothing of the daemon, and nothing of the faults. What it demands:
+
+- The log has each acknowledged update, whole, once, and after all updates that were acknowledged
+  before it was sent. It has nothing of a refused update, and nothing that no client has sent.
+- What was acknowledged or shown stays in the log, and a group that was deleted does not come back.
+- Each decision is that of the state whose offset it names: one that includes all updates that were
+  acknowledged before the question was sent, and none that was sent after the answer. A decision
+  without an offset is that of one of these states. So is each listing of the ACLs.
+- The answers on one connection never go back to an older state.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from math import isinf
+from typing import Final
+
+from authorizerd.acl.model import Acl, Question
+from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
+from tests.chaos.log_reader import LogBatch
+from tests.chaos.log_state import LogState, Step
+
+ReadLog = Callable[[], tuple[Sequence[LogBatch], Sequence[LogBatch]]]
+"""Return the whole log, and the batches that were in it last time and are not now."""
+SHOWN: Final = 50
+"""Violations whose texts are kept."""
+
+
+class Window:
+    """Which states may be visible at a time, by what clients have sent and were told.
+
+    Args:
+        sent: times, and the offsets of what was sent then.
+        acknowledged: times, and the offsets of what was acknowledged then.
+        last_offset: the end of the log.
+    """
+
+    def __init__(
+        self,
+        sent: Sequence[tuple[float, int]],
+        acknowledged: Sequence[tuple[float, int]],
+        last_offset: int,
+    ) -> None:
+        self._sent = sorted(sent)
+        self._acknowledged = sorted(acknowledged)
+        self._first = [-1, *accumulate((offset for _, offset in self._acknowledged), max)]
+        later = accumulate((offset for _, offset in reversed(self._sent)), min)
+        self._beyond = [*reversed([*later]), last_offset + 1]
+
+    def first(self, sent: float) -> int:
+        """Return the lowest offset that the answer to a request sent at this time may show."""
+        return self._first[bisect_left(self._acknowledged, (sent, -1))]
+
+    def last(self, answered: float) -> int:
+        """Return the highest offset that an answer of this time may show."""
+        return self._beyond[bisect_left(self._sent, (answered, self._beyond[-1]))] - 1
+
+
+class Checker:
+    """Compare a journal with the log, again and again.
+
+    ``violations`` has texts, ``counts`` says how much was checked.
+    """
+
+    def __init__(self, journal: Journal, questions: Sequence[Question]) -> None:
+        self.violations: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self.state = LogState(questions)
+        self._journal = journal
+        self._questions = questions
+        self._entered = 0
+        self._open: list[Update] = []
+        """Updates that no client was told about in the last check."""
+        self._by_marker: dict[Acl, list[Update]] = {}
+        self._kept = -1
+        """The highest offset that was acknowledged or shown."""
+        self._connections: dict[int, int] = {}
+
+    def check(self, read: ReadLog) -> None:
+        """Check all that is new. The log is read after what it must bear out was told."""
+        answers = [self._journal.answers.popleft() for _ in range(len(self._journal.answers))]
+        listings = [self._journal.listings.popleft() for _ in range(len(self._journal.listings))]
+        self._enter_updates()
+        told = [update for update in self._open if not isinf(update.answered)]
+        batches, lost = read()
+        self._enter_updates()
+        found = [*self._forget(batches, lost)]
+        for batch in batches[len(self.state.steps) :]:
+            found += self.state.apply(batch)
+            found += self._check_step(self.state.steps[-1])
+        window = self._window()
+        for update in told:
+            found += self._check_update(update, window)
+        for answer in answers:
+            found += self._check_answer(answer, window)
+        found += self._check_listings(listings, window)
+        self.counts["violations"] += len(found)
+        self.violations += found[: SHOWN - len(self.violations)]
+
+    def _forget(self, batches: Sequence[LogBatch], lost: Sequence[LogBatch]) -> Iterator[str]:
+        """Go back to the state before ``lost``."""
+        if not lost:
+            return
+        begin = min(batch.first_offset for batch in lost)
+        if begin <= self._kept:
+            yield f"offset {begin} is lost, but offset {self._kept} was acknowledged or shown"
+        self.counts["unfinished writes that a start has cut"] += len(lost)
+        self.state = LogState(self._questions)
+        for batch in batches:
+            if batch.last_offset < begin:
+                yield from self.state.apply(batch)
+
+    def _enter_updates(self) -> None:
+        entered = self._journal.updates[self._entered :]
+        self._entered += len(entered)
+        self._open += entered
+        for update in entered:
+            self._by_marker.setdefault(update.marker, []).append(update)
+
+    def _check_step(self, step: Step) -> Iterator[str]:
+        """Check that a batch has whole requests, which clients have sent."""
+        self.counts["batches of the log"] += 1
+        for changed, is_deletion in ((step.added, False), (step.removed, True)):
+            requests = self._find_requests(changed, is_deletion=is_deletion)
+            unasked = changed.difference(*(each.acls for each in requests))
+            if unasked:
+                yield f"offset {step.last_offset} changes what no client has sent: {_list(unasked)}"
+            for request in requests:
+                yield from self._check_request(step.last_offset, request)
+
+    def _find_requests(self, changed: frozenset[Acl], *, is_deletion: bool) -> list[Update]:
+        """Return a request for each group of which there are markers among ``changed``.
+
+        There is none if a group in doubt was created after its deletion, and the deletion of
+        another group finds an ACL of it.
+        """
+        found = [
+            next(
+                (each for each in self._by_marker.get(acl, ()) if each.is_deletion is is_deletion),
+                None,
+            )
+            for acl in changed
+        ]
+        if any(found) or not is_deletion or not changed:
+            return [each for each in found if each is not None]
+        return [
+            each
+            for updates in self._by_marker.values()
+            for each in updates
+            if each.is_deletion and changed <= each.acls
+        ][:1]
+
+    def _check_request(self, offset: int, request: Update) -> Iterator[str]:
+        acls = self.state.acls
+        if acls & request.acls if request.is_deletion else request.acls - acls:
+            yield f"offset {offset} has only a part of the {request}"
+        if not request.is_deletion and len(self.state.added[request.marker]) > 1:
+            yield f"offset {offset} makes the {request} a second time"
+
+    def _window(self) -> Window:
+        sent: list[tuple[float, int]] = []
+        acknowledged: list[tuple[float, int]] = []
+        for marker, updates in self._by_marker.items():
+            for offsets, is_deletion in (
+                (self.state.added.get(marker, ()), False),
+                (self.state.removed.get(marker, ()), True),
+            ):
+                attempts = [each for each in updates if each.is_deletion is is_deletion]
+                if offsets and attempts:
+                    # Which attempt was carried out is not known, but none before the first.
+                    sent.append((min(each.sent for each in attempts), offsets[0]))
+                    acknowledged += [
+                        (each.answered, offsets[0])
+                        for each in attempts
+                        if each.outcome is Outcome.ACKNOWLEDGED
+                        and (marker in each.found or not is_deletion)
+                    ]
+        return Window(sent, acknowledged, self.state.last_offset)
+
+    def _check_update(self, update: Update, window: Window) -> Iterator[str]:
+        self._open.remove(update)
+        self.counts[f"updates {update.outcome.value}"] += 1
+        changed = self.state.removed if update.is_deletion else self.state.added
+        offset = changed[update.marker][0] if update.marker in changed else None
+        first = window.first(update.sent)
+        attempts = [
+            each
+            for each in self._by_marker[update.marker]
+            if each.is_deletion is update.is_deletion
+        ]
+        if offset is not None and len(attempts) == 1:
+            if update.outcome is Outcome.REFUSED:
+                yield f"the {update} is at offset {offset}"
+            if offset <= first:
+                yield f"the {update} is at offset {offset}, but {first} was acknowledged before"
+        if update.outcome is not Outcome.ACKNOWLEDGED:
+            return
+        self._kept = max(self._kept, -1 if offset is None else offset)
+        if not update.is_deletion:
+            if offset is None:
+                yield f"the {update} is not in the log"
+        else:
+            yield from self._check_deletion(update, offset, first, len(attempts))
+
+    def _check_deletion(
+        self, update: Update, offset: int | None, first: int, attempts: int
+    ) -> Iterator[str]:
+        added = self.state.added.get(update.marker)
+        if offset is None and added is not None and added[0] <= first:
+            yield f"the {update} is not in the log"
+        if offset is None and update.found:
+            yield f"the {update} has found what is not in the log"
+        if offset is None or added is None:
+            return
+        if update.marker not in update.found:
+            if attempts == 1 and added[0] <= first:
+                yield f"the {update} has not found its group"
+            return
+        if self.state.step_at(offset).removed != update.found:
+            yield f"the {update} has removed other ACLs than it answered"
+
+    def _check_answer(self, answer: Answer, window: Window) -> Iterator[str]:
+        first, last = window.first(answer.sent), window.last(answer.answered)
+        self.counts[f"decisions over {answer.surface}"] += len(answer.questions)
+        where = f"an answer over {answer.surface}"
+        offset = answer.offset
+        decided = zip(answer.questions, answer.decisions, strict=True)
+        if offset is None:
+            for question, decision in decided:
+                possible = self.state.timelines[question].between(max(first, 0), last)
+                if decision not in possible:
+                    yield f"{where}: {decision} for {question} at no offset from {first} to {last}"
+            return
+        where += f" at offset {offset}"
+        if offset not in self.state.ends:
+            yield f"{where}: no batch of the log ends there"
+        if offset < first:
+            yield f"{where}: offset {first} was acknowledged before it was asked for"
+        if offset > last:
+            yield f"{where}: what comes after {last} was not yet sent"
+        if offset < self._connections.get(answer.connection, -1):
+            yield f"{where}: this connection had {self._connections[answer.connection]} before"
+        self._connections[answer.connection] = offset
+        self._kept = max(self._kept, offset)
+        for question, decision in decided:
+            if decision is not self.state.timelines[question].at(offset):
+                yield f"{where}: {decision} for {question}"
+
+    def _check_listings(self, listings: Sequence[Listing], window: Window) -> Iterator[str]:
+        """Look for the state of each listing."""
+        wanted = [(window.first(each.sent), window.last(each.answered), each) for each in listings]
+        self.counts["listings"] += len(wanted)
+        for offset, acls in self.state.states_back_from_the_end():
+            if offset < min((first for first, _, _ in wanted), default=offset + 1):
+                break
+            wanted = [
+                (first, last, each)
+                for first, last, each in wanted
+                if not first <= offset <= last or each.acls != acls
+            ]
+        for first, last, listing in wanted:
+            yield f"a listing of {len(listing.acls)} ACLs is no state from {first} to {last}"
+
+
+def _list(acls: frozenset[Acl]) -> str:
+    return ", ".join(sorted(map(str, acls)))

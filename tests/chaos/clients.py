@@ -1,0 +1,353 @@
+"""Clients that change ACLs and ask, all the time, and enter in the journal what they were told.
+
+A client whose connection breaks, or that waits too long, connects again. What it knows for certain
+is only what it was told.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from itertools import count
+from threading import Event
+from typing import Final
+
+from authorizerd.acl.model import Acl, Operation, Question
+from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
+from tests.support.acls import acl, exact_filter, question
+from tests.support.daemon_process import ask
+from tests.support.kafka_connection import KafkaConnection
+from tests.support.requests import stream_question
+from tests.support.stream_connection import StreamConnection
+
+SECONDS_MAX: Final = 3.0
+"""How long a client waits for an answer."""
+RETRY_SECONDS: Final = 0.1
+ADMIN: Final = "admin"
+PASSWORD: Final = "secret of the chaos"
+USERS: Final = [f"u{number}" for number in range(4)]
+TOPICS: Final = [f"t{number}" for number in range(6)]
+OPERATIONS: Final = ("READ", "WRITE", "DESCRIBE")
+POOL: Final = [
+    *(acl(f"User:{user}", "READ", topic=topic) for user in USERS for topic in TOPICS),
+    *(
+        acl(f"User:{user}", "READ", topic=topic, deny=True)
+        for user in USERS
+        for topic in TOPICS[:3]
+    ),
+    *(acl(f"User:{user}", "WRITE", topic="t", pattern="PREFIXED") for user in USERS),
+    acl("User:*", "DESCRIBE", topic="*"),
+    acl("User:*", "ALL", topic="t5", deny=True),
+    acl("User:*", "WRITE", topic="t4"),
+]
+"""The ACLs that come and go: together they decide each question differently."""
+
+QUESTIONS: Final = [
+    question(f"User:{user}", operation, topic=topic, host="127.0.0.1")
+    for user in USERS
+    for topic in TOPICS
+    for operation in OPERATIONS
+]
+_GROUP_MAX: Final = 3
+_FRAME: Final = 12
+_PAUSE_SECONDS: Final = 0.02
+_IN_DOUBT: Final = frozenset(
+    (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR)
+)
+_REFUSED: Final = frozenset(
+    (
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.AUTHORIZER_NOT_READY,
+    )
+)
+
+
+class UnexpectedAnswerError(Exception):
+    """An answer that no fault explains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where the daemon listens, as ``host:port``."""
+
+    kafka: str
+    http: str
+    stream: str
+
+    @property
+    def numbers(self) -> list[int]:
+        """The port numbers."""
+        return [int(each.rpartition(":")[2]) for each in (self.kafka, self.http, self.stream)]
+
+
+class Client(ABC):
+    """Work until ``ends`` is set, and connect again after each break.
+
+    ``served`` is when the last request was sent that was answered well. ``counts`` has breaks and
+    refusals, ``wrong`` the answers that no fault explains.
+    """
+
+    def __init__(self, ports: Ports, journal: Journal, chance: random.Random) -> None:
+        self.served = 0.0
+        self.counts: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.ports = ports
+        self.journal = journal
+        self.chance = chance
+        self.ends = Event()
+
+    def run(self) -> None:
+        while not self.ends.is_set():
+            try:
+                self.work()
+            except UnexpectedAnswerError as error:
+                self.wrong.append(str(error))
+            except (OSError, HTTPException, AssertionError):
+                self.counts["connections that broke"] += 1
+            self.ends.wait(RETRY_SECONDS)
+
+    @abstractmethod
+    def work(self) -> None:
+        """Connect, and work until ``ends`` is set; raise an error if the connection breaks."""
+
+    def pause(self) -> None:
+        self.ends.wait(self.chance.uniform(0, _PAUSE_SECONDS))
+
+    def connect(self, user: str = ADMIN) -> KafkaConnection:
+        return KafkaConnection(self.ports.kafka, user, PASSWORD, seconds_max=SECONDS_MAX)
+
+
+class Updater(Client):
+    """Create and delete groups of ACLs.
+
+    Args:
+        name: no other client may have it.
+        pool: the ACLs of its groups; no other client changes them.
+    """
+
+    def __init__(
+        self, ports: Ports, journal: Journal, chance: random.Random, name: str, pool: Sequence[Acl]
+    ) -> None:
+        super().__init__(ports, journal, chance)
+        self._name = name
+        self._free = [*pool]
+        self._groups: dict[Acl, frozenset[Acl]] = {}
+        self._doubtful: list[Acl] = []
+        """Markers of groups of which it is not known whether they exist."""
+        self._numbers = count()
+
+    def work(self) -> None:
+        with closing(self.connect()) as connection:
+            while not self.ends.is_set():
+                if self._doubtful:
+                    self._delete(connection, self._doubtful[0])
+                elif self._groups and (not self._free or self.chance.random() < 0.5):
+                    self._delete(connection, self.chance.choice([*self._groups]))
+                else:
+                    self._create(connection)
+                self.pause()
+
+    def _create(self, connection: KafkaConnection) -> None:
+        marker = acl("User:marker", topic=f"marker-{self._name}-{next(self._numbers)}")
+        self.chance.shuffle(self._free)
+        chosen = [self._free.pop() for _ in range(self.chance.randint(1, _GROUP_MAX)) if self._free]
+        update = self._enter(marker, frozenset((*chosen, marker)), is_deletion=False)
+        self._doubtful.append(marker)
+        try:
+            errors = connection.create(*chosen, marker)
+            update.outcome = _outcome_of(errors)
+        finally:
+            update.answered = time.monotonic()
+        if update.outcome is not Outcome.IN_DOUBT:
+            self._doubtful.remove(marker)
+        if update.outcome is Outcome.ACKNOWLEDGED:
+            self.served = update.sent
+        elif update.outcome is Outcome.REFUSED:
+            self._forget(marker)
+
+    def _delete(self, connection: KafkaConnection, marker: Acl) -> None:
+        group = self._groups[marker]
+        update = self._enter(marker, group, is_deletion=True)
+        if marker not in self._doubtful:
+            self._doubtful.append(marker)
+        try:
+            results = connection.delete(*map(exact_filter, group))
+            matches = [match for result in results for match in result.matches]
+            update.found = frozenset(match.acl for match in matches)
+            errors = [*(each.error for each in results), *(each.error for each in matches)]
+            update.outcome = _outcome_of(errors)
+        finally:
+            update.answered = time.monotonic()
+        if update.outcome is Outcome.ACKNOWLEDGED:
+            self.served = update.sent
+            self._doubtful.remove(marker)
+            self._forget(marker)
+
+    def _enter(self, marker: Acl, group: frozenset[Acl], *, is_deletion: bool) -> Update:
+        self._groups[marker] = group
+        update = Update(marker=marker, acls=group, is_deletion=is_deletion, sent=time.monotonic())
+        self.journal.updates.append(update)
+        return update
+
+    def _forget(self, marker: Acl) -> None:
+        self._free += self._groups.pop(marker) - {marker}
+
+
+class StreamAsker(Client):
+    """Ask questions over the decision stream."""
+
+    def work(self) -> None:
+        with closing(StreamConnection(self.ports.stream, seconds_max=SECONDS_MAX)) as connection:
+            number = new_number()
+            while not self.ends.is_set():
+                asked = self.chance.sample(QUESTIONS, _FRAME)
+                sent = time.monotonic()
+                answer = connection.ask(*map(stream_question, asked))
+                answered = time.monotonic()
+                if answer.error_code or NOT_READY in answer.decisions:
+                    self.counts["refused over the stream"] += 1
+                elif not {*answer.decisions} <= {ALLOWED, DENIED}:
+                    raise UnexpectedAnswerError(f"the stream has answered {answer}")
+                else:
+                    self.served = sent
+                    self.journal.answers.append(
+                        Answer(
+                            surface="the stream",
+                            connection=number,
+                            questions=tuple(asked),
+                            decisions=tuple(each == ALLOWED for each in answer.decisions),
+                            sent=sent,
+                            answered=answered,
+                            offset=answer.offset,
+                        )
+                    )
+                self.pause()
+
+
+class HttpAsker(Client):
+    """Ask questions over AuthZEN, one by one or several in a request."""
+
+    def work(self) -> None:
+        with closing(HTTPConnection(self.ports.http, timeout=SECONDS_MAX)) as connection:
+            number = new_number()
+            while not self.ends.is_set():
+                self._ask(connection, number, self.chance.sample(QUESTIONS, 3))
+                self.pause()
+
+    def _ask(self, connection: HTTPConnection, number: int, asked: Sequence[Question]) -> None:
+        body = json.dumps({"evaluations": [*map(_evaluation, asked)]}).encode()
+        headers = {"Content-Type": "application/json"}
+        sent = time.monotonic()
+        answer = ask(connection, "POST", "/access/v1/evaluations", body, headers)
+        answered = time.monotonic()
+        if answer.status == 503:
+            self.counts["refused over HTTP"] += 1
+            return
+        if answer.status != 200:
+            raise UnexpectedAnswerError(f"HTTP has answered {answer}")
+        self.served = sent
+        for one, evaluated in zip(asked, answer.json["evaluations"], strict=True):
+            self.journal.answers.append(
+                Answer(
+                    surface="HTTP",
+                    connection=number,
+                    questions=(one,),
+                    decisions=(evaluated["decision"],),
+                    sent=sent,
+                    answered=answered,
+                    offset=evaluated["context"]["offset"],
+                )
+            )
+
+
+class KafkaAsker(Client):
+    """Ask for the metadata of topics as a user, who sees only those that it may describe."""
+
+    _DECISIONS: Final[Mapping[int, bool]] = {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: True,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: False,
+    }
+
+    def work(self) -> None:
+        user = self.chance.choice(USERS)
+        with closing(self.connect(user)) as connection:
+            number = new_number()
+            while not self.ends.is_set():
+                sent = time.monotonic()
+                topics = connection.metadata(*TOPICS).topics
+                answered = time.monotonic()
+                if not all(each.error_code in self._DECISIONS for each in topics):
+                    raise UnexpectedAnswerError(f"Metadata was answered by {topics}")
+                self.served = sent
+                self.journal.answers.append(
+                    Answer(
+                        surface="Kafka",
+                        connection=number,
+                        questions=tuple(
+                            question(f"User:{user}", "DESCRIBE", topic=each.name, host="127.0.0.1")
+                            for each in topics
+                        ),
+                        decisions=tuple(self._DECISIONS[each.error_code] for each in topics),
+                        sent=sent,
+                        answered=answered,
+                    )
+                )
+                self.pause()
+
+
+class Lister(Client):
+    """List all ACLs."""
+
+    def work(self) -> None:
+        with closing(self.connect()) as connection:
+            while not self.ends.is_set():
+                sent = time.monotonic()
+                acls = connection.describe()
+                if isinstance(acls, ApiError):
+                    if acls.code not in _REFUSED:
+                        raise UnexpectedAnswerError(f"DescribeAcls was answered by {acls}")
+                    self.counts["refused listings"] += 1
+                else:
+                    listing = Listing(acls=frozenset(acls), sent=sent, answered=time.monotonic())
+                    self.journal.listings.append(listing)
+                    self.served = sent
+                self.ends.wait(self.chance.uniform(0, 0.5))
+
+
+_numbers = count(1)
+
+
+def new_number() -> int:
+    """Return a number for a connection that no other has."""
+    return next(_numbers)
+
+
+def _evaluation(asked: Question) -> dict[str, object]:
+    return {
+        "subject": {"type": "user", "id": asked.principal.removeprefix("User:")},
+        "action": {"name": Operation(asked.operation).name},
+        "resource": {"type": "topic", "id": asked.resource_name},
+        "context": {"host": asked.host},
+    }
+
+
+def _outcome_of(errors: Sequence[ApiError | None]) -> Outcome:
+    """Return what the errors of all items say."""
+    codes = {None if error is None else error.code for error in errors}
+    if codes & _IN_DOUBT:
+        return Outcome.IN_DOUBT
+    if codes == {None}:
+        return Outcome.ACKNOWLEDGED
+    if codes <= _REFUSED:
+        return Outcome.REFUSED
+    raise UnexpectedAnswerError(f"an update was answered by {errors}")

@@ -1,0 +1,272 @@
+"""The faults: each one is done to the real processes, and undone at its end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from tests.chaos.private_machine import PrivateDisk, PrivateNetwork
+from tests.chaos.shim import Shim
+from tests.chaos.supervised_daemon import SupervisedDaemon
+
+_DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What some faults need; None if this machine lacks it."""
+
+    shim: Shim | None = None
+    disk: PrivateDisk | None = None
+    network: PrivateNetwork | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What faults are done to, and where their strength comes from."""
+
+    daemon: SupervisedDaemon
+    chance: random.Random
+    means: Means
+
+    def wait(self, seconds_min: float, seconds_max: float) -> None:
+        time.sleep(self.chance.uniform(seconds_min, seconds_max))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """``run`` does it and undoes it.
+
+    Args:
+        needs: the field of ``Means`` that it needs, if any.
+        ends_daemon: whether the daemon may end. Otherwise, its end is a violation.
+    """
+
+    name: str
+    run: Callable[[Stage], None]
+    needs: str = ""
+    ends_daemon: bool = False
+
+
+def _kill_daemon(stage: Stage) -> None:
+    _send(stage.daemon.process_id, signal.SIGKILL)
+
+
+def _kill_at_the_start(stage: Stage) -> None:
+    """Kill the daemon, and kill it again while it starts."""
+    for _ in range(2):
+        _kill_daemon(stage)
+        stage.wait(0.2, 1.5)
+    _kill_daemon(stage)
+
+
+def _end_daemon(stage: Stage) -> None:
+    _send(stage.daemon.process_id, signal.SIGTERM)
+
+
+def _stop_daemon(stage: Stage) -> None:
+    with _stopped([stage.daemon.process_id]):
+        stage.wait(0.5, 4)
+
+
+def _kill_worker(stage: Stage) -> None:
+    for worker in _some_worker(stage):
+        _send(worker, signal.SIGKILL)
+
+
+def _kill_workers(stage: Stage) -> None:
+    for worker in stage.daemon.workers:
+        _send(worker, signal.SIGKILL)
+
+
+def _stop_worker_for_a_moment(stage: Stage) -> None:
+    """The daemon still waits for it when it goes on."""
+    with _stopped(_some_worker(stage)):
+        stage.wait(0.2, 1)
+
+
+def _stop_worker_for_long(stage: Stage) -> None:
+    """The daemon gives it up, kills and replaces it."""
+    with _stopped(_some_worker(stage)):
+        stage.wait(4, 6)
+
+
+def _kill_daemon_of_a_stopped_worker(stage: Stage) -> None:
+    """The worker keeps the ports until it goes on, and must answer nothing then."""
+    with _stopped(_some_worker(stage)):
+        _kill_daemon(stage)
+        stage.wait(0.5, 3)
+
+
+def _stop_all(stage: Stage) -> None:
+    """The machine sleeps: all processes stop and go on, in any order."""
+    every = [stage.daemon.process_id, *stage.daemon.workers]
+    stage.chance.shuffle(every)
+    with _stopped(every):
+        stage.wait(0.5, 4)
+        stage.chance.shuffle(every)
+
+
+def _have_errors(name: str, number: int) -> Callable[[Stage], None]:
+    """Let calls of the daemon fail with an errno; it then ends, and cannot start."""
+
+    def run(stage: Stage) -> None:
+        with _shim(stage).having(name, number):
+            stage.wait(0.5, 3)
+
+    return run
+
+
+def _have_read_errors(stage: Stage) -> None:
+    """The daemon reads its log only at a start."""
+    with _shim(stage).having("read_errno", errno.EIO):
+        _kill_daemon(stage)
+        stage.wait(1, 3)
+
+
+def _slow_disk(stage: Stage) -> None:
+    with _shim(stage).having("delay_us", stage.chance.randint(20_000, 200_000)):
+        stage.wait(1, 4)
+
+
+def _kill_on_a_slow_disk(stage: Stage) -> None:
+    """The daemon probably waits for a write or a sync."""
+    with _shim(stage).having("delay_us", 100_000):
+        stage.wait(0.5, 1)
+        _kill_daemon(stage)
+
+
+def _step_the_clock(stage: Stage) -> None:
+    seconds = stage.chance.choice((-40 * _DAY, -3600, -1, 1, 3600, 40 * _DAY))
+    with _shim(stage).having("clock_step_ns", seconds * 10**9):
+        stage.wait(1, 3)
+
+
+def _step_the_clock_at_a_start(stage: Stage) -> None:
+    """The log then has later times than the clock that goes on."""
+    with _shim(stage).having("clock_step_ns", stage.chance.choice((-_DAY, _DAY)) * 10**9):
+        _kill_daemon(stage)
+        stage.wait(2, 3)
+    _kill_daemon(stage)
+
+
+def _fill_the_disk(stage: Stage) -> None:
+    assert stage.means.disk is not None
+    with stage.means.disk.full():
+        stage.wait(0.5, 4)
+
+
+def _lose_packets(stage: Stage) -> None:
+    with _network(stage).losing(stage.chance.uniform(0.02, 0.3)):
+        stage.wait(1, 4)
+
+
+def _lose_packets_and_kill(stage: Stage) -> None:
+    with _network(stage).losing(0.1):
+        stage.wait(0.2, 1)
+        _kill_daemon(stage)
+        stage.wait(0.5, 2)
+
+
+def _slow_network(stage: Stage) -> None:
+    with _network(stage).slow(stage.chance.choice((500, 2000, 8000))):
+        stage.wait(1, 4)
+
+
+def _cut_off_all(stage: Stage) -> None:
+    """Clients wait, give up, and connect again; what they have sent may arrive much later."""
+    with _network(stage).cut_off(stage.daemon.ports.numbers):
+        stage.wait(0.5, 5)
+
+
+def _cut_off_one_port(stage: Stage) -> None:
+    with _network(stage).cut_off([stage.chance.choice(stage.daemon.ports.numbers)]):
+        stage.wait(0.5, 5)
+
+
+FAULTS: Final[Sequence[Fault]] = (
+    Fault(name="kill -9 of the daemon", run=_kill_daemon, ends_daemon=True),
+    Fault(name="kill -9 of the daemon, three times", run=_kill_at_the_start, ends_daemon=True),
+    Fault(name="SIGTERM of the daemon", run=_end_daemon, ends_daemon=True),
+    Fault(name="SIGSTOP of the daemon", run=_stop_daemon),
+    Fault(name="kill -9 of a worker", run=_kill_worker),
+    Fault(name="kill -9 of all workers", run=_kill_workers),
+    Fault(name="SIGSTOP of a worker, for a moment", run=_stop_worker_for_a_moment),
+    Fault(name="SIGSTOP of a worker, until it is replaced", run=_stop_worker_for_long),
+    Fault(
+        name="kill -9 while a worker is stopped",
+        run=_kill_daemon_of_a_stopped_worker,
+        ends_daemon=True,
+    ),
+    Fault(name="SIGSTOP of all processes", run=_stop_all),
+    Fault(
+        name="EIO of writes",
+        run=_have_errors("write_errno", errno.EIO),
+        needs="shim",
+        ends_daemon=True,
+    ),
+    Fault(
+        name="EIO of syncs",
+        run=_have_errors("sync_errno", errno.EIO),
+        needs="shim",
+        ends_daemon=True,
+    ),
+    Fault(name="EIO of reads at a start", run=_have_read_errors, needs="shim", ends_daemon=True),
+    Fault(name="slow disk", run=_slow_disk, needs="shim"),
+    Fault(name="slow disk and kill -9", run=_kill_on_a_slow_disk, needs="shim", ends_daemon=True),
+    Fault(name="clock step", run=_step_the_clock, needs="shim"),
+    Fault(
+        name="clock step at a start", run=_step_the_clock_at_a_start, needs="shim", ends_daemon=True
+    ),
+    Fault(name="full disk", run=_fill_the_disk, needs="disk", ends_daemon=True),
+    Fault(name="packet loss", run=_lose_packets, needs="network"),
+    Fault(
+        name="packet loss and kill -9",
+        run=_lose_packets_and_kill,
+        needs="network",
+        ends_daemon=True,
+    ),
+    Fault(name="slow network", run=_slow_network, needs="network"),
+    Fault(name="partition from all clients", run=_cut_off_all, needs="network"),
+    Fault(name="partition of one port", run=_cut_off_one_port, needs="network"),
+)
+
+
+def _shim(stage: Stage) -> Shim:
+    assert stage.means.shim is not None
+    return stage.means.shim
+
+
+def _network(stage: Stage) -> PrivateNetwork:
+    assert stage.means.network is not None
+    return stage.means.network
+
+
+def _some_worker(stage: Stage) -> list[int]:
+    """Return one worker, if there is any just now."""
+    workers = stage.daemon.workers
+    return [stage.chance.choice(workers)] if workers else []
+
+
+@contextmanager
+def _stopped(processes: Sequence[int]) -> Iterator[None]:
+    """Stop processes; let those go on that have not ended."""
+    for each in processes:
+        _send(each, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in processes:
+            _send(each, signal.SIGCONT)
+
+
+def _send(process_id: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process_id, number)

@@ -1,0 +1,82 @@
+"""The ACLs of a log by offset: its states, and when each ACL came and went."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from authorizerd.acl.model import Acl, Question
+from tests.chaos.log_reader import LogBatch
+from tests.oracles.acl_history import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one batch has changed."""
+
+    last_offset: int
+    added: frozenset[Acl]
+    removed: frozenset[Acl]
+
+
+class LogState:
+    """The states of a log, batch by batch.
+
+    ``added`` and ``removed`` have the offsets at which each ACL came and went. ``timelines`` has
+    the answer to each question by offset.
+    """
+
+    def __init__(self, questions: Iterable[Question]) -> None:
+        self.timelines = {each: Timeline(each) for each in questions}
+        self.steps: list[Step] = []
+        self.ends: set[int] = set()
+        self.added: dict[Acl, list[int]] = {}
+        self.removed: dict[Acl, list[int]] = {}
+        self._acls: dict[str, Acl] = {}
+
+    @property
+    def last_offset(self) -> int:
+        return self.steps[-1].last_offset if self.steps else -1
+
+    @property
+    def acls(self) -> frozenset[Acl]:
+        """The ACLs at the end."""
+        return frozenset(self._acls.values())
+
+    def apply(self, batch: LogBatch) -> Iterator[str]:
+        """Apply a batch; yield what is wrong with it by itself."""
+        offset = batch.last_offset
+        added: set[Acl] = set()
+        removed: set[Acl] = set()
+        for change in batch.changes:
+            acl = self._acls.get(change.acl_id) if change.acl is None else change.acl
+            if acl is None:
+                yield f"offset {offset} removes an ACL that is not there"
+            elif change.acl is None:
+                del self._acls[change.acl_id]
+                removed.add(acl)
+                self.removed.setdefault(acl, []).append(offset)
+            elif acl in self._acls.values():
+                yield f"offset {offset} adds an ACL that is there: {acl}"
+            else:
+                self._acls[change.acl_id] = acl
+                added.add(acl)
+                self.added.setdefault(acl, []).append(offset)
+            if acl is not None:
+                for timeline in self.timelines.values():
+                    timeline.apply(offset, change.acl_id, acl)
+        self.ends.add(offset)
+        self.steps.append(Step(offset, frozenset(added), frozenset(removed)))
+
+    def step_at(self, offset: int) -> Step:
+        """Return what the batch that ends at ``offset`` has changed."""
+        return self.steps[bisect_left(self.steps, offset, key=attrgetter("last_offset"))]
+
+    def states_back_from_the_end(self) -> Iterator[tuple[int, frozenset[Acl]]]:
+        """Yield each state with its offset, the newest first."""
+        acls = self.acls
+        for step in reversed(self.steps):
+            yield step.last_offset, acls
+            acls = acls - step.added | step.removed

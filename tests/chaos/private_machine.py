@@ -1,0 +1,122 @@
+"""A network and a disk that only this run has: Linux namespaces, which end with their processes.
+
+Nothing outside notices these faults, and nothing has to be undone if the run is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+INSIDE: Final = "CHAOS_INSIDE"
+"""The variable that is set in the namespaces."""
+
+DISK_BYTES: Final = 16 << 20
+_MTU: Final = "1500"
+"""That of the usual network, so that big messages take several packets."""
+
+_PROBES: Final = (
+    ("unshare", "--mount", "--net", "--"),
+    ("unshare", "--user", "--map-root-user", "--mount", "--net", "--"),
+)
+
+
+def enter(module: str, arguments: Sequence[str]) -> str:
+    """Run this module again in namespaces of its own, and never return.
+
+    Returns: why that is not possible; an empty text in the namespaces.
+    """
+    if os.environ.get(INSIDE):
+        return ""
+    if shutil.which("unshare") is None:
+        return "there is no unshare"
+    reason = ""
+    for probe in _PROBES:
+        done = subprocess.run([*probe, "true"], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            os.environ[INSIDE] = "1"
+            os.execvp(probe[0], [*probe, sys.executable, "-m", module, *arguments])
+        reason = done.stderr.strip()
+    return reason
+
+
+class PrivateNetwork:
+    """The loopback interface of the namespace, and faults of what is sent over it.
+
+    Raises:
+        OSError: the kernel lacks something; the text says what.
+    """
+
+    def __init__(self) -> None:
+        self._iptables = shutil.which("iptables-legacy") or "iptables"
+        _run("ip", "link", "set", "lo", "mtu", _MTU, "up")
+        with self._dropping("--source", "127.0.0.2"):
+            pass
+
+    @contextmanager
+    def losing(self, share: float) -> Iterator[None]:
+        """Lose this share of all packets until the block ends."""
+        with self._dropping("-m", "statistic", "--mode", "random", "--probability", f"{share:.3f}"):
+            yield
+
+    @contextmanager
+    def cut_off(self, ports: Sequence[int]) -> Iterator[None]:
+        """Lose all packets to and from these ports until the block ends."""
+        listed = ",".join(map(str, ports))
+        with self._dropping("-p", "tcp", "-m", "multiport", "--ports", listed):
+            yield
+
+    @contextmanager
+    def slow(self, kbit: int) -> Iterator[None]:
+        """Carry only this many kbit/s until the block ends; queues are short."""
+        queue = ("root", "tbf", "rate", f"{kbit}kbit", "burst", "16kb", "latency", "300ms")
+        _run("tc", "qdisc", "add", "dev", "lo", *queue)
+        try:
+            yield
+        finally:
+            _run("tc", "qdisc", "del", "dev", "lo", "root")
+
+    @contextmanager
+    def _dropping(self, *rule: str) -> Iterator[None]:
+        _run(self._iptables, "-A", "INPUT", *rule, "-j", "DROP")
+        try:
+            yield
+        finally:
+            _run(self._iptables, "-D", "INPUT", *rule, "-j", "DROP")
+
+
+class PrivateDisk:
+    """A small file system in memory, at ``path``, which can be filled.
+
+    Raises:
+        OSError: it cannot be mounted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        _run("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "chaos", str(path))
+        self._ballast = path / "ballast"
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Leave no free byte until the block ends."""
+        with suppress(OSError), self._ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        try:
+            yield
+        finally:
+            self._ballast.unlink()
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")

@@ -1,0 +1,23 @@
+"""A short run; ``python -m tests.chaos`` makes longer ones with more faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.chaos.chaos import Chaos
+from tests.chaos.faults import FAULTS
+
+NAMES = ("kill -9 of a worker", "kill -9 of the daemon")
+
+
+def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
+    told: list[str] = []
+    faults = [each for name in NAMES for each in FAULTS if each.name == name]
+    report = Chaos(tmp_path, seed=1, tell=told.append).run(faults)
+    assert report.violations == []
+    assert len(told) == len(NAMES) + 1
+    assert report.counts["starts of the daemon"] == 2
+    for what in ("the stream", "HTTP", "Kafka"):
+        assert report.counts[f"decisions over {what}"] > 0
+    assert report.counts["updates acknowledged"] > 0
+    assert report.counts["listings"] > 0

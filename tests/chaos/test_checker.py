@@ -1,0 +1,211 @@
+"""What the checker accepts, and each kind of fault that it must find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from authorizerd.acl.model import Acl
+from tests.chaos.checker import Checker
+from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
+from tests.chaos.log_reader import Change, LogBatch
+from tests.support.acls import acl, question
+
+ASKED = question("User:a", "READ", topic="t")
+READ = acl("User:a", "READ", topic="t")
+DENIED = acl("User:a", "READ", topic="t", deny=True)
+SENT, ANSWERED = 10.0, 11.0
+"""When most updates were sent and answered."""
+BEGIN = LogBatch(first_offset=0, last_offset=0, changes=(), segment="0.log", end=1)
+
+
+def marker(number: int) -> Acl:
+    return acl("User:marker", topic=f"marker-{number}")
+
+
+def update(
+    number: int,
+    *acls: Acl,
+    outcome: Outcome = Outcome.ACKNOWLEDGED,
+    sent: float = SENT,
+    answered: float = ANSWERED,
+    is_deletion: bool = False,
+    found: Sequence[Acl] | None = None,
+) -> Update:
+    """Return an update of the group with this number; a deletion has found it by default."""
+    group = frozenset((marker(number), *acls))
+    return Update(
+        marker=marker(number),
+        acls=group,
+        is_deletion=is_deletion,
+        sent=sent,
+        answered=answered,
+        outcome=outcome,
+        found=frozenset() if not is_deletion else group if found is None else frozenset(found),
+    )
+
+
+def deletion(number: int, *acls: Acl, sent: float = 20.0, **more: object) -> Update:
+    made = update(number, *acls, is_deletion=True, sent=sent, answered=sent + 1)
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def added(offset: int, *acls: Acl) -> LogBatch:
+    """Return a batch of one offset; each ACL has an id of its own."""
+    changes = tuple(Change(f"{offset}-{number}", each) for number, each in enumerate(acls))
+    return LogBatch(
+        first_offset=offset, last_offset=offset, changes=changes, segment="0.log", end=offset + 1
+    )
+
+
+def removed(offset: int, *ids: str) -> LogBatch:
+    return LogBatch(
+        first_offset=offset,
+        last_offset=offset,
+        changes=tuple(Change(each, None) for each in ids),
+        segment="0.log",
+        end=offset + 1,
+    )
+
+
+def answer(
+    decision: bool, sent: float, offset: int | None = None, *, connection: int = 1
+) -> Answer:
+    return Answer(
+        surface="tests",
+        connection=connection,
+        questions=(ASKED,),
+        decisions=(decision,),
+        sent=sent,
+        answered=sent + 0.5,
+        offset=offset,
+    )
+
+
+def listing(*acls: Acl, sent: float) -> Listing:
+    return Listing(acls=frozenset(acls), sent=sent, answered=sent + 0.5)
+
+
+ONE = (BEGIN, added(1, marker(1), READ))
+"""The log after the creation of a group."""
+TWO = (*ONE, added(2, marker(2)))
+GONE = (*ONE, removed(2, "1-0", "1-1"))
+"""The log after its deletion."""
+CREATED = update(1, READ)
+IN_DOUBT, REFUSED = Outcome.IN_DOUBT, Outcome.REFUSED
+Told = Update | Answer | Listing
+
+
+def violations_of(told: Sequence[Told], *logs: Sequence[LogBatch]) -> list[str]:
+    """Return what the checker finds if it sees one log after the other."""
+    journal = Journal()
+    checker = Checker(journal, [ASKED])
+    journal.updates += [each for each in told if isinstance(each, Update)]
+    journal.answers.extend(each for each in told if isinstance(each, Answer))
+    journal.listings.extend(each for each in told if isinstance(each, Listing))
+    before: Sequence[LogBatch] = ()
+    for log in logs:
+        lost = [each for each in before if each not in log]
+        checker.check(lambda: (log, lost))  # noqa: B023 - called at once
+        before = log
+    return checker.violations
+
+
+@pytest.mark.parametrize(
+    ("told", "log"),
+    [
+        ([CREATED, answer(True, 12, 1), listing(marker(1), READ, sent=12)], ONE),
+        ([CREATED, answer(False, 9, 0), answer(False, 10.2, 0), answer(True, 10.2, 1)], ONE),
+        ([CREATED, answer(False, 10.2), answer(True, 10.2), answer(True, 12)], ONE),
+        ([CREATED, listing(sent=9), listing(sent=10.2), listing(marker(1), READ, sent=10.2)], ONE),
+        ([update(1, READ, outcome=IN_DOUBT), answer(True, 12, 1)], ONE),
+        ([update(1, READ, outcome=IN_DOUBT), answer(False, 12, 0)], [BEGIN]),
+        ([update(1, READ, outcome=REFUSED), answer(False, 12, 0)], [BEGIN]),
+        ([CREATED, deletion(1, READ), answer(True, 12, 1), answer(False, 22, 2)], GONE),
+        (
+            [
+                CREATED,
+                deletion(1, READ, outcome=IN_DOUBT, found=frozenset()),
+                deletion(1, READ, sent=30, found=frozenset()),
+                answer(False, 32, 2),
+            ],
+            GONE,
+        ),
+        (
+            [update(1, READ, outcome=IN_DOUBT), deletion(1, READ, found=frozenset())],
+            ONE,  # the creation was carried out only after its deletion had found nothing
+        ),
+        ([CREATED, update(2, READ, sent=12, answered=13)], (*ONE, added(2, marker(2)))),
+        ([CREATED, update(2, DENIED)], [BEGIN, added(1, marker(2), marker(1), READ, DENIED)]),
+        (
+            [answer(False, 12, 1, connection=1), answer(False, 13, 0, connection=2)],
+            [BEGIN, added(1)],
+        ),
+    ],
+)
+def test_sound_evidence_is_accepted(told: Sequence[Told], log: Sequence[LogBatch]) -> None:
+    assert violations_of(told, log) == []
+
+
+@pytest.mark.parametrize(
+    ("violation", "told", "log"),
+    [
+        ("acknowledged creation of marker-1 is not in the log", [CREATED], [BEGIN]),
+        ("refused creation of marker-1 is at offset 1", [update(1, READ, outcome=REFUSED)], ONE),
+        ("no client has sent", [], ONE),
+        ("no client has sent", [update(2, READ)], ONE),
+        ("has only a part", [CREATED], [BEGIN, added(1, marker(1))]),
+        ("no client has sent", [CREATED], [BEGIN, added(1, marker(1), READ, DENIED)]),
+        ("adds an ACL that is there", [CREATED, update(2, READ)], (*ONE, added(2, READ))),
+        (
+            "at offset 1, but 2 was acknowledged before",
+            [update(1, READ, sent=12, answered=13), update(2)],
+            (*ONE, added(2, marker(2))),
+        ),
+        (
+            "a second time",
+            [CREATED, deletion(1, READ)],
+            (*GONE, added(3, marker(1), READ)),
+        ),
+        ("deletion of marker-1 is not in the log", [CREATED, deletion(1, READ)], ONE),
+        ("has only a part", [CREATED, deletion(1, READ)], (*ONE, removed(2, "1-0"))),
+        ("other ACLs than it answered", [CREATED, deletion(1, READ, found={marker(1)})], GONE),
+        ("has not found its group", [CREATED, deletion(1, READ, found=frozenset())], GONE),
+        ("refused deletion", [CREATED, deletion(1, READ, outcome=REFUSED)], GONE),
+        ("removes an ACL that is not there", [CREATED], (*ONE, removed(2, "9-9"))),
+        ("1 was acknowledged before it was asked", [CREATED, answer(False, 12, 0)], ONE),
+        ("what comes after 0 was not yet sent", [CREATED, answer(True, 5, 1)], ONE),
+        ("at offset 1: False for", [CREATED, answer(False, 12, 1)], ONE),
+        ("at offset 1: True for", [update(1, READ, DENIED), answer(True, 12, 1)],
+         [BEGIN, added(1, marker(1), READ, DENIED)]),
+        ("no batch of the log ends there", [CREATED, answer(True, 12, 7)], ONE),
+        ("this connection had 1", [CREATED, answer(True, 10.1, 1), answer(False, 10.2, 0)], ONE),
+        ("at no offset from 1 to 1", [CREATED, answer(False, 12)], ONE),
+        ("at no offset from -1 to 0", [CREATED, answer(True, 5)], ONE),
+        ("is no state from 1 to 1", [CREATED, listing(READ, sent=12)], ONE),
+        ("is no state from 1 to 1", [CREATED, listing(sent=12)], ONE),
+        ("is no state from -1 to 0", [CREATED, listing(marker(1), READ, sent=5)], ONE),
+    ],
+)  # fmt: skip
+def test_each_fault_is_found(violation: str, told: Sequence[Told], log: Sequence[LogBatch]) -> None:
+    assert violation in "\n".join(violations_of(told, log))
+
+
+@pytest.mark.parametrize(
+    ("told", "is_fault"),
+    [
+        ([update(1, READ, outcome=IN_DOUBT)], False),
+        ([update(1, READ, outcome=IN_DOUBT), answer(True, 12, 1)], True),
+        ([CREATED], True),
+    ],
+)
+def test_end_of_the_log_may_be_lost_only_if_nobody_knew_it(
+    told: Sequence[Told], is_fault: bool
+) -> None:
+    """A start cuts off what was not completely written."""
+    found = violations_of(told, ONE, [BEGIN], [BEGIN, added(1)])
+    assert any("is lost" in each for each in found) is is_fault
+    assert bool(found) is is_fault
