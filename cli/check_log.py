@@ -36,7 +36,10 @@ COPY_ADVICE: Final = (
     "the log is a copy: at its next start, the daemon cuts the end off or begins a new copy, and "
     "fetches what is missing"
 )
-
+REPAIR_ADVICE: Final = (
+    "run this with --repair, which keeps the original files, or restore a "
+    "backup (authorizerd restore)"
+)
 
 VALID: Final = "valid"
 FAULTY: Final = "faulty"
@@ -125,8 +128,10 @@ def _check(log_dir: Path, storage: Storage, report: Report) -> None:
             "while it is being written: if there is a fault, check again"
         )
     _inspect(log_dir, storage, report, is_used=is_used)
-    if is_copy and report.document["result"] == FAULTY:
+    if report.document["result"] == FAULTY and is_copy:
         report.say(COPY_ADVICE)
+    elif report.document["result"] == FAULTY and not is_used:
+        report.say(REPAIR_ADVICE)
 
 
 def _inspect(log_dir: Path, storage: Storage, report: Report, *, is_used: bool = False) -> None:

@@ -58,6 +58,8 @@ def _report(error: BaseException) -> int:
     named = [leaf for leaf in _leaves(error) if isinstance(leaf, _NAMED_ERRORS)]
     if not named:
         raise error
+    # An endpoint may fail because of another error, which says more.
+    named.sort(key=lambda leaf: isinstance(leaf, EndpointStartError))
     from authorizerd.daemon.logging.setup import report_fault  # most commands log nothing
 
     first = named[0]

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import trio
 
+from authorizerd.acl.explanation.words import count_of
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.daemon.components import Parts
@@ -256,8 +257,8 @@ class Daemon:
             await self._endpoints[name].wait_until_listening()
         report_log(parts.origin.source)
         _logger.info(
-            "ready: %d ACLs at log offset %d, loaded in %.3f s",
-            len(snapshot.acls),
+            "ready: %s at log offset %d, loaded in %.3f s",
+            count_of(len(snapshot.acls), "ACL"),
             snapshot.offset,
             trio.current_time() - started,
         )

@@ -125,6 +125,9 @@ def _examine_audit_log(path: Path) -> Finding:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
+        if not path.parent.exists():
+            text = f"{path}: the directory {path.parent} does not exist"
+            return error(_CHECK, text, "create it, or correct authorizerd.audit.log")
         if os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
             return ok(_CHECK, f"{path}: does not exist yet, and can be created")
         text = f"{path}: does not exist, and {user_name(os.geteuid())} may not create it"

@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import RecordApplier
@@ -59,7 +60,8 @@ class Readiness:
         wait = self._describe_wait()
         if wait and not self.is_loaded and status is not None and status.last_error:
             return f"{wait}; the last error: {_shorten(status.last_error)}"
-        return wait or f"ready: {statistics.acls} ACLs at log offset {statistics.offset}{contact}"
+        acls = count_of(statistics.acls, "ACL")
+        return wait or f"ready: {acls} at log offset {statistics.offset}{contact}"
 
     @property
     def public_text(self) -> str:

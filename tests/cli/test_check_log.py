@@ -75,11 +75,12 @@ def test_fault_is_printed_with_its_place_and_nothing_is_changed(tmp_path: Path) 
     before = StoredFiles.of(tmp_path).files
     code, text = check(tmp_path)
     assert code == 2
-    fault, *_, last = text.splitlines()
+    fault, *_, last, advice = text.splitlines()
     assert fault.startswith(
         f"fault: {path}: at byte {start_of(10, 1) + 17}, log offset 13: expected CRC-32C "
     )
     assert last == "1 fault"
+    assert "run this with --repair" in advice
     assert "last offset 12, last epoch 2, ACLs at the end unknown" in text
     assert StoredFiles.of(tmp_path).files == before
 

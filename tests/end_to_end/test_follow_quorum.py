@@ -172,7 +172,7 @@ def test_lost_contact_stops_decisions_until_it_is_back(
             quorum.start(node_id)
         quorum.do(ScriptedQuorum.elect, 2)
         quorum.do(ScriptedQuorum.append, removed(1))
-        follower.wait_for("ready: 1 ACLs")
+        follower.wait_for("ready: 1 ACL at")
         assert (follower.may_read("topic-1"), follower.may_read("topic-2")) == (False, True)
 
 

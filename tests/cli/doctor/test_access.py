@@ -145,6 +145,14 @@ def test_missing_audit_log_must_be_creatable_and_is_not_created(
     assert "not a file" in found(config, configuration, audit).text
 
 
+def test_directory_of_the_audit_log_must_exist(tmp_path: Path, config: Path) -> None:
+    audit = tmp_path / "none" / "audit.log"
+    configuration = configured(tmp_path, authorizerd_audit_log=str(audit))
+    error = found(config, configuration, audit)
+    assert error.level is Level.ERROR
+    assert error.text == f"{audit}: the directory {audit.parent} does not exist"
+
+
 def test_audit_to_standard_output_is_not_examined(tmp_path: Path, config: Path) -> None:
     configuration = configured(tmp_path, authorizerd_audit_log="stdout")
     assert not any("stdout" in each.text for each in examine_access(config, configuration))

@@ -7,6 +7,7 @@ import trio
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from authorizerd.acl.model import AclAdded, ChangeBatch
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
 from authorizerd.config.follow import SourceKind
@@ -15,6 +16,7 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import SHOWN_MAX, Readiness
 from authorizerd.protocol.http.messages import Request
+from tests.support.acls import acl
 
 READYZ = Request(method="GET", path="/readyz", query="", headers={}, body=b"", keep_alive=True)
 
@@ -55,10 +57,12 @@ async def test_last_error_is_shown_until_the_daemon_is_ready(
         said = f"{waiting}; the last error: host:1: User:me lacks CLUSTER_ACTION\\nxxx"
         assert (code, text[: len(said)]) == (503, said)
         assert len(text) < SHOWN_MAX + len(said)
+    await feed.send(ChangeBatch(3, (AclAdded(bytes(16), acl()),)))
     await feed.send(CaughtUp(3))
     await applier.snapshot.wait_until(lambda newest: newest is not None)
     code, text = await ask(readiness, is_public=is_public)
-    assert (code, "the last error" in text) == (200, False)
+    assert (code, text.partition(",")[0]) == (200, "ready: 1 ACL at log offset 3")
+    assert "the last error" not in text
 
 
 @pytest.mark.parametrize("is_public", [False, True])
