@@ -105,7 +105,7 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     ``smallest_change`` gives the other answer. It is null if no single change does: ``changes`` is
     then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
     ``depends_on_host`` is true if the host is unknown and only some hosts are denied: ask again
-    with a host, since the changes allow every host.
+    with a host, since the changes are for more hosts than one.
     ``as_of`` is present if an earlier moment was asked about.
     """
 
