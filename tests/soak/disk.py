@@ -61,10 +61,10 @@ def _until_full() -> Iterator[None]:
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[Disk]:
+def small_disk(folder: Path, *, may_mount: bool = True) -> Iterator[Disk]:
     """Mount a small file system on ``folder`` until the block ends, if this process may."""
     folder.mkdir()
-    if os.geteuid() or not _mount(folder):
+    if not may_mount or os.geteuid() or not _mount(folder):
         yield Disk(folder, is_small=False)
         return
     try:

@@ -455,10 +455,15 @@ class SecureDescriptions(Descriptions):
 
 
 class Nuisance(Client):
-    """Clients that break off, hold half a request open, or send it byte by byte."""
+    """Clients that break off, hold half a request open, send nothing, or use the wrong protocol."""
 
     name, pause_seconds = "nuisance", 0.2
     _HELD_MAX = 12
+    _BEGINNINGS = (
+        b"",
+        b"POST /access/v1/evaluation HTTP/1.1\r\nHost: localhost\r\nCont",
+        b"\0\0\0\x40\0\x12",  # a frame of Kafka or of the stream
+    )
 
     def exchange(self) -> None:
         ready = self.site.ready
@@ -477,9 +482,7 @@ class Nuisance(Client):
         try:
             # The daemon may refuse garbage, and end the connection, before all of it is sent.
             with suppress(ConnectionError):
-                connection.sendall(
-                    b"POST /access/v1/evaluation HTTP/1.1\r\nHost: localhost\r\nCont"
-                )
+                connection.sendall(self.random.choice(self._BEGINNINGS))
         except BaseException:
             connection.close()
             raise

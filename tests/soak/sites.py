@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from ssl import SSLContext
 from threading import Lock
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.config.tokens import SECRET_BYTES, new_token
@@ -23,6 +23,7 @@ from tests.soak.history import History
 from tests.soak.universe import make_ballast
 from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, new_log, write_config
+from tests.support.forked_command import StartedCommand
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.quorum_thread import QuorumThread, running_quorum
 from tests.support.scripted_quorum import ScriptedQuorum
@@ -63,6 +64,11 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MA
         time.sleep(0.1)
 
 
+def start_program(arguments: Sequence[str | Path], *, stderr: IO[str]) -> StartedCommand:
+    """Start a command of ``authorizerd`` as a program of its own, as users do."""
+    return subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, stderr=stderr, text=True)
+
+
 class Site:
     """A daemon that runs, with all that its clients need.
 
@@ -99,16 +105,13 @@ class Site:
         self._cuts_until = 0.0
         self._process = self._start()
 
-    def _start(self) -> subprocess.Popen[str]:
-        """Start the daemon as a program of its own, as users do, and wait until it is ready."""
+    def _start(self) -> StartedCommand:
+        """Start the daemon, and wait until it is ready."""
         ready = self.folder / "ready.json"
         config = self._write_config()
         with self.log_file.open("w") as log:
-            process = subprocess.Popen(
-                [*COMMAND, "serve", "--config", config, "--ready-file", ready],
-                cwd=ROOT,
-                stderr=log,
-                text=True,
+            process = start_program(
+                ["serve", "--config", config, "--ready-file", ready], stderr=log
             )
         try:
             wait_until(lambda: ready.exists() or process.poll() is not None, "the daemon is ready")
@@ -327,12 +330,20 @@ class FollowerSite(Site):
 
 
 @contextmanager
-def running_sites(folder: Path, *, ballast: int) -> Iterator[tuple[OwnLogSite, FollowerSite]]:
-    """Run both daemons until the block ends; kill them then if they still run."""
+def running_sites(
+    folder: Path, *, ballast: int, may_mount: bool = True
+) -> Iterator[tuple[OwnLogSite, FollowerSite]]:
+    """Run both daemons until the block ends; kill them then if they still run.
+
+    Args:
+        ballast: the number of fixed ACLs.
+        may_mount: False to give them disks that cannot be filled.
+    """
     with ExitStack() as stack:
-        log_disk = stack.enter_context(small_disk(folder / "log-disk"))
-        audit_disk = stack.enter_context(small_disk(folder / "audit-disk"))
-        copy_disk = stack.enter_context(small_disk(folder / "copy-disk"))
+        log_disk, audit_disk, copy_disk = (
+            stack.enter_context(small_disk(folder / f"{name}-disk", may_mount=may_mount))
+            for name in ("log", "audit", "copy")
+        )
         quorum = stack.enter_context(running_quorum())
         places = [folder / "own", folder / "follower"]
         for place in places:

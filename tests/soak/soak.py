@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from array import array
 from collections import Counter, defaultdict
@@ -28,6 +29,11 @@ from tests.soak.writers import OwnLogWriter, QuorumWriter, ThroughWriter
 FAULTS_MAX: Final = 20
 """The soak ends early after so many."""
 SAMPLE_SECONDS: Final = 5.0
+EXPECTED_ERRORS: Final = (
+    "No space left on device",
+    "the configuration is not reloaded",
+    "it has ended with code -9",
+)
 CLOSED_SHARE: Final = 0.05
 """How often a client closes its connection after an answer, and opens another one."""
 
@@ -105,8 +111,10 @@ class Soak:
         self._check_rest()
 
     def report(self, fault: str) -> None:
+        """Keep a fault, and print it at once."""
         with self._lock:
             self.faults.append(f"second {time.monotonic() - self._begun:.0f}: {fault}")
+            sys.stderr.write(f"{self.faults[-1]}\n")
 
     def _drive(self, client: Client) -> None:
         while not self._ended.wait(client.random.expovariate(1 / client.pause_seconds)):
@@ -216,8 +224,18 @@ class Soak:
             code = site.stop() if site.exit_code is None else site.exit_code
             if code:
                 self.report(f"{site.name}: exit code {code}")
-            if site.count_logged("Traceback"):
-                self.report(f"{site.name}: a traceback in {site.log_file}")
+            for line in find_unexpected(site.log_file.read_text()):
+                self.report(f"{site.name}: logged: {line}")
+
+
+def find_unexpected(log: str) -> list[str]:
+    """Return the lines of a daemon's log that no disturbance explains: tracebacks and errors."""
+    return [
+        line
+        for line in log.splitlines()
+        if "Traceback" in line
+        or (" ERROR " in line and not any(each in line for each in EXPECTED_ERRORS))
+    ]
 
 
 def _is_at_rest(metrics: Mapping[str, float]) -> bool:

@@ -9,9 +9,10 @@ import pytest
 from authorizerd.acl.model import Acl, Question
 from tests.oracles.scan import decide
 from tests.soak.sites import running_sites
-from tests.soak.soak import Soak
+from tests.soak.soak import Soak, find_unexpected
+from tests.support.forked_command import start_command
 
-ROUNDS = 4
+ROUNDS = 3
 QUICK = {"reload settings", "replace a token", "elect another leader", "lose uncommitted records"}
 DECIDING = {
     "evaluation", "batch", "opa", "explain", "stream", "past", "slow evaluation",
@@ -29,7 +30,8 @@ def decide_wrongly(
 
 def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each finds its answers right, and wrong once the evaluator decides otherwise."""
-    with running_sites(tmp_path, ballast=100) as (own, follower):
+    monkeypatch.setattr("tests.soak.sites.start_program", start_command)  # it is quicker
+    with running_sites(tmp_path, ballast=100, may_mount=False) as (own, follower):
         soak = Soak(own, follower, seed=1)
         for disturbances in soak.disturbances.values():
             for name in disturbances.keys() - QUICK:
@@ -45,3 +47,21 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
         assert found == sorted((site.name, name) for site in soak.sites for name in DECIDING)
         soak.stop()
         assert len(soak.faults) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_expected"),
+    [
+        ("2026-11-23 23:54:06,649 INFO authorizerd: ready: 1 ACLs", True),
+        (
+            "2026-11-23 23:54:06,649 ERROR authorizerd: [Errno 28] No space left on device: 'x'",
+            True,
+        ),
+        ("2026-11-23 23:54:06,649 ERROR authorizerd: worker 2: it has ended with code -9", True),
+        ("2026-11-23 23:54:06,649 ERROR authorizerd: worker 2: it has ended with code 1", False),
+        ("2026-11-23 23:54:06,649 ERROR authorizerd worker 3: something else", False),
+        ("Traceback (most recent call last):", False),
+    ],
+)
+def test_only_errors_of_disturbances_are_expected(line: str, is_expected: bool) -> None:
+    assert find_unexpected(f"{line}\n") == ([] if is_expected else [line])
