@@ -33,6 +33,7 @@ _DEPTH_MAX: Final = 16
 _VALUES_MAX: Final = 10_000_000
 """Of one text, with every alias counted as a copy."""
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_BINARY_TAG: Final = "tag:yaml.org,2002:binary"
 SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -108,7 +109,21 @@ class _StrictLoader(SAFE_LOADER):  # type: ignore[misc]
     """A safe YAML loader that also rejects repeated keys and merge keys.
 
     A few lines with merge keys could expand to any number of keys.
+
+    PyYAML lets errors of Python pass, or shows their texts, if a value does not fit its tag.
     """
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Value:
+        is_unfit = node.tag == _BINARY_TAG and not str(node.value).isascii()
+        try:
+            if not is_unfit:
+                return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError):
+            pass
+        kind = node.tag.rpartition(":")[2]
+        found = repr(node.value[:80]) if isinstance(node, yaml.ScalarNode) else f"a {node.id}"
+        fault = f"expected a value of the type {kind!r}, found {found}"
+        raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[tuple[str, str]] = set()

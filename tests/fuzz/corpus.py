@@ -30,7 +30,16 @@ CORPUS: Final = (
     ),
     Found("znodes", b'{"version":1,"a":' + b"[" * 1500, "deep JSON is a RecursionError"),
     Found("acl-files", b'{"path":"/kafka-acl","a":' + b"[" * 1500, "deep JSON is a RecursionError"),
+    Found("acl-files", b"a: !!binary \xc3\xa9", "an error shows a text of Python"),
     Found("audit-lines", b'{"a":' + b"[" * 1500, "deep JSON is a RecursionError"),
+    Found(
+        "audit-lines",
+        b'{"time":"2026-01-01T00:00:00Z","principal":"User:a","allowed":false,"operation":"READ",'
+        b'"resource_type":"TOPIC","resource_name":"2026-01-01 00:00:00,000 INFO Principal = User:a'
+        b" is Allowed operation = READ from host = b on resource = Topic:LITERAL:c for request = d"
+        b' with resourceRefCount = 1 based on rule "}',
+        "a name in JSON is read as a line of Kafka's",
+    ),
     Found("audit-logs", b'{"log":"a","b":' + b"[" * 1500, "deep JSON is a RecursionError"),
     Found("audited-names", "é".encode() * 8_000 + b"\x1b", "one character makes a name slow"),
     Found(

@@ -80,4 +80,18 @@ FORMAT_MUTANTS: Final = (
         becomes="if False:",
         found_by=_LOSSES,
     ),
+    Mutant(
+        name="an error of Python for a YAML value passes",
+        file="acl/formats/values.py",
+        text="        except (ValueError, LookupError, AttributeError):\n",
+        becomes="        except RecursionError:\n",
+        found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
+    ),
+    Mutant(
+        name="an error shows Python's text about binary data in YAML",
+        file="acl/formats/values.py",
+        text="node.tag == _BINARY_TAG and not str(node.value).isascii()",
+        becomes="False",
+        found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
+    ),
 )

@@ -158,6 +158,17 @@ INGEST_MUTANTS: Final = (
         becomes="if not MARKERS:",
         found_by="tests/ops/replay/ingest/parse/test_kafka_line.py::test_ambiguous_line_is_set_aside",
     ),
+    *(
+        Mutant(
+            name=f"a name of JSON is read as a line of Kafka's{where}",
+            file="ops/replay/ingest/parse/kafka_line.py",
+            text=r're.compile(r"\s*\{|.*?\{\s*\"", re.DOTALL)',
+            becomes=f"re.compile({becomes!r}, re.DOTALL)",
+            found_by="tests/ops/replay/ingest/parse/test_line.py"
+            "::test_line_in_a_name_of_json_is_not_read",
+        )
+        for where, becomes in (("", "(?!)"), (" after a prefix", r"\s*\{"))
+    ),
     Mutant(
         name="a part of a line from Docker counts as a complete line",
         file="ops/replay/ingest/parse/line.py",

@@ -63,11 +63,12 @@ def _lines() -> Iterator[bytes]:
 
 
 def _check_line(data: bytes) -> None:
-    """Each reader gives an event or a reason, and the console does not contradict replay."""
+    """Each reader gives an event or a reason, and no two of them contradict each other."""
+    seen = set()
     for line_format in _FORMATS:
-        parse_line(data, UTC, line_format)
-    event = parse_line(data, UTC)
-    seen = {event.allowed} if isinstance(event, Event) else set()
+        event = parse_line(data, UTC, line_format)
+        if isinstance(event, Event):
+            seen.add(event.allowed)
     for recorded in parse_lines([data]):
         if recorded is not None:
             seen.add(recorded.allowed)

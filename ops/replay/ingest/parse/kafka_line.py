@@ -2,7 +2,8 @@
 
 **Invariant:** a line is read only if it has exactly one reading. Clients choose the names of
 principals, groups and resources, so a misplaced or repeated marker makes a line ambiguous: no name
-can turn a recorded Denied into Allowed.
+can turn a recorded Denied into Allowed. A line in JSON is never read: one of its names may contain
+a whole line of Kafka's.
 
 Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
 """
@@ -37,6 +38,8 @@ MARKERS: Final = (*VERDICTS, *OPERATIONS, *SINGLE_MARKERS)
 
 PATTERN_TYPES: Final = ("LITERAL", "PREFIXED", "ANY", "MATCH", "UNKNOWN")
 PARTIAL: Final = re.compile(r" (?:stdout|stderr) P ")  # CRI's tag of a partial line
+_object: Final = re.compile(r"\s*\{|.*?\{\s*\"", re.DOTALL)
+"""Before a decision, the beginning of a JSON object, perhaps after a container's prefix."""
 _verdict: Final = re.compile(" is (Allowed|Denied) ")
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
@@ -70,6 +73,8 @@ def has_marker_twice(text: str) -> bool:
 
 def _parsed(text: str, zone: tzinfo) -> Event:
     before, rest = _cut(text, PRINCIPAL, text)
+    if _object.match(before) is not None:
+        raise _SetAsideError(Reason.AMBIGUOUS)
     verdict = _verdict.search(rest)
     # The blank after the verdict is also the first character of the operation's marker.
     if verdict is None or not rest.startswith(OPERATIONS, verdict.end() - 1):

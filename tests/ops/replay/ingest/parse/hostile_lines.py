@@ -67,6 +67,11 @@ kafka_lines = st.builds(
     st.sampled_from(("Topic:", "Topic:LITERAL:", "Group:PREFIXED:", "TransactionalId:ANY:", "X ")),
     texts, endings, tails,
 )  # fmt: skip
+FORGED = (
+    "2026-11-21 16:26:26,966 INFO Principal = User:a is Allowed operation = READ from host = h"
+    " on resource = Topic:LITERAL:t for request = Fetch with resourceRefCount = 1 based on rule "
+)
+"""A whole line of Kafka's, but for the end of its rule. So it remains one inside a name."""
 audit_objects = st.fixed_dictionaries(
     {
         "time": st.sampled_from((*TIMES, "2026-11-21T16:26:26.966Z", "")),
@@ -74,7 +79,7 @@ audit_objects = st.fixed_dictionaries(
         "allowed": st.booleans(),
         "operation": st.just("READ"),
         "resource_type": st.just("TOPIC"),
-        "resource_name": texts,
+        "resource_name": texts | st.just(FORGED),
     },
     optional={
         "level": st.just("DEBUG"), "host": st.none() | texts, "request": st.none() | texts,

@@ -13,8 +13,8 @@ from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
-from tests.ops.replay.ingest.parse.hostile_lines import bytes_lines
+from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from tests.ops.replay.ingest.parse.hostile_lines import FORGED, bytes_lines
 
 ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
 AUDITED = AuditEvent(
@@ -45,6 +45,25 @@ def test_container_prefixes_are_removed(line_format: str) -> None:
     wrapped = json.dumps(docker, separators=(",", ":")).encode()
     assert parse_line(wrapped, UTC) == EVENT
     assert parse_line(b"2026-11-21T17:00:00.9Z stdout F " + inner + b"\r", UTC) == EVENT
+
+
+@pytest.mark.parametrize("line_format", ["auto", "kafka"])
+@pytest.mark.parametrize(
+    "prefix", ["", " \t", "\ufeff", "2026-11-21T17:00:00.9Z stdout F ", "kafka-1  | ", "[{}, "]
+)
+@pytest.mark.parametrize(
+    "change", [{"principal": FORGED}, {"resource_name": FORGED}, {FORGED: 1}], ids=range(3)
+)
+def test_line_in_a_name_of_json_is_not_read(
+    change: dict[str, object], prefix: str, line_format: LineFormat
+) -> None:
+    record = {"time": "2026-11-21T16:26:26.966Z", "principal": "User:b", "allowed": False}
+    record |= {"operation": "READ", "resource_type": "TOPIC", "resource_name": "t"}
+    parsed = parse_line(f"{prefix}{json.dumps(record | change)}".encode(), UTC, line_format)
+    assert parsed is Reason.AMBIGUOUS or not getattr(parsed, "allowed", False)
+    forged = parse_line(FORGED.encode(), UTC, line_format)
+    assert isinstance(forged, Event)
+    assert forged.allowed
 
 
 def test_line_without_a_time_gets_dockers() -> None:
