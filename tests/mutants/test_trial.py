@@ -65,6 +65,29 @@ def test_hanging_test_is_killed_and_counts_as_found(copy: Copy) -> None:
     assert verdict.is_found
 
 
+@pytest.mark.parametrize(
+    ("codes", "outcome"),
+    [
+        ((None, pytest.ExitCode.OK, pytest.ExitCode.OK), Outcome.SURVIVED),
+        ((None, pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), Outcome.FOUND),
+        ((None, pytest.ExitCode.OK, None), Outcome.HUNG),
+        ((None, pytest.ExitCode.TESTS_FAILED), Outcome.BROKEN),
+        ((None, None), Outcome.BROKEN),
+    ],
+)
+def test_slow_test_gets_a_second_try(
+    copy: Copy,
+    monkeypatch: pytest.MonkeyPatch,
+    codes: tuple[int | None, ...],
+    outcome: Outcome,
+) -> None:
+    """On a slow machine, a mutant that survives must not count as found."""
+    left = list(codes)
+    monkeypatch.setattr(copy, "_run", lambda arguments, seconds_max: left.pop(0))
+    assert copy.try_mutant(becoming("return 44")).outcome is outcome
+    assert not left
+
+
 def test_large_folders_are_not_copied(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for name in (".venv", ".git", "build", "acl"):

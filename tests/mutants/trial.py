@@ -24,7 +24,9 @@ import pytest
 from tests.mutants.mutant import Mutant
 
 SECONDS_MAX: Final = 60.0
-"""Time limit of one test."""
+"""Time limit of one test, unless the machine is slow."""
+SLOWER_MAX: Final = 5
+"""A test hangs if it takes this many times as long as the same test without the mutant."""
 
 _NO_OPTIONS: Final = {"PYTEST_ADDOPTS": "", "PYTHONPYCACHEPREFIX": ""}
 """The options of the run that tries mutants, such as --basetemp, are not for the tests' own run.
@@ -86,25 +88,41 @@ class Copy:
     def passes(self, tests: Sequence[str]) -> bool:
         """Return True if all ``tests`` pass without a mutant; blocks."""
         distinct = list(dict.fromkeys(tests))
-        return self._run(distinct, len(distinct) * SECONDS_MAX) == pytest.ExitCode.OK
+        limit = len(distinct) * SECONDS_MAX * SLOWER_MAX
+        return self._run(distinct, limit) == pytest.ExitCode.OK
 
     def try_mutant(self, mutant: Mutant, seconds_max: float = SECONDS_MAX) -> Verdict:
         """Apply a mutant, run its test, and restore the file; blocks.
 
+        A test that exceeds its time limit may hang, or the machine is slow. So it runs again with a
+        limit that follows from how long the test takes now without the mutant.
+
         Raises:
             StaleMutantError: the mutant does not fit the code.
         """
+        started = time.monotonic()
+        outcome = self._run_with(mutant, seconds_max)
+        if outcome is Outcome.HUNG:
+            outcome = self._try_longer(mutant, seconds_max)
+        return Verdict(mutant, outcome, time.monotonic() - started)
+
+    def _try_longer(self, mutant: Mutant, seconds_max: float) -> Outcome:
+        begun = time.monotonic()
+        if not self.passes([mutant.found_by]):
+            return Outcome.BROKEN
+        needed = time.monotonic() - begun
+        return self._run_with(mutant, max(seconds_max, SLOWER_MAX * needed))
+
+    def _run_with(self, mutant: Mutant, seconds_max: float) -> Outcome:
         path = self._tree / mutant.file
         source = path.read_text()
         broken = mutant.applied_to(source)
-        started = time.monotonic()
         try:
             _write(path, broken)
             code = self._run([mutant.found_by, "-x"], seconds_max)
         finally:
             _write(path, source)
-        outcome = _OUTCOMES.get(code, Outcome.BROKEN)
-        return Verdict(mutant, outcome, time.monotonic() - started)
+        return _OUTCOMES.get(code, Outcome.BROKEN)
 
     def _run(self, arguments: Sequence[str], seconds_max: float) -> int | None:
         """Run pytest in the copy; return its exit code, or None after ``seconds_max``."""
