@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from authorizerd.acl.formats.document import read_json
 from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
+from ops.example.log import ACLS
 from ops.manual.documents import COMPLETIONS
 from ops.reference import reference
 from tests.end_to_end.example_daemon import Ports
@@ -145,13 +147,32 @@ def test_installed_wheel_runs_each_command(
         assert printed.count("\n") == 1
 
 
-def test_wheel_installs_manual_completions_and_units(environment: Path) -> None:
+def test_wheel_installs_the_files_that_pages_name(environment: Path) -> None:
     share = environment / "share"
     installed = {path.relative_to(share) for path in share.rglob("*") if path.is_file()}
     units = {Path("authorizerd/systemd", path.name) for path in (ROOT / "ops/systemd").iterdir()}
     scripts = {Path(path).relative_to("/usr/share") for path in COMPLETIONS.values()}
-    others = {Path("man/man1/authorizerd.1"), Path("authorizerd/requirements.lock")}
+    example = ("acls.yaml", "access.yaml", "desired.yaml", "server.properties")
+    others = {
+        Path("man/man1/authorizerd.1"),
+        Path("authorizerd/requirements.lock"),
+        Path("authorizerd/prometheus/rules.yaml"),
+        Path("authorizerd/grafana/authorizerd.json"),
+        *(Path("authorizerd/example", name) for name in example),
+    }
     assert installed == others | units | scripts
+
+
+def test_installed_wheel_prepares_the_example_of_the_tutorial(
+    environment: Path, tmp_path: Path
+) -> None:
+    """The log has the ACLs of ``make run``."""
+    (tmp_path / ".venv").symlink_to(environment)
+    with Shell(tmp_path, PYTHONPATH="") as shell:
+        run_page("tutorial.md", "tests/test_packaging.py", shell, Ports())
+    words = ("acls", "--list", "--json", "--log-dir", ".run/example/log")
+    printed = run(environment / "bin/authorizerd", *words, cwd=tmp_path)
+    assert {*read_json(printed).acls} == {*ACLS}
 
 
 def test_new_version_examines_the_old_ones_installation(environment: Path, tmp_path: Path) -> None:

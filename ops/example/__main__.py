@@ -21,18 +21,10 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ops.example.log import NODE_ID, write_log
+from ops.example.log import write_log
 
 FOLDER: Final = Path(".run/example")
-CONFIG: Final = f"""\
-# Written by `make run`. Keys are Kafka's own where Kafka has one.
-node.id={NODE_ID}
-log.dirs={FOLDER}/log
-# Every client without a log-in may do everything: fine for an example on loopback only.
-super.users=User:ANONYMOUS
-# The web console, on the admin port. On loopback and without tokens, it needs no log-in.
-authorizerd.console=true
-"""
+CONFIG: Final = Path(__file__).with_name("server.properties").read_text()
 POLICY: Final = Path(__file__).with_name("access.yaml")
 """Policy tests of the example's ACLs."""
 DESIRED: Final = Path(__file__).with_name("desired.yaml")

@@ -5,14 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.model import (
-    Acl,
-    AclAdded,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.formats.document import read_yaml
+from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.records.batch import encode_batch
@@ -27,42 +21,7 @@ NODE_ID: Final = 1
 EPOCH: Final = 1
 WRITTEN_MS: Final = 1_767_225_600_000
 """2026-01-01, so that the log has the same bytes every time."""
-
-
-def _acl(
-    resource_type: ResourceType,
-    name: str,
-    principal: str,
-    operation: Operation,
-    *,
-    permission: PermissionType = PermissionType.ALLOW,
-    pattern_type: PatternType = PatternType.LITERAL,
-    host: str = "*",
-) -> Acl:
-    return Acl(resource_type, name, pattern_type, principal, host, operation, permission)
-
-
-ACLS: Final = (
-    _acl(ResourceType.TOPIC, "orders", "User:alice", Operation.READ),
-    _acl(ResourceType.GROUP, "billing", "User:alice", Operation.READ),
-    _acl(
-        ResourceType.TOPIC,
-        "orders",
-        "User:bob",
-        Operation.ALL,
-        pattern_type=PatternType.PREFIXED,
-    ),
-    _acl(
-        ResourceType.TOPIC,
-        "orders-secret",
-        "User:*",
-        Operation.ALL,
-        permission=PermissionType.DENY,
-    ),
-    _acl(ResourceType.TOPIC, "status", "User:*", Operation.READ),
-    _acl(ResourceType.TOPIC, "status", "User:robot", Operation.WRITE, host="10.0.0.7"),
-    _acl(ResourceType.CLUSTER, "kafka-cluster", "User:ops", Operation.DESCRIBE),
-)
+ACLS: Final = read_yaml(Path(__file__).with_name("acls.yaml").read_text()).acls
 
 
 def write_log(log_dir: Path) -> None:
