@@ -34,7 +34,7 @@ _MARKERS: Final = (
 )
 """Where a name ends. A name that contains one gives the line another reading."""
 _SEARCHES: Final = ("SubjectSearch", "ResourceSearch", "ActionSearch")
-"""Requests whose lines are no decisions."""
+"""Requests whose lines are searches instead of decisions."""
 _TYPES: Final = {name: ResourceType(code) for code, name in AUDITED_RESOURCE_NAMES.items()}
 _TYPE_NAMES: Final = frozenset(ResourceType.__members__)
 
@@ -52,7 +52,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct):
-    """What is read of a line in JSON."""
+    """The keys that are read from a line in JSON."""
 
     time: str
     principal: str
@@ -70,7 +70,7 @@ _decode: Final = msgspec.json.Decoder(_Record).decode
 def parse_lines(lines: Iterable[bytes]) -> Iterator[Recorded | None]:
     """Yield the decision of each line, or None for a line without a single reading.
 
-    Lines of searches are left out, because they are no decisions.
+    Lines of searches are left out, because nothing was decided.
     """
     for line in lines:
         text = line.decode("utf-8", "replace")

@@ -37,7 +37,7 @@ READING_SECONDS: Final = 60.0
 BYTES_PER_SECOND_MIN: Final = 64 * 1024
 """A visitor may take ``READING_SECONDS`` to read a download, and more for each byte of it."""
 _FORMULA: Final = "=+@-\uff1d\uff0b\uff0d\uff20"
-"""What a formula begins with, also in full width."""
+"""The first characters of formulas, also in full width."""
 _SIGNS: Final = re.escape(_FORMULA)
 _AFTER_SEPARATOR: Final = re.compile(rf"([;\t\r\n])(?=[^\w';\t\r\n{_SIGNS}]*[{_SIGNS}])")
 _CSV: Final = "text/csv; charset=utf-8"

@@ -1,4 +1,4 @@
-"""What the console reads from a request: its cookie, its form, and which site has caused it."""
+"""Read a request to the console: its cookie, its form, and the site that has caused it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _ITEMS_PER_STEP: Final = 32
 HOST_CHARACTERS_MAX: Final = 1024 * 1024
 """The maximum length of the hosts of one result together. Kafka does not limit a host's length."""
 _CHARACTERS_PER_HOST: Final = 32
-"""What a host costs beyond its characters: short ones take as long to write as longer ones."""
+"""The cost of a host beyond its characters: short ones take as long to write as longer ones."""
 _PREFIXED: Final = int(PatternType.PREFIXED)
 _NAME_RANK: Final = 2
 EXCEPTIONS_MAX: Final = 10_000
