@@ -10,6 +10,7 @@ since resizing a large dict would block the thread for milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from immutables import Map, MapMutation
 from msgspec.structs import force_setattr
@@ -31,16 +32,24 @@ from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.acl.tables import Growing, freeze, grow
 
+_HOSTS_PER_DICT: Final = 4096
+_HOST_SHARDS: Final = 256
+_SHARDS_PER_STEP: Final = 4
+
 
 class _RulesBuilder:
-    """A mutable ``Rules``."""
+    """A mutable ``Rules``.
+
+    ``hosts`` has no dict, one, or ``_HOST_SHARDS``: resizing a large one would block the thread for
+    milliseconds.
+    """
 
     __slots__ = ("any_host", "denials", "denying_hosts", "host_denials", "hosts", "principal")
 
     def __init__(self, principal: str) -> None:
         self.principal = principal
         self.any_host: PatternsBuilder | None = None
-        self.hosts: dict[str, PatternsBuilder] = {}
+        self.hosts: list[dict[str, PatternsBuilder]] = []
         self.host_denials: PatternsBuilder | None = None
         self.denying_hosts = NO_DENYING_HOSTS
         self.denials = 0
@@ -56,12 +65,23 @@ class _RulesBuilder:
             if patterns is None:
                 patterns = self.any_host = PatternsBuilder()
         else:
-            patterns = self.hosts.get(acl.host)
-            if patterns is None:
-                patterns = self.hosts[acl.host] = PatternsBuilder()
+            patterns = self._patterns_of(acl.host)
             if weights.denial:
                 self._add_host_denial(acl, weights, sign)
         return patterns.add(acl.pattern_type, acl.resource_name, sign * weights.rule)
+
+    def _patterns_of(self, host: str) -> PatternsBuilder:
+        if not self.hosts:
+            self.hosts.append({})
+        hosts = self.hosts[hash(host) % len(self.hosts)]
+        patterns = hosts.get(host)
+        if patterns is None:
+            patterns = hosts[host] = PatternsBuilder()
+            if len(self.hosts) == 1 and len(hosts) > _HOSTS_PER_DICT:
+                self.hosts = [{} for _ in range(_HOST_SHARDS)]
+                for each, builder in hosts.items():
+                    self.hosts[hash(each) % _HOST_SHARDS][each] = builder
+        return patterns
 
     def _add_host_denial(self, acl: Acl, weights: Weights, sign: int) -> None:
         if self.host_denials is None:
@@ -77,12 +97,16 @@ class _RulesBuilder:
             any_host = yield from self.any_host.freeze_in_steps()
         hosts: Growing[str, Patterns] = {}
         while self.hosts:
-            host, builder = self.hosts.popitem()
-            patterns = yield from builder.freeze_in_steps()
-            if patterns is not NO_PATTERNS:
-                hosts[host] = patterns
-                hosts = grow(hosts)
-            if len(self.hosts) % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
+            shard = self.hosts.pop()
+            while shard:
+                host, builder = shard.popitem()
+                patterns = yield from builder.freeze_in_steps()
+                if patterns is not NO_PATTERNS:
+                    hosts[host] = patterns
+                    hosts = grow(hosts)
+                if len(shard) % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
+                    yield
+            if len(self.hosts) % _SHARDS_PER_STEP == _SHARDS_PER_STEP - 1:
                 yield
         frozen_hosts = freeze(hosts)
         if any_host is NO_PATTERNS and not frozen_hosts:

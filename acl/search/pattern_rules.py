@@ -58,8 +58,7 @@ class PatternRules:
         """Add all rules of one principal."""
         yield from self._collect_at(WILDCARD, rules.any_host)
         for host, patterns in rules.hosts.items():
-            self._scanned += 1
-            if not self._scanned % ITEMS_PER_STEP:
+            if self._is_step_complete():
                 yield
             if patterns.literals or patterns.prefixes:
                 yield from self._collect_at(host, patterns)
@@ -74,10 +73,16 @@ class PatternRules:
                     after is None or (name, is_literal) > after or after[0].startswith(name)
                 ):
                     self._new.append((name, is_literal, host, bits))
-                self._scanned += 1
-                if not self._scanned % ITEMS_PER_STEP:
-                    self._sort_new(RULES_PER_CHUNK)
+                if self._is_step_complete():
                     yield
+
+    def _is_step_complete(self) -> bool:
+        """Count an item. Return True after enough of them, and sort their rules by then."""
+        self._scanned += 1
+        if self._scanned % ITEMS_PER_STEP:
+            return False
+        self._sort_new(RULES_PER_CHUNK)
+        return True
 
     def _sort_new(self, at_least: int) -> None:
         if len(self._new) >= at_least:

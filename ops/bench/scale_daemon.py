@@ -47,7 +47,11 @@ WHO_CAN: Final = "who can"
 WHAT_CAN: Final = "what can"
 WHAT_CAN_GREATEST: Final = "what can, a fifth of all ACLs"
 DESCRIBE: Final = "describeAcls of a principal"
-SETTINGS: Final = {**PATIENT, "super.users": "User:ANONYMOUS"}
+SETTINGS: Final = {
+    **PATIENT,
+    "super.users": "User:ANONYMOUS",
+    "authorizerd.search.timeout.ms": "60000",
+}
 """Everybody may do everything, so that one client can create ACLs and search those of others."""
 
 _READY_SECONDS: Final = 900.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.acl import builder as builder_module
 from authorizerd.acl.builder import SnapshotBuilder, build
 from authorizerd.acl.decision import AuthorizerSettings, explain
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
@@ -21,10 +23,17 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply_changes
+from authorizerd.acl.snapshot import (
+    CHANGES_PER_STATE,
+    EMPTY_SNAPSHOT,
+    EMPTY_TYPE,
+    AclSnapshot,
+    apply_changes,
+)
 from authorizerd.acl.tables import SMALL_MAX
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
+from tests.loop.limits import LIMITS
 from tests.support.acls import acl, snapshot_after, snapshot_of
 from tests.support.strategies import acls, crowd, logs
 
@@ -207,3 +216,42 @@ def test_a_builder_works_in_steps(principal: str, host: str) -> None:
         for n in range(1000)
     )
     assert len(list(builder.freeze_in_steps(0))) > 10
+
+
+def test_builder_of_many_hosts_builds_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder_module, "_HOSTS_PER_DICT", 4)
+    added = [
+        AclAdded(
+            n.to_bytes(16, "big"),
+            acl("User:*", topic=f"t{n // 60}", host=f"10.0.0.{n % 60}", deny=n % 2 == 0),
+        )
+        for n in range(180)
+    ]
+    removed = [AclRemoved(each.id) for each in added[50:]]
+    assert build(added, -1) == apply_changes(EMPTY_SNAPSHOT, added)
+    builder = SnapshotBuilder()
+    builder.apply_changes([*added, *removed])
+    assert builder.freeze(-1) == apply_changes(EMPTY_SNAPSHOT, added[:50])
+
+
+def test_load_of_many_hosts_of_one_principal_allocates_little_at_once() -> None:
+    """A dict of all hosts would grow here, and block the event loop."""
+    added = [
+        AclAdded(
+            n.to_bytes(16, "big"),
+            acl("User:*", topic="t", host=f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}", deny=True),
+        )
+        for n in range(44_500)
+    ]
+    builder, most, first = SnapshotBuilder(), 0, 43_000
+    builder.apply_changes(added[:first])
+    tracemalloc.start(1)
+    try:
+        for start in range(first, len(added), CHANGES_PER_STATE):
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            builder.apply_changes(added[start : start + CHANGES_PER_STATE])
+            most = max(most, tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    assert 0 < most < LIMITS["bytes"] / 4

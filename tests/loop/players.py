@@ -21,7 +21,7 @@ from tests.loop.running import ANONYMOUS, CONTROLLER, NOBODY, PLAINTEXT, SASL, R
 from tests.loop.stream_frames import StreamFrames
 
 RECEIVE_BYTES = 1 << 20
-ENOUGH_S = 120
+ENOUGH_S = 600
 
 Input: TypeAlias = Request | HttpRequest | StreamFrames | Handshake | ScramLogIn
 

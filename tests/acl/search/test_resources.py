@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from hypothesis import example, given
@@ -301,3 +301,20 @@ def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(each_step) <= 16
     # The hosts are looked up at both roots, and collected; the literals are collected and visited.
     assert len(each_step) >= (2 * 640 + 640 + 2 * 320) / 16
+
+
+@pytest.mark.parametrize("hosts", [1, 3000])
+def test_few_rules_are_sorted_at_once(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if each of many hosts has only one rule."""
+    sizes: list[int] = []
+
+    def note_sizes(chunks: Sequence[list[object]]) -> Steps[Iterator[object]]:
+        sizes.extend(map(len, chunks))
+        return sorting.merge_in_steps(chunks)
+
+    monkeypatch.setattr(pattern_rules, "merge_in_steps", note_sizes)
+    rules = [alice(f"a{n}", PREFIXED, host=f"h{n % hosts}", deny=True) for n in range(3000)]
+    asked = (snapshot_of(*rules), NOBODY, ALICE, Operation.READ, TOPIC)
+    finish(find_resources(*asked))
+    assert sum(sizes) == len(rules)
+    assert max(sizes) <= pattern_rules.RULES_PER_CHUNK + pattern_rules.ITEMS_PER_STEP
