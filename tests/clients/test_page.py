@@ -102,7 +102,7 @@ def port_of(daemon: ExampleDaemon, documented: str) -> int:
 PYTHON = {
     "blocking": programs("python")[0],
     "trio": programs("python")[1],
-    "several": programs("python")[2],
+    "several": programs("python")[3],
     "README": programs("python", "clients/python/README.md")[0] + "print(may)",
 }
 JAVASCRIPT = {
@@ -121,6 +121,21 @@ def test_python_program(
         return printed_by([sys.executable, "ask.py"], tmp_path, PYTHONPATH=path)
 
     check(ask, port_of(daemon, "8183"), silent_port)
+
+
+def test_python_program_without_the_library(
+    tmp_path: Path, daemon: ExampleDaemon, silent_port: int
+) -> None:
+    program = programs("python")[2]
+    assert "timeout=1)" in program
+
+    def ask(port: int) -> str:
+        limit = "timeout=0.2)" if port == silent_port else "timeout=60)"
+        text = program.replace("timeout=1)", limit).replace("8181", str(port))
+        (tmp_path / "ask.py").write_text(text)
+        return printed_by([sys.executable, "ask.py"], tmp_path)
+
+    check(ask, port_of(daemon, "8181"), silent_port)
 
 
 @pytest.mark.parametrize("program", JAVASCRIPT.values(), ids=JAVASCRIPT)
@@ -212,7 +227,7 @@ def test_python_program_with_tls(
     tmp_path: Path, tls_daemon: tuple[DaemonProcess, Authority]
 ) -> None:
     daemon, authority = tls_daemon
-    program = be_patient(programs("python")[3])
+    program = be_patient(programs("python")[4])
     program = program.replace("8183", port_with_tls(daemon, "decision_stream"))
     path = str(ROOT / "clients" / "python" / "src")
 
