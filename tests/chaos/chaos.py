@@ -14,24 +14,25 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.model import Acl
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.chaos.checker import Checker
 from tests.chaos.clients import (
     POOL,
     QUESTIONS,
+    USERS,
     Client,
     HttpAsker,
     KafkaAsker,
     Lister,
-    Ports,
     StreamAsker,
+    TlsAsker,
     Updater,
 )
 from tests.chaos.faults import Fault, Means, Stage
 from tests.chaos.journal import Journal
+from tests.chaos.origins import Origin
 from tests.chaos.supervised_daemon import WORKERS, SupervisedDaemon
-from tests.chaos.tail import Tail
-from tests.support.daemon_process import new_log, run, wait_until
+from tests.support.certificates import expired
+from tests.support.daemon_process import wait_until
 
 RECOVERY_SECONDS_MAX: Final = 60.0
 """How long it may take after a fault until every client is served again."""
@@ -56,53 +57,53 @@ class Report:
 
 
 class Chaos:
-    """A daemon with its own log, its clients, and the checker.
+    """A daemon, its clients, and the checker.
 
     Args:
+        origin: of the ACLs.
         folder: an empty directory, which has the logs of a run afterwards.
         seed: it decides what is sent and which faults come when. What the processes make of it
             differs each time.
         tell: takes a line about each fault.
         means: what the faults need.
-        log_folder: for the directory of the log; ``folder`` by default.
     """
 
     def __init__(
         self,
         folder: Path,
+        origin: Origin,
         seed: int,
         tell: Callable[[str], None],
         means: Means | None = None,
-        log_folder: Path | None = None,
     ) -> None:
         self.report = Report()
         self._chance = random.Random(seed)
         self._tell = tell
         self._means = means or Means()
-        self._log_dir = new_log(log_folder or folder)
+        self._origin = origin
         shim = self._means.shim
         environment = {} if shim is None else shim.environment
-        self._daemon = SupervisedDaemon(folder, self._log_dir, {}, environment)
+        self._daemon = SupervisedDaemon(folder, origin.log_dir, origin.config, environment)
         self._journal = Journal()
-        self._checker = Checker(self._journal, QUESTIONS)
-        self._clients = new_clients(self._daemon.ports, self._journal, seed)
+        self._checker = Checker(self._journal, QUESTIONS, origin.given_offset)
+        self._clients = new_clients(self._daemon, self._journal, seed)
 
     def run(self, faults: Iterable[Fault]) -> Report:
         """Run one fault after the other, check what is left, and return the report; blocks."""
         try:
-            with Tail(self._log_dir / METADATA_TOPIC_DIRECTORY) as tail:
+            with self._origin.witness:
                 with working(self._clients):
                     self._await_recovery("the start")
                     for fault in faults:
                         self._run_fault(fault)
-                        self._checker.check(tail.read)
-                self._compare_end(tail)
+                        self._checker.check(self._origin.witness.read)
+                self._compare_end()
         finally:
             exit_code = self._daemon.close()
         self._demand(exit_code == 0, f"the daemon has ended with the exit code {exit_code}")
         self._demand("Traceback" not in self._daemon.read_log(), "the daemon's log has a traceback")
-        done = run("check-log", str(self._log_dir))
-        self._demand(done.returncode == 0, f"check-log says: {done.stdout}")
+        wrong = self._origin.find_faults()
+        self._demand(not wrong, f"check-log says: {wrong}")
         self._fill_report()
         return self.report
 
@@ -131,13 +132,13 @@ class Chaos:
         """Return the kinds of the clients that were not served since ``begin``."""
         return {type(each).__name__ for each in self._clients if each.served < begin}
 
-    def _compare_end(self, tail: Tail) -> None:
+    def _compare_end(self) -> None:
         """Compare what the daemon lists with the end of the log, once nothing changes any more."""
         for _ in range(_TRIES):
-            before = self._checker.state.last_offset
+            before = self._checker.state.last_change
             listed = self._ask_at_the_end()
-            self._checker.check(tail.read)
-            if self._checker.state.last_offset == before:  # no update in doubt came late
+            self._checker.check(self._origin.witness.read)
+            if self._checker.state.last_change == before:  # no update in doubt came late
                 self._demand(listed == self._checker.state.acls, "the end is not that of the log")
                 return
         self._demand(False, "the log goes on to change without clients")
@@ -166,9 +167,14 @@ class Chaos:
             report.violations += client.wrong
 
 
-def new_clients(ports: Ports, journal: Journal, seed: int) -> list[Client]:
+def new_clients(daemon: SupervisedDaemon, journal: Journal, seed: int) -> list[Client]:
     """Return clients of every kind; each ACL of the pool is changed by one of them."""
+    ports, authority = daemon.ports, daemon.authority
     chances = (random.Random(f"{seed}-{number}") for number in count())
+    certificates = {
+        user: authority.client_context(authority.issue(user, common_name=user)) for user in USERS
+    }
+    outdated = authority.issue("expired", common_name=USERS[0], not_after=expired())
     return [
         *(
             Updater(ports, journal, next(chances), str(number), POOL[number::_UPDATERS])
@@ -177,6 +183,7 @@ def new_clients(ports: Ports, journal: Journal, seed: int) -> list[Client]:
         *(StreamAsker(ports, journal, next(chances)) for _ in range(_STREAM_ASKERS)),
         *(HttpAsker(ports, journal, next(chances)) for _ in range(_HTTP_ASKERS)),
         KafkaAsker(ports, journal, next(chances)),
+        TlsAsker(ports, journal, next(chances), certificates, authority.client_context(outdated)),
         Lister(ports, journal, next(chances)),
     ]
 

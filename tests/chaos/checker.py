@@ -65,14 +65,20 @@ class Checker:
     """Compare a journal with the log, again and again.
 
     ``violations`` has texts, ``counts`` says how much was checked.
+
+    Args:
+        given_offset: what the log has up to here is not of these clients.
     """
 
-    def __init__(self, journal: Journal, questions: Sequence[Question]) -> None:
+    def __init__(
+        self, journal: Journal, questions: Sequence[Question], given_offset: int = -1
+    ) -> None:
         self.violations: list[str] = []
         self.counts: Counter[str] = Counter()
         self.state = LogState(questions)
         self._journal = journal
         self._questions = questions
+        self._given_offset = given_offset
         self._entered = 0
         self._open: list[Update] = []
         """Updates that no client was told about in the last check."""
@@ -125,42 +131,47 @@ class Checker:
     def _check_step(self, step: Step) -> Iterator[str]:
         """Check that a batch has whole requests, which clients have sent."""
         self.counts["batches of the log"] += 1
-        for changed, is_deletion in ((step.added, False), (step.removed, True)):
-            requests = self._find_requests(changed, is_deletion=is_deletion)
-            unasked = changed.difference(*(each.acls for each in requests))
-            if unasked:
-                yield f"offset {step.last_offset} changes what no client has sent: {_list(unasked)}"
-            for request in requests:
-                yield from self._check_request(step.last_offset, request)
+        if step.last_offset <= self._given_offset:
+            return
+        after = self.state.acls
+        created = self._find_requests(step.added, is_deletion=False)
+        deleted = self._find_requests(step.removed, is_deletion=True)
+        for request in created:
+            if not request.acls <= after | step.removed:
+                yield f"offset {step.last_offset} has only a part of the {request}"
+            if len(self.state.added[request.marker]) > 1:
+                yield f"offset {step.last_offset} makes the {request} a second time"
+        for request in deleted:
+            if request.acls & (after - step.added):
+                yield f"offset {step.last_offset} has only a part of the {request}"
+        unasked = step.added.difference(*(each.acls for each in created))
+        unasked |= self._find_unasked(step.removed.difference(*(each.acls for each in deleted)))
+        if unasked:
+            listed = ", ".join(map(str, unasked))
+            yield f"offset {step.last_offset} changes what no client has sent: {listed}"
+
+    def _find_unasked(self, removed: frozenset[Acl]) -> frozenset[Acl]:
+        """Return what no late deletion may have removed.
+
+        A deletion in doubt may be carried out when its ACLs are in other groups.
+        """
+        if not removed:
+            return removed
+        in_doubt = (
+            update.acls
+            for updates in self._by_marker.values()
+            for update in updates
+            if update.is_deletion and update.outcome is Outcome.IN_DOUBT
+        )
+        return removed.difference(*in_doubt)
 
     def _find_requests(self, changed: frozenset[Acl], *, is_deletion: bool) -> list[Update]:
-        """Return a request for each group of which there are markers among ``changed``.
-
-        There is none if a group in doubt was created after its deletion, and the deletion of
-        another group finds an ACL of it.
-        """
-        found = [
-            next(
-                (each for each in self._by_marker.get(acl, ()) if each.is_deletion is is_deletion),
-                None,
-            )
-            for acl in changed
-        ]
-        if any(found) or not is_deletion or not changed:
-            return [each for each in found if each is not None]
+        """Return a request for each group of which there is a marker among ``changed``."""
         return [
-            each
-            for updates in self._by_marker.values()
-            for each in updates
-            if each.is_deletion and changed <= each.acls
-        ][:1]
-
-    def _check_request(self, offset: int, request: Update) -> Iterator[str]:
-        acls = self.state.acls
-        if acls & request.acls if request.is_deletion else request.acls - acls:
-            yield f"offset {offset} has only a part of the {request}"
-        if not request.is_deletion and len(self.state.added[request.marker]) > 1:
-            yield f"offset {offset} makes the {request} a second time"
+            next(update for update in self._by_marker[acl] if update.is_deletion is is_deletion)
+            for acl in changed
+            if any(each.is_deletion is is_deletion for each in self._by_marker.get(acl, ()))
+        ]
 
     def _window(self) -> Window:
         sent: list[tuple[float, int]] = []
@@ -221,7 +232,7 @@ class Checker:
             if attempts == 1 and added[0] <= first:
                 yield f"the {update} has not found its group"
             return
-        if self.state.step_at(offset).removed != update.found:
+        if self.state.step_at(offset).removed & update.acls != update.found:
             yield f"the {update} has removed other ACLs than it answered"
 
     def _check_answer(self, answer: Answer, window: Window) -> Iterator[str]:
@@ -265,7 +276,3 @@ class Checker:
             ]
         for first, last, listing in wanted:
             yield f"a listing of {len(listing.acls)} ACLs is no state from {first} to {last}"
-
-
-def _list(acls: frozenset[Acl]) -> str:
-    return ", ".join(sorted(map(str, acls)))

@@ -10,17 +10,19 @@ import json
 import random
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from itertools import count
+from ssl import SSLContext
 from threading import Event
 from typing import Final
 
 from authorizerd.acl.model import Acl, Operation, Question
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
+from authorizerd.protocol.decisions.stream import Answer as StreamAnswer
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
 from tests.support.acls import acl, exact_filter, question
@@ -59,6 +61,8 @@ QUESTIONS: Final = [
 ]
 _GROUP_MAX: Final = 3
 _FRAME: Final = 12
+_FRAMES_MAX: Final = 20
+"""How many a client sends without an answer."""
 _PAUSE_SECONDS: Final = 0.02
 _IN_DOUBT: Final = frozenset(
     (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -81,13 +85,15 @@ class Ports:
     """Where the daemon listens, as ``host:port``."""
 
     kafka: str
+    tls: str
     http: str
     stream: str
 
     @property
     def numbers(self) -> list[int]:
         """The port numbers."""
-        return [int(each.rpartition(":")[2]) for each in (self.kafka, self.http, self.stream)]
+        addresses = (self.kafka, self.tls, self.http, self.stream)
+        return [int(each.rpartition(":")[2]) for each in addresses]
 
 
 class Client(ABC):
@@ -204,34 +210,45 @@ class Updater(Client):
 
 
 class StreamAsker(Client):
-    """Ask questions over the decision stream."""
+    """Ask questions over the decision stream; send some before earlier ones are answered."""
 
     def work(self) -> None:
-        with closing(StreamConnection(self.ports.stream, seconds_max=SECONDS_MAX)) as connection:
+        connection = StreamConnection(self.ports.stream, seconds_max=SECONDS_MAX)
+        with closing(connection):
             number = new_number()
+            waiting: deque[tuple[float, list[Question]]] = deque()
             while not self.ends.is_set():
-                asked = self.chance.sample(QUESTIONS, _FRAME)
-                sent = time.monotonic()
-                answer = connection.ask(*map(stream_question, asked))
-                answered = time.monotonic()
-                if answer.error_code or NOT_READY in answer.decisions:
-                    self.counts["refused over the stream"] += 1
-                elif not {*answer.decisions} <= {ALLOWED, DENIED}:
-                    raise UnexpectedAnswerError(f"the stream has answered {answer}")
-                else:
-                    self.served = sent
-                    self.journal.answers.append(
-                        Answer(
-                            surface="the stream",
-                            connection=number,
-                            questions=tuple(asked),
-                            decisions=tuple(each == ALLOWED for each in answer.decisions),
-                            sent=sent,
-                            answered=answered,
-                            offset=answer.offset,
-                        )
-                    )
+                if len(waiting) < _FRAMES_MAX:
+                    asked = self.chance.sample(QUESTIONS, _FRAME)
+                    waiting.append((time.monotonic(), asked))
+                    connection.send(*map(stream_question, asked))
                 self.pause()
+                for answer in connection.answers():
+                    self._enter(answer, number, *waiting.popleft())
+                if waiting and waiting[0][0] < time.monotonic() - SECONDS_MAX:
+                    raise TimeoutError
+
+    def _enter(
+        self, answer: StreamAnswer, number: int, sent: float, asked: Sequence[Question]
+    ) -> None:
+        answered = time.monotonic()
+        if answer.error_code or NOT_READY in answer.decisions:
+            self.counts["refused over the stream"] += 1
+            return
+        if not {*answer.decisions} <= {ALLOWED, DENIED}:
+            raise UnexpectedAnswerError(f"the stream has answered {answer}")
+        self.served = sent
+        self.journal.answers.append(
+            Answer(
+                surface="the stream",
+                connection=number,
+                questions=tuple(asked),
+                decisions=tuple(each == ALLOWED for each in answer.decisions),
+                sent=sent,
+                answered=answered,
+                offset=answer.offset,
+            )
+        )
 
 
 class HttpAsker(Client):
@@ -283,26 +300,70 @@ class KafkaAsker(Client):
         with closing(self.connect(user)) as connection:
             number = new_number()
             while not self.ends.is_set():
-                sent = time.monotonic()
-                topics = connection.metadata(*TOPICS).topics
-                answered = time.monotonic()
-                if not all(each.error_code in self._DECISIONS for each in topics):
-                    raise UnexpectedAnswerError(f"Metadata was answered by {topics}")
-                self.served = sent
-                self.journal.answers.append(
-                    Answer(
-                        surface="Kafka",
-                        connection=number,
-                        questions=tuple(
-                            question(f"User:{user}", "DESCRIBE", topic=each.name, host="127.0.0.1")
-                            for each in topics
-                        ),
-                        decisions=tuple(self._DECISIONS[each.error_code] for each in topics),
-                        sent=sent,
-                        answered=answered,
-                    )
-                )
+                self.ask(connection, number, user)
                 self.pause()
+
+    def ask(self, connection: KafkaConnection, number: int, user: str) -> None:
+        sent = time.monotonic()
+        topics = connection.metadata(*TOPICS).topics
+        answered = time.monotonic()
+        if not all(each.error_code in self._DECISIONS for each in topics):
+            raise UnexpectedAnswerError(f"Metadata was answered by {topics}")
+        self.served = sent
+        self.journal.answers.append(
+            Answer(
+                surface="Kafka",
+                connection=number,
+                questions=tuple(
+                    question(f"User:{user}", "DESCRIBE", topic=each.name, host="127.0.0.1")
+                    for each in topics
+                ),
+                decisions=tuple(self._DECISIONS[each.error_code] for each in topics),
+                sent=sent,
+                answered=answered,
+            )
+        )
+
+
+class TlsAsker(KafkaAsker):
+    """Ask over TLS, with a new connection and one of several client certificates each time.
+
+    Args:
+        certificates: a client's TLS context for each user.
+        expired: a context with a certificate that has expired, which must never be accepted.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        journal: Journal,
+        chance: random.Random,
+        certificates: Mapping[str, SSLContext],
+        expired: SSLContext,
+    ) -> None:
+        super().__init__(ports, journal, chance)
+        self._certificates = certificates
+        self._expired = expired
+
+    def work(self) -> None:
+        while not self.ends.is_set():
+            user = self.chance.choice(USERS)
+            with closing(self._connect_tls(self._certificates[user])) as connection:
+                self.ask(connection, new_number(), user)
+            self._demand_a_refusal()
+            self.pause()
+
+    def _demand_a_refusal(self) -> None:
+        try:
+            with closing(self._connect_tls(self._expired)) as connection:
+                answer = connection.metadata(*TOPICS)
+        except (OSError, AssertionError):
+            self.counts["expired certificates that were refused"] += 1
+        else:
+            raise UnexpectedAnswerError(f"with an expired certificate: {answer}")
+
+    def _connect_tls(self, context: SSLContext) -> KafkaConnection:
+        return KafkaConnection(self.ports.tls, context=context, seconds_max=SECONDS_MAX)
 
 
 class Lister(Client):

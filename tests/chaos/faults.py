@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
+from ops.kafka_rig.cluster import Cluster
 from tests.chaos.private_machine import PrivateDisk, PrivateNetwork
 from tests.chaos.shim import Shim
 from tests.chaos.supervised_daemon import SupervisedDaemon
@@ -23,6 +25,7 @@ _DAY: Final = 86_400
 class Means:
     """What some faults need; None if this machine lacks it."""
 
+    cluster: Cluster | None = None
     shim: Shim | None = None
     disk: PrivateDisk | None = None
     network: PrivateNetwork | None = None
@@ -163,6 +166,13 @@ def _fill_the_disk(stage: Stage) -> None:
         stage.wait(0.5, 4)
 
 
+def _let_the_certificate_expire(stage: Stage) -> None:
+    """Until it is renewed, clients that check it send nothing."""
+    stage.daemon.renew_certificate(timedelta(seconds=1.5))
+    stage.wait(2.5, 4)
+    stage.daemon.renew_certificate()
+
+
 def _lose_packets(stage: Stage) -> None:
     with _network(stage).losing(stage.chance.uniform(0.02, 0.3)):
         stage.wait(1, 4)
@@ -189,6 +199,61 @@ def _cut_off_all(stage: Stage) -> None:
 def _cut_off_one_port(stage: Stage) -> None:
     with _network(stage).cut_off([stage.chance.choice(stage.daemon.ports.numbers)]):
         stage.wait(0.5, 5)
+
+
+def _kill_the_leader(stage: Stage) -> None:
+    """The others elect a new leader. The old one has started again when this ends."""
+    cluster = _cluster(stage)
+    _kill_controller(stage, cluster.find_leader())
+
+
+def _kill_another_controller(stage: Stage) -> None:
+    cluster = _cluster(stage)
+    leader = cluster.find_leader()
+    others = [each.node_id for each in cluster.controllers if each.node_id != leader]
+    _kill_controller(stage, stage.chance.choice(others))
+
+
+def _kill_controller(stage: Stage, node_id: int) -> None:
+    cluster = _cluster(stage)
+    cluster.kill(node_id)
+    stage.wait(0, 5)
+    cluster.start(node_id)
+
+
+def _stop_the_leader(stage: Stage) -> None:
+    """It still thinks that it is the leader when it goes on."""
+    cluster = _cluster(stage)
+    leader = cluster.find_leader()
+    cluster.pause(leader)
+    try:
+        stage.wait(0.5, 8)
+    finally:
+        cluster.resume(leader)
+
+
+def _stop_all_controllers(stage: Stage) -> None:
+    cluster = _cluster(stage)
+    for each in cluster.controllers:
+        cluster.pause(each.node_id)
+    try:
+        stage.wait(0.5, 6)
+    finally:
+        for each in cluster.controllers:
+            cluster.resume(each.node_id)
+
+
+def _cut_off_the_leader(stage: Stage) -> None:
+    """Nobody reaches it: neither the daemon, nor the other controllers, who elect another."""
+    cluster = _cluster(stage)
+    leader = cluster.members[cluster.find_leader()]
+    with _network(stage).cut_off([leader.ports.controller]):
+        stage.wait(1, 8)
+
+
+def _cut_off_all_controllers(stage: Stage) -> None:
+    with _network(stage).cut_off([each.ports.controller for each in _cluster(stage).controllers]):
+        stage.wait(1, 8)
 
 
 FAULTS: Final[Sequence[Fault]] = (
@@ -226,6 +291,7 @@ FAULTS: Final[Sequence[Fault]] = (
         name="clock step at a start", run=_step_the_clock_at_a_start, needs="shim", ends_daemon=True
     ),
     Fault(name="full disk", run=_fill_the_disk, needs="disk", ends_daemon=True),
+    Fault(name="certificate expiry", run=_let_the_certificate_expire),
     Fault(name="packet loss", run=_lose_packets, needs="network"),
     Fault(
         name="packet loss and kill -9",
@@ -237,6 +303,21 @@ FAULTS: Final[Sequence[Fault]] = (
     Fault(name="partition from all clients", run=_cut_off_all, needs="network"),
     Fault(name="partition of one port", run=_cut_off_one_port, needs="network"),
 )
+
+CLUSTER_FAULTS: Final[Sequence[Fault]] = (
+    Fault(name="kill -9 of the leader", run=_kill_the_leader),
+    Fault(name="kill -9 of another controller", run=_kill_another_controller),
+    Fault(name="SIGSTOP of the leader", run=_stop_the_leader),
+    Fault(name="SIGSTOP of all controllers", run=_stop_all_controllers),
+    Fault(name="partition of the leader", run=_cut_off_the_leader, needs="network"),
+    Fault(name="partition from all controllers", run=_cut_off_all_controllers, needs="network"),
+)
+"""For a daemon that follows a cluster, besides the others."""
+
+
+def _cluster(stage: Stage) -> Cluster:
+    assert stage.means.cluster is not None
+    return stage.means.cluster
 
 
 def _shim(stage: Stage) -> Shim:

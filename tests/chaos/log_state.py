@@ -14,11 +14,17 @@ from tests.oracles.acl_history import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one batch has changed."""
+    """What one batch has changed.
+
+    Several requests may share a batch, so an ACL may be among both. ``before`` and ``after`` have
+    what only the state before it has, and only the state after it.
+    """
 
     last_offset: int
     added: frozenset[Acl]
     removed: frozenset[Acl]
+    before: frozenset[Acl]
+    after: frozenset[Acl]
 
 
 class LogState:
@@ -41,6 +47,12 @@ class LogState:
         return self.steps[-1].last_offset if self.steps else -1
 
     @property
+    def last_change(self) -> int:
+        """The offset of the last batch that has changed ACLs."""
+        changes = (step.last_offset for step in reversed(self.steps) if step.added or step.removed)
+        return next(changes, -1)
+
+    @property
     def acls(self) -> frozenset[Acl]:
         """The ACLs at the end."""
         return frozenset(self._acls.values())
@@ -50,6 +62,7 @@ class LogState:
         offset = batch.last_offset
         added: set[Acl] = set()
         removed: set[Acl] = set()
+        before = self.acls
         for change in batch.changes:
             acl = self._acls.get(change.acl_id) if change.acl is None else change.acl
             if acl is None:
@@ -68,7 +81,10 @@ class LogState:
                 for timeline in self.timelines.values():
                     timeline.apply(offset, change.acl_id, acl)
         self.ends.add(offset)
-        self.steps.append(Step(offset, frozenset(added), frozenset(removed)))
+        after = self.acls
+        self.steps.append(
+            Step(offset, frozenset(added), frozenset(removed), before - after, after - before)
+        )
 
     def step_at(self, offset: int) -> Step:
         """Return what the batch that ends at ``offset`` has changed."""
@@ -79,4 +95,4 @@ class LogState:
         acls = self.acls
         for step in reversed(self.steps):
             yield step.last_offset, acls
-            acls = acls - step.added | step.removed
+            acls = acls - step.after | step.before

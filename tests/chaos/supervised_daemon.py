@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import IO, Final
@@ -12,6 +14,7 @@ from typing import IO, Final
 from ops.bench.processes import children_of
 from ops.kafka_rig.properties import PLAIN_LOGIN, find_lasting_ports, local_address
 from tests.chaos.clients import ADMIN, PASSWORD, USERS, Ports
+from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, write_config
 from tests.support.forked_command import StartedCommand, start_command
 
@@ -23,7 +26,9 @@ SETTINGS: Final = {
     "authorizerd.workers": str(WORKERS),
     "authorizerd.worker.timeout.ms": "3000",
     "sasl.enabled.mechanisms": "PLAIN",
-    "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
+    "listener.security.protocol.map": (
+        "CONTROLLER:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT,SECURE:SSL"
+    ),
     "listener.name.clients.plain.sasl.jaas.config": f"{PLAIN_LOGIN} "
     + " ".join(f'user_{each}="{PASSWORD}"' for each in (ADMIN, *USERS))
     + ";",
@@ -51,19 +56,27 @@ class SupervisedDaemon:
         config: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        kafka, http, stream, admin = map(local_address, find_lasting_ports(4))
-        self.ports = Ports(kafka=kafka, http=http, stream=stream)
+        kafka, tls, http, stream, admin = map(local_address, find_lasting_ports(5))
+        self.ports = Ports(kafka=kafka, tls=tls, http=http, stream=stream)
+        self.authority = Authority(folder)
         self.admin = admin
         self.starts = 0
         self.log_dir = log_dir
         self.ready_file = folder / "ready.json"
         addresses = {
-            "listeners": f"CLIENTS://{kafka}",
+            "listeners": f"CLIENTS://{kafka},SECURE://{tls}",
             "authorizerd.decision.http": f"http://{http}",
             "authorizerd.decision.stream": f"tcp://{stream}",
             "authorizerd.admin.http": f"http://{admin}",
         }
-        self._config = write_config(folder, log_dir, {**SETTINGS, **addresses, **config})
+        secured = self.authority.server_keys(
+            "listener.name.secure.",
+            client_auth="required",
+            truststore_location=str(self.authority.ca_file),
+            principal_mapping_rules="RULE:^.*CN=(u[0-9]+).*$/$1/",
+        )
+        keys = {**SETTINGS, **addresses, **secured, **config}
+        self._config = write_config(folder, log_dir, keys)
         self._environment = environment or {}
         self._log = folder / "daemon.log"
         self._errors: IO[str] = self._log.open("a")
@@ -80,6 +93,16 @@ class SupervisedDaemon:
     def workers(self) -> list[int]:
         """The process ids of the workers."""
         return children_of(self._process.pid)
+
+    def renew_certificate(self, lifetime: timedelta | None = None) -> None:
+        """Replace the certificate of the port with TLS, and let the daemon read it.
+
+        Args:
+            lifetime: it expires after this time; None: it does not.
+        """
+        end = None if lifetime is None else datetime.now(UTC) + lifetime
+        self.authority.issue("server", "127.0.0.1", "localhost", not_after=end)
+        self._process.send_signal(signal.SIGHUP)
 
     def read_log(self) -> str:
         """Return what the daemon has logged in all its lives."""

@@ -6,17 +6,24 @@ from pathlib import Path
 
 from tests.chaos.chaos import Chaos
 from tests.chaos.faults import FAULTS
+from tests.chaos.origins import OwnLog
 
-NAMES = ("kill -9 of a worker", "kill -9 of the daemon")
+NAMES = (
+    "SIGSTOP of a worker, for a moment",
+    "kill -9 of a worker",
+    "SIGSTOP of a worker, for a moment",
+    "kill -9 of the daemon",
+)
 
 
 def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
     told: list[str] = []
     faults = [each for name in NAMES for each in FAULTS if each.name == name]
-    report = Chaos(tmp_path, seed=1, tell=told.append).run(faults)
+    report = Chaos(tmp_path, OwnLog(tmp_path), seed=1, tell=told.append).run(faults)
     assert report.violations == []
     assert len(told) == len(NAMES) + 1
     assert report.counts["starts of the daemon"] == 2
+    assert report.counts["expired certificates that were refused"] > 0
     for what in ("the stream", "HTTP", "Kafka"):
         assert report.counts[f"decisions over {what}"] > 0
     assert report.counts["updates acknowledged"] > 0

@@ -139,6 +139,15 @@ def violations_of(told: Sequence[Told], *logs: Sequence[LogBatch]) -> list[str]:
             ONE,  # the creation was carried out only after its deletion had found nothing
         ),
         ([CREATED, update(2, READ, sent=12, answered=13)], (*ONE, added(2, marker(2)))),
+        (  # a deletion in doubt is carried out when its ACL is in another group
+            [
+                CREATED,
+                deletion(1, READ, outcome=IN_DOUBT, found=frozenset()),
+                deletion(1, READ, sent=30),
+                update(2, READ, sent=40, answered=41),
+            ],
+            (*GONE, added(3, marker(2), READ), removed(4, "3-1")),
+        ),
         ([CREATED, update(2, DENIED)], [BEGIN, added(1, marker(2), marker(1), READ, DENIED)]),
         (
             [answer(False, 12, 1, connection=1), answer(False, 13, 0, connection=2)],
@@ -175,6 +184,7 @@ def test_sound_evidence_is_accepted(told: Sequence[Told], log: Sequence[LogBatch
         ("other ACLs than it answered", [CREATED, deletion(1, READ, found={marker(1)})], GONE),
         ("has not found its group", [CREATED, deletion(1, READ, found=frozenset())], GONE),
         ("refused deletion", [CREATED, deletion(1, READ, outcome=REFUSED)], GONE),
+        ("no client has sent", [CREATED, deletion(2, READ)], (*ONE, removed(2, "1-1"))),
         ("removes an ACL that is not there", [CREATED], (*ONE, removed(2, "9-9"))),
         ("1 was acknowledged before it was asked", [CREATED, answer(False, 12, 0)], ONE),
         ("what comes after 0 was not yet sent", [CREATED, answer(True, 5, 1)], ONE),

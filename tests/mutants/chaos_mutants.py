@@ -17,10 +17,13 @@ CHAOS_MUTANTS: Final = (
         found_by=_CHAOS,
     ),
     Mutant(
-        name="chaos: workers keep ACLs that were deleted",
-        file="protocol/worker_feed.py",
-        text="            changes.append(AclRemoved(key))\n            continue\n",
-        becomes="            continue\n",
+        name="chaos: a worker goes on with the state of its first question",
+        file="daemon/decisions/stream_server.py",
+        text="        error = self._refusal(caller, ask.questions, state)\n",
+        becomes=(
+            '        state = self.__dict__.setdefault("first", state)\n'
+            "        error = self._refusal(caller, ask.questions, state)\n"
+        ),
         found_by=_CHAOS,
     ),
 )

@@ -89,16 +89,17 @@ def expired() -> datetime:
     return datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def connect_tls(address: str, context: ssl.SSLContext) -> ssl.SSLSocket:
-    """Connect to ``host:port`` and do the handshake.
+def connect_tls(
+    address: str, context: ssl.SSLContext, seconds_max: float = SECONDS_MAX
+) -> ssl.SSLSocket:
+    """Connect to ``host:port`` and do the handshake; each call may take ``seconds_max``.
 
     With TLS 1.3, the server's refusal of the client's certificate arrives with the first read.
     """
-    plain = connect(address)
+    plain = connect(address, seconds_max)
     try:
         secured = context.wrap_socket(plain, server_hostname=address.rpartition(":")[0])
     except BaseException:
         plain.close()
         raise
-    secured.settimeout(SECONDS_MAX)
     return secured

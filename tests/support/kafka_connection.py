@@ -32,7 +32,7 @@ class KafkaConnection:
     Args:
         context: for a listener with TLS.
         client_id: the id in the header of each request.
-        seconds_max: time limit of each call without TLS.
+        seconds_max: time limit of each call.
     """
 
     def __init__(
@@ -45,7 +45,9 @@ class KafkaConnection:
         seconds_max: float = SECONDS_MAX,
     ) -> None:
         self.socket = (
-            connect(address, seconds_max) if context is None else connect_tls(address, context)
+            connect(address, seconds_max)
+            if context is None
+            else connect_tls(address, context, seconds_max)
         )
         self._connection = KafkaClientConnection(client_id, RESPONSE_BYTES_MAX)
         if user is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+from collections.abc import Iterator
 from ssl import SSLContext
 
 from authorizerd.protocol.decisions.stream import Answer, StreamClientConnection, StreamQuestion
@@ -16,7 +18,7 @@ class StreamConnection:
 
     Args:
         context: for a port with TLS.
-        seconds_max: time limit of each call without TLS.
+        seconds_max: time limit of each call.
     """
 
     def __init__(
@@ -27,7 +29,9 @@ class StreamConnection:
         seconds_max: float = SECONDS_MAX,
     ) -> None:
         self.socket = (
-            connect(address, seconds_max) if context is None else connect_tls(address, context)
+            connect(address, seconds_max)
+            if context is None
+            else connect_tls(address, context, seconds_max)
         )
         self.connection = StreamClientConnection(FRAME_BYTES_MAX)
         try:
@@ -53,7 +57,18 @@ class StreamConnection:
             self._receive()
         return answer
 
+    def answers(self) -> Iterator[Answer]:
+        """Yield the answers that have arrived; do not wait for others."""
+        if select.select([self.socket], [], [], 0)[0]:
+            self._receive()
+        while (answer := self.connection.next_answer()) is not None:
+            yield answer
+
     def ask(self, *questions: StreamQuestion, number: int = 1, min_offset: int = -1) -> Answer:
         """Send one frame and return its answer."""
-        self.socket.sendall(self.connection.ask(number, list(questions), min_offset))
+        self.send(*questions, number=number, min_offset=min_offset)
         return self.answer()
+
+    def send(self, *questions: StreamQuestion, number: int = 1, min_offset: int = -1) -> None:
+        """Send one frame."""
+        self.socket.sendall(self.connection.ask(number, list(questions), min_offset))
