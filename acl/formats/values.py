@@ -299,13 +299,13 @@ _CODES: Final[dict[type[Code], dict[str, int]]] = {
 
 def _describe_unknown(name: str, codes: type[Code]) -> str:
     """Return the reason of an error: the name is unknown, and which one was probably meant."""
-    known = _CODES[codes]
+    known, found = _CODES[codes], f"unknown {codes.__name__} {name[:80]!r}"
     similar = find_similar(name.replace("_", ""), known)
     if similar is not None:
         meant = codes(known[similar]).name
-        return f"unknown {codes.__name__} {name!r} (did you mean {meant}?)"
+        return f"{found} (did you mean {meant}?)"
     names = ", ".join(each.name for each in codes if each.name not in _IN_FILTERS)
-    return f"unknown {codes.__name__} {name!r}: expected one of {names}"
+    return f"{found}: expected one of {names}"
 
 
 def _suggest_key(word: str, known: Iterable[str]) -> str:

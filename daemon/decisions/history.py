@@ -37,10 +37,10 @@ class HistoryHandler(QuestionSurface):
         return as_of
 
     def _check_may_see_acls(self, caller: Caller, state: DecisionState) -> None:
-        super()._check_may_see_acls(caller, state)
+        to = "get histories, which list changes of ACLs"
+        self._check_right(caller, partial(caller.may_ask_about_others, state), to)
         if caller.principal is not None:
             may_list = partial(caller.may_list_acls, state)
-            to = "get histories, which list changes of ACLs"
             self._check_right(caller, may_list, to, Operation.DESCRIBE)
 
     async def _find(self, state: DecisionState, question: Question, as_of: AsOf | None) -> bytes:

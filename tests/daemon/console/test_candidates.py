@@ -101,6 +101,11 @@ def test_candidates_are_read_in_each_format_that_people_paste() -> None:
             '"principal":"User:a","host":"*","operation":"READ","permission_type":"ALLOW"}',
             "line 1.resource_type: unknown ResourceType 'FILE'",
         ),
+        (
+            '{"resource_type":"%s","resource_name":"t","principal":"User:a","operation":"READ",'
+            '"permission_type":"ALLOW"}' % ("F" * 9_999),
+            "unknown ResourceType 'F{80}': expected",
+        ),
         ("acls: []", "expected one of the formats listing, json-lines, json, found yaml"),
     ],
 )

@@ -465,7 +465,7 @@ async def test_only_the_latest_answers_of_a_history_are_listed(
 @pytest.mark.parametrize(
     ("rights", "caller", "status", "text"),
     [
-        ([], "proxy", 403, b"needs CLUSTER_ACTION on the cluster"),
+        ([], "proxy", 403, b"needs CLUSTER_ACTION on the cluster to get histories"),
         (["DESCRIBE"], "proxy", 403, b"needs CLUSTER_ACTION on the cluster"),
         (["CLUSTER_ACTION"], "proxy", 403, b"needs DESCRIBE on the cluster to get histories"),
         (["CLUSTER_ACTION", "DESCRIBE"], "proxy", 200, b""),
